@@ -1,4 +1,4 @@
-"""What each planner makes of the same starts: evictions, what is left, loops, until nothing moves any more.
+"""Compares planners from the same starts until they converge: evictions, remaining violations, loops.
 
     PYTHONPATH=tools python benchmarks/convergence.py --starts 30 [--trace FOLDER]
 
@@ -25,7 +25,7 @@ import msgspec
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert

@@ -1,4 +1,4 @@
-"""OpenB: what a real GPU cluster's pods get, alone and after room was made, against the best possible.
+"""OpenB: the share of a real GPU cluster's pods that fit, before and after making room, and a bound.
 
     python benchmarks/openb.py --trace FOLDER
 
@@ -32,7 +32,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, Registry
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster

@@ -1,4 +1,4 @@
-"""What a rebalancing cycle costs: strategies, plan and re-validation, on a cluster out of balance.
+"""Measures a rebalancing cycle on a cluster out of balance: strategies, plan and re-validation.
 
     python benchmarks/rebalancing.py --nodes 1000,5000
 

@@ -1,4 +1,4 @@
-"""What an event costs while many pods are unschedulable: CPU seconds of the queue alone.
+"""Measures the queue's CPU seconds for an event while many pods are unschedulable.
 
 Each scenario lets pods sleep, rejected by NodeResourcesFit and TaintToleration of the default profile, and
 then tells as many changes of nodes. The shapes say how many templates the pods have between them: siblings

@@ -1,4 +1,4 @@
-"""Whether two replicas of the operator last under load: the lease is kept, probes answer, memory is flat.
+"""Runs two replicas under load and checks that the lease is kept, probes succeed and memory is flat.
 
     python benchmarks/soak.py [--minutes 30] [--nodes 500] [--load 2]
 

@@ -1,4 +1,4 @@
-"""Whether the operator starts in a large cluster on a busy machine: start after start, under CPU load.
+"""Starts the operator repeatedly in a large cluster under CPU load.
 
     python benchmarks/starting.py [--nodes 5000] [--pods 100000] [--starts 10] [--load 4] [--hold 30]
 

@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (item.path.name not in LONG, item.path.parent.name not in WAITING))
 
 
-class SharedScheduling(LoadFileScheduling):
+class SharedScheduling(LoadFileScheduling):  # type: ignore[misc] # known in this test
     """Hands a file to one worker, so that its fixtures are made once, but each test of a long file to any."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -1,4 +1,4 @@
-"""Take prometheus and promtool out of Debian's package: ``python fetch_prometheus.py BIN``.
+"""Unpacks prometheus and promtool from Debian's package: ``python fetch_prometheus.py BIN``.
 
 Nothing is installed. Where there is no apt, or programs of these names are on the PATH, nothing is done.
 """

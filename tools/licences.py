@@ -1,4 +1,4 @@
-"""The licences of what the operator runs on, and whether we take each: ``python licences.py LOCK``.
+"""Checks the licences of the operator's dependencies: ``python licences.py LOCK``.
 
 Read from the packages that are installed in the interpreter that runs this. Prints a table; fails with a
 sentence for each package whose licence is not in ``ALLOWED``.

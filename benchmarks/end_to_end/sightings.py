@@ -1,4 +1,4 @@
-"""When each pod was first seen, and first seen with a node: one watch, the same eyes for everybody."""
+"""Records when each pod first appears and first has a node, with one watch for all schedulers."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""How fast the development cluster's API server is, over HTTP, together with its client on the same machine.
+"""Measures the API server's speed over HTTP, with its client on the same machine.
 
     python devcluster/benchmarks/exchanges.py [--pods 5000] [--listed 20000] [--watchers 5] [--connections 16]
 

@@ -50,42 +50,42 @@ def test_stale_update_conflicts(api: Api) -> None:
 
 
 def test_update_that_changes_nothing_is_no_write(api: Api) -> None:
-    """The version stays, and nobody is told."""
+    """The version stays, and no subscriber is called."""
     made = api.create("configmaps", a_config_map())
-    told: list[str] = []
-    api.subscribe("configmaps", lambda kind, new, old: told.append(kind))
+    message: list[str] = []
+    api.subscribe("configmaps", lambda kind, new, old: message.append(kind))
 
     again = api.update("configmaps", made)
 
     assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-    assert told == []
+    assert message == []
 
 
 def test_finalizer_keeps_a_deleted_object(api: Api) -> None:
     """It goes when its last finalizer is taken."""
     api.create("configmaps", a_config_map(finalizers=["example.com/wait"]))
-    told: list[str] = []
-    api.subscribe("configmaps", lambda kind, new, old: told.append(kind))
+    message: list[str] = []
+    api.subscribe("configmaps", lambda kind, new, old: message.append(kind))
 
     marked = api.delete("configmaps", "default", "settings")
     api.patch("configmaps", "default", "settings", {"metadata": {"finalizers": None}})
 
     assert marked["metadata"]["deletionTimestamp"]
-    assert told == ["MODIFIED", "DELETED"]
+    assert message == ["MODIFIED", "DELETED"]
     assert api.find("configmaps", "default", "settings") is None
 
 
 def test_subscriber_that_writes_is_heard_in_order(api: Api) -> None:
-    """A commit made by a subscriber is told after the one that it answers."""
-    told: list[str] = []
+    """A commit made by a subscriber is announced after the one that caused it."""
+    message: list[str] = []
 
     def answer(kind: str, new: Obj, old: Obj | None) -> None:
         if new["metadata"]["name"] == "one":
             api.create("configmaps", a_config_map("two"))
 
     api.subscribe("configmaps", answer)
-    api.subscribe("configmaps", lambda kind, new, old: told.append(new["metadata"]["name"]))
+    api.subscribe("configmaps", lambda kind, new, old: message.append(new["metadata"]["name"]))
 
     api.create("configmaps", a_config_map("one"))
 
-    assert told == ["one", "two"]
+    assert message == ["one", "two"]

@@ -9,12 +9,17 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from roadstead.clients import RunningCluster
+from roadstead.pytest_plugin import StartRoadstead
 
-def kubectl(cluster, *arguments):
+
+def kubectl(cluster: Any, *arguments: Any) -> Any:
     """Run kubectl and return what it prints."""
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl was not run, for it is not installed; urllib took its place")
@@ -22,7 +27,7 @@ def kubectl(cluster, *arguments):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_begins_with_ready_nodes_in_three_zones(start_roadstead):
+def test_begins_with_ready_nodes_in_three_zones(start_roadstead: StartRoadstead) -> None:
     """Nodes asked for on the command line are registered when the kubeconfig is there."""
     cluster = start_roadstead(nodes=4, node_cpu="2500m")
 
@@ -43,7 +48,7 @@ def test_begins_with_ready_nodes_in_three_zones(start_roadstead):
         assert node["status"]["allocatable"]["cpu"] == "2500m"
 
 
-def test_refuses_who_shows_no_token(roadstead_process):
+def test_refuses_who_shows_no_token(roadstead_process: RunningCluster) -> None:
     """Without a token the answer is 401, with and without TLS; /readyz is open."""
     trusting = ssl._create_unverified_context()
 
@@ -56,21 +61,21 @@ def test_refuses_who_shows_no_token(roadstead_process):
         refused.value.close()
 
 
-def test_kubectl_trusts_it_and_sends_its_token(roadstead_process):
+def test_kubectl_trusts_it_and_sends_its_token(roadstead_process: RunningCluster) -> None:
     """The kubeconfig is complete: kubectl verifies the certificate and is let in."""
     listed = json.loads(kubectl(roadstead_process, "get", "--raw", "/api/v1/nodes"))
 
     assert listed["kind"] == "NodeList"
 
 
-def test_a_pod_runs_is_measured_and_leaves(roadstead_process):
+def test_a_pod_runs_is_measured_and_leaves(roadstead_process: RunningCluster) -> None:
     """Over HTTP: a bound pod becomes Running, uses what it requests, and goes when it is deleted."""
     if not roadstead_process.simulated:
         pytest.skip("pods were not run by simulated kubelets, for the cluster named has its own")
     pods = f"{roadstead_process.plain_url}/api/v1/namespaces/default/pods"
     usage = f"{roadstead_process.plain_url}/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
 
-    def call(method, url, body=None):
+    def call(method: Any, url: Any, body: Any = None) -> Any:
         request = urllib.request.Request(url, json.dumps(body).encode() if body else None, method=method)
         request.add_header("Authorization", f"Bearer {roadstead_process.token}")
         request.add_header("Content-Type", "application/json")
@@ -81,7 +86,7 @@ def test_a_pod_runs_is_measured_and_leaves(roadstead_process):
             refused.close()
             return {"code": refused.code}
 
-    def eventually(url, until):
+    def eventually(url: Any, until: Any) -> Any:
         for _ in range(200):
             if until(body := call("GET", url)):
                 return body
@@ -100,11 +105,12 @@ def test_a_pod_runs_is_measured_and_leaves(roadstead_process):
     eventually(f"{pods}/lives", lambda pod: pod.get("code") == 404)
 
 
-def test_ends_well_on_sigterm(tmp_path):
+def test_ends_well_on_sigterm(tmp_path: Path) -> None:
     """SIGTERM ends the command with status 0."""
     path = tmp_path / "kubeconfig"
     command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         first = process.stdout.readline()
 
         process.send_signal(signal.SIGTERM)
@@ -114,14 +120,14 @@ def test_ends_well_on_sigterm(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         pytest.param(["--node-cpu", "lots"], "'lots' is no quantity", id="a-quantity-that-is-none"),
         pytest.param(["--nodes", "-1"], "--nodes", id="a-negative-count"),
         pytest.param(["--port", "70000"], "--port", id="a-port-out-of-range"),
     ],
 )
-def test_refuses_bad_options_in_one_sentence(tmp_path, options, told):
+def test_refuses_bad_options_in_one_sentence(tmp_path: Path, options: Any, message: Any) -> None:
     """A bad option is named, and nothing is started or written."""
     path = tmp_path / "kubeconfig"
     command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(path), *options]
@@ -129,13 +135,15 @@ def test_refuses_bad_options_in_one_sentence(tmp_path, options, told):
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=20)
 
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert message in ended.stderr
     assert not path.exists()
 
 
 @pytest.mark.parametrize("options", [[], ["--server-only"]], ids=["all", "server"])
-def test_each_start_draws_a_token_that_the_owner_of_the_file_alone_may_read(tmp_path, options):
-    """Nobody else on the machine is an administrator of the cluster, and no old kubeconfig lets in."""
+def test_each_start_draws_a_token_that_the_owner_of_the_file_alone_may_read(
+    tmp_path: Path, options: Any
+) -> None:
+    """No other user of the machine is an administrator of the cluster, and an old kubeconfig is rejected."""
     path = tmp_path / "kubeconfig"
     tokens = []
     for _ in range(2):
@@ -159,7 +167,7 @@ def test_each_start_draws_a_token_that_the_owner_of_the_file_alone_may_read(tmp_
     assert all(len(token) >= 32 for token in tokens)
 
 
-def answered(url, token):
+def answered(url: Any, token: Any) -> Any:
     """The status of a GET."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:

@@ -1,4 +1,4 @@
-"""The development cluster against recordings of a real API server (1.36), scenario by scenario.
+"""roadstead compared with recordings of a real API server (1.36), scenario by scenario.
 
 The recordings and the program that plays them lie next to the checkout; elsewhere the summary says so.
 What is known to differ is listed in ``KNOWN_DIFFERENCES.md``, each with its reason.
@@ -11,8 +11,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from roadstead.pytest_plugin import StartRoadstead
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
@@ -36,22 +39,22 @@ pytestmark = [
 ]
 
 
-def listed(*, sometimes):
+def listed(*, sometimes: Any) -> Any:
     """The cases that are listed as different, always or sometimes."""
     found = LISTED.finditer(KNOWN.read_text())
     return {(one["scenario"], one["case"]) for one in found if bool(one["sometimes"]) is sometimes}
 
 
-def differences(cluster, *selection, jobs):
+def differences(cluster: Any, *selection: Any, jobs: Any) -> Any:
     """The scenarios that were played, the cases that differ, and what the program says of them."""
     command = [sys.executable, str(TOOL), "check", "--kubeconfig", str(cluster.kubeconfig)]
     command += ["--expected", str(RECORDINGS), "--jobs", str(jobs), "--verbose", *selection]
-    told = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert told.returncode in (0, 1), told.stdout + told.stderr
-    failures = [line for line in told.stdout.splitlines() if line.startswith("FAIL")]
+    message = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert message.returncode in (0, 1), message.stdout + message.stderr
+    failures = [line for line in message.stdout.splitlines() if line.startswith("FAIL")]
     report = "\n".join(failures)
     assert all(map(FAILED.match, failures)), report
-    played = set(re.findall(r"^(?:ok  |FAIL) (\S+) \[", told.stdout, re.MULTILINE))
+    played = set(re.findall(r"^(?:ok  |FAIL) (\S+) \[", message.stdout, re.MULTILINE))
     return played, {(one["scenario"], one["case"]) for one in FAILED.finditer(report)}, report
 
 
@@ -74,7 +77,9 @@ def differences(cluster, *selection, jobs):
         ),
     ],
 )
-def test_answers_as_recorded(start_roadstead, options, selection, jobs):
+def test_answers_as_recorded(
+    start_roadstead: StartRoadstead, options: Any, selection: Any, jobs: Any
+) -> None:
     """The exchanges that differ are exactly those that are listed with a reason."""
     cluster = start_roadstead(**options)
 
@@ -85,7 +90,7 @@ def test_answers_as_recorded(start_roadstead, options, selection, jobs):
     assert found - listed(sometimes=True) == expected, report
 
 
-def test_every_known_difference_is_of_a_recording():
+def test_every_known_difference_is_of_a_recording() -> None:
     """The list names no scenario that is not recorded."""
     for scenario, _ in listed(sometimes=False) | listed(sometimes=True):
         assert list(RECORDINGS.glob(f"{scenario}.json*")), scenario

@@ -52,7 +52,7 @@ def refusal(api: Api, definition: Obj) -> dict[str, str]:
     return {cause["field"]: cause["message"] for cause in refused.value.details["causes"]}
 
 
-def test_definition_is_established_and_served_at_once(api: Api) -> None:
+def test_definition_is_established_and_served_immediately(api: Api) -> None:
     """Names that follow from others are filled in, accepted, and known to the registry."""
     api.create(CRDS, a_definition())
 
@@ -89,7 +89,7 @@ def test_names_that_are_taken_wait_until_they_are_free(api: Api) -> None:
     assert api.list("gizmos.example.com") == []
 
 
-def test_change_of_the_schema_shows_at_once(api: Api) -> None:
+def test_change_of_the_schema_shows_immediately(api: Api) -> None:
     """Stored objects are read by the schema of today, in the version that they had."""
     made = api.create(CRDS, a_definition()) and api.create(GADGETS, a_gadget(spec={"size": 5}))
     colour = {"type": "object", "properties": {"colour": {"type": "string", "default": "red"}}}
@@ -182,7 +182,7 @@ def test_selectable_fields_select(api: Api) -> None:
         api.list(GADGETS, fields="spec.other=x")
 
 
-def test_invalid_schema_is_told_before_rules(api: Api) -> None:
+def test_invalid_schema_is_reported_before_rules(api: Api) -> None:
     """Rules would stumble over what is wrong already."""
     spec = {
         "type": "object",

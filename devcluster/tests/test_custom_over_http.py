@@ -132,7 +132,7 @@ async def test_table_has_the_columns_of_the_definition(session: aiohttp.ClientSe
     assert [row["cells"] for row in table["rows"]] == [["a", "small"]]
 
 
-async def test_aggregated_discovery_is_told_by_its_media_type(session: aiohttp.ClientSession) -> None:
+async def test_aggregated_discovery_is_chosen_by_its_media_type(session: aiohttp.ClientSession) -> None:
     """Clients choose their decoder by it."""
     async with session.get("/apis", headers={"Accept": AGGREGATED}) as read:
         groups = {one["metadata"]["name"]: one for one in (await read.json(content_type=None))["items"]}

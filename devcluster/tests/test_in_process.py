@@ -3,6 +3,8 @@
 import asyncio
 import datetime as dt
 import json
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -30,13 +32,13 @@ CONTAINER = {"name": "main", "image": "app:1"}
 
 
 @pytest.fixture
-async def cluster():
+async def cluster() -> AsyncIterator[DevCluster]:
     """A cluster of two nodes without a port."""
     async with DevCluster(nodes=simulated_nodes(2), port=None) as one:
         yield one
 
 
-async def test_answers_a_session_without_a_port(cluster):
+async def test_answers_a_session_without_a_port(cluster: DevCluster) -> None:
     """Lists, refusals and bodies larger than a socket's buffer pass."""
     async with cluster.session() as session:
         async with session.get("/api/v1/nodes") as answer:
@@ -54,7 +56,7 @@ async def test_answers_a_session_without_a_port(cluster):
     assert (created, len(text), refused) == (201, 900_000, 401)
 
 
-async def test_a_watch_goes_through_it(cluster):
+async def test_a_watch_goes_through_it(cluster: DevCluster) -> None:
     """Changes arrive as lines, while another request of the session is answered."""
     async with (
         cluster.session() as session,
@@ -69,12 +71,12 @@ async def test_a_watch_goes_through_it(cluster):
     assert (change["type"], change["object"]["metadata"]["name"]) == ("ADDED", "seen")
 
 
-async def test_connects_any_protocol(cluster):
+async def test_connects_any_protocol(cluster: DevCluster) -> None:
     """As an event loop does, for clients that are not aiohttp's."""
-    received = asyncio.Queue()
+    received: asyncio.Queue[bytes] = asyncio.Queue()
 
     class Reader(asyncio.Protocol):
-        def data_received(self, data):
+        def data_received(self, data: Any) -> None:
             received.put_nowait(data)
 
     transport, protocol = await cluster.connect(Reader)
@@ -86,7 +88,7 @@ async def test_connects_any_protocol(cluster):
     assert answer.startswith(b"HTTP/1.1 200 OK")
 
 
-async def test_no_connection_outlives_it():
+async def test_no_connection_outlives_it() -> None:
     """A session of a cluster that has ended is refused."""
     async with DevCluster(port=None) as ended:
         session = ended.session()
@@ -96,7 +98,7 @@ async def test_no_connection_outlives_it():
             await session.get("/api/v1/nodes")
 
 
-async def test_objects_bear_the_time_of_its_clock():
+async def test_objects_bear_the_time_of_its_clock() -> None:
     """A test can set the time."""
     moment = dt.datetime(2031, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
 
@@ -106,15 +108,15 @@ async def test_objects_bear_the_time_of_its_clock():
     assert created["metadata"]["creationTimestamp"] == "2031-05-06T07:08:09Z"
 
 
-def contents(cluster):
+def contents(cluster: DevCluster) -> Any:
     """The names of all objects but events, by collection."""
-    found = {}
+    found: dict[str, set[str]] = {}
     for name, entry in cluster.api.store.everything():
         found.setdefault(name, set()).add(entry.obj["metadata"]["name"])
     return found
 
 
-async def test_reset_returns_to_the_start(cluster):
+async def test_reset_returns_to_the_start(cluster: DevCluster) -> None:
     """Objects, definitions, namespaces and nodes of a test are gone; what the cluster began with is back."""
     before = contents(cluster)
     api = cluster.api
@@ -150,7 +152,7 @@ async def test_reset_returns_to_the_start(cluster):
         api.list("widgets.example.com")
 
 
-async def test_a_watch_sees_what_a_reset_deletes(cluster):
+async def test_a_watch_sees_what_a_reset_deletes(cluster: DevCluster) -> None:
     """Informers need no new list."""
     cluster.api.create("configmaps", {"metadata": {"name": "mine", "namespace": "default"}})
     seen = []
@@ -161,7 +163,7 @@ async def test_a_watch_sees_what_a_reset_deletes(cluster):
     assert seen == [("DELETED", "mine")]
 
 
-async def test_the_same_definition_is_served_again_after_a_reset(cluster):
+async def test_the_same_definition_is_served_again_after_a_reset(cluster: DevCluster) -> None:
     """The next test brings its own kinds of the same name."""
     for name in ("first", "second"):
         cluster.api.create(CRDS, WIDGETS)

@@ -38,6 +38,6 @@ def test_what_paths_lead_to(text: str, found: list[Any]) -> None:
 
 @pytest.mark.parametrize("text", ["status", ".status[", ".a b", ".a[?(@.b==c)]"])
 def test_paths_that_cannot_be_read(text: str) -> None:
-    """They are refused by name."""
+    """The message names them."""
     with pytest.raises(PathError):
         path(text)

@@ -1,25 +1,28 @@
-"""Simulated kubelets: what a user sees of pods on simulated nodes, under a clock that the test moves."""
+"""Simulated kubelets, under a clock that the test moves."""
+
+from typing import Any
 
 import pytest
 
 from roadstead.kubelets.nodes import KUBELET, make_node
+from simulation import Simulation
 
 RUN = "roadstead.test/"
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     """Two simulated nodes of 4 cores, 8 GiB and 5 pods; pods start one second after they are bound."""
     simulation.with_kubelets()
     simulation.nodes("n1", "n2", cpu="4", memory="8Gi", pods=5)
     return simulation
 
 
-def condition(obj, kind):
+def condition(obj: Any, kind: Any) -> Any:
     return next(one for one in obj["status"]["conditions"] if one["type"] == kind)
 
 
-def test_a_node_registers(cluster):
+def test_a_node_registers(cluster: Simulation) -> None:
     """A simulated node is ready, under no pressure, and has addresses and system information."""
     node = cluster.get("nodes", "n1", None)
 
@@ -33,7 +36,7 @@ def test_a_node_registers(cluster):
     assert node["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.2"
 
 
-def test_a_bound_pod_runs_after_its_delay(cluster):
+def test_a_bound_pod_runs_after_its_delay(cluster: Simulation) -> None:
     """Pending until the delay is over; then Running and Ready with address, start time and containers."""
     cluster.pod("a", "n1")
 
@@ -52,7 +55,7 @@ def test_a_bound_pod_runs_after_its_delay(cluster):
     assert "running" in container["state"]
 
 
-def test_an_unbound_pod_stays_pending(cluster):
+def test_an_unbound_pod_stays_pending(cluster: Simulation) -> None:
     """Binding is the scheduler's work."""
     cluster.pod("a")
 
@@ -61,7 +64,7 @@ def test_an_unbound_pod_stays_pending(cluster):
     assert cluster.status("a").get("phase", "Pending") == "Pending"
 
 
-def test_a_node_without_the_annotation_is_left_alone(cluster):
+def test_a_node_without_the_annotation_is_left_alone(cluster: Simulation) -> None:
     """Pods of nodes whose kubelet somebody else plays are not touched."""
     node = make_node("theirs")
     del node["metadata"]["annotations"]
@@ -100,7 +103,9 @@ def test_a_node_without_the_annotation_is_left_alone(cluster):
         ),
     ],
 )
-def test_a_pod_that_does_not_fit_is_refused(cluster, requests, reason, message):
+def test_a_pod_that_does_not_fit_is_refused(
+    cluster: Simulation, requests: Any, reason: Any, message: Any
+) -> None:
     """Over-commitment fails the pod that came last, with the kubelet's own words."""
     cluster.pod("first", "n1", {"cpu": "3", "memory": "4Gi"})
     cluster.settle(2)
@@ -114,7 +119,7 @@ def test_a_pod_that_does_not_fit_is_refused(cluster, requests, reason, message):
     assert cluster.status("second")["message"] == message
 
 
-def test_a_sixth_pod_is_refused_where_five_are_allowed(cluster):
+def test_a_sixth_pod_is_refused_where_five_are_allowed(cluster: Simulation) -> None:
     """The number of pods is a resource, too."""
     for number in range(6):
         cluster.pod(f"p{number}", "n1")
@@ -125,7 +130,7 @@ def test_a_sixth_pod_is_refused_where_five_are_allowed(cluster):
     assert cluster.status("p5")["reason"] == "OutOfpods"
 
 
-def test_a_pod_on_the_wrong_node_is_refused(cluster):
+def test_a_pod_on_the_wrong_node_is_refused(cluster: Simulation) -> None:
     """A node selector that the node does not meet fails the pod."""
     cluster.pod("a", "n1", nodeSelector={"disk": "ssd"})
 
@@ -135,7 +140,7 @@ def test_a_pod_on_the_wrong_node_is_refused(cluster):
 
 
 @pytest.mark.parametrize("leaves", ["deleted", "ended"])
-def test_what_a_pod_had_is_free_when_it_leaves(cluster, leaves):
+def test_what_a_pod_had_is_free_when_it_leaves(cluster: Simulation, leaves: Any) -> None:
     """A deleted pod, and one that ended, make room."""
     annotations = {f"{RUN}exit-after": "3"} if leaves == "ended" else {}
     cluster.pod("first", "n1", {"cpu": "4"}, annotations, restartPolicy="Never")
@@ -150,12 +155,12 @@ def test_what_a_pod_had_is_free_when_it_leaves(cluster, leaves):
     assert cluster.status("second")["phase"] == "Running"
 
 
-def test_readiness_can_be_delayed_and_withheld(cluster):
+def test_readiness_can_be_delayed_and_withheld(cluster: Simulation) -> None:
     """``ready-after`` delays Ready; ``never`` withholds it."""
     cluster.pod("late", "n1", annotations={f"{RUN}ready-after": "5"})
     cluster.pod("never", "n1", annotations={f"{RUN}ready-after": "never"})
 
-    def ready(name):
+    def ready(name: Any) -> Any:
         return condition(cluster.get("pods", name), "Ready")["status"]
 
     cluster.settle(2)
@@ -166,14 +171,14 @@ def test_readiness_can_be_delayed_and_withheld(cluster):
     assert (ready("late"), ready("never")) == ("True", "False")
 
 
-def test_a_pod_is_ready_when_its_gates_are_open(cluster):
-    """Its containers are ready at once, the pod is when somebody sets the condition, for as long as it is."""
+def test_a_pod_is_ready_when_its_gates_are_open(cluster: Simulation) -> None:
+    """Its containers are ready immediately, the pod while the condition is True."""
     cluster.pod("a", "n1", readinessGates=[{"conditionType": "example.com/ready"}])
 
-    def told(kind="Ready"):
+    def told(kind: str = "Ready") -> Any:
         return condition(cluster.get("pods", "a"), kind)
 
-    def gate(status):
+    def gate(status: Any) -> Any:
         mine = {"type": "example.com/ready", "status": status}
         others = [each for each in cluster.status("a")["conditions"] if each["type"] != mine["type"]]
         change = {"status": {"conditions": [*others, mine]}}
@@ -195,7 +200,7 @@ def test_a_pod_is_ready_when_its_gates_are_open(cluster):
 
 
 @pytest.mark.parametrize(("code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
-def test_containers_end_as_annotated(cluster, code, phase):
+def test_containers_end_as_annotated(cluster: Simulation, code: Any, phase: Any) -> None:
     """With restartPolicy Never the pod ends with its containers."""
     annotations = {f"{RUN}exit-after": "10", f"{RUN}exit-code": code}
     cluster.pod("a", "n1", annotations=annotations, restartPolicy="Never")
@@ -209,11 +214,11 @@ def test_containers_end_as_annotated(cluster, code, phase):
     assert container["state"]["terminated"]["exitCode"] == int(code)
 
 
-def test_containers_are_started_again_with_growing_delay(cluster):
+def test_containers_are_started_again_with_growing_delay(cluster: Simulation) -> None:
     """A crashing container counts its restarts: after 1 + 1 s, 10 s later, 20 s later."""
     cluster.pod("a", "n1", annotations={f"{RUN}exit-after": "1", f"{RUN}exit-code": "1"})
 
-    def restarts():
+    def restarts() -> Any:
         return cluster.status("a")["containerStatuses"][0]["restartCount"]
 
     cluster.settle(5)
@@ -230,7 +235,7 @@ def test_containers_are_started_again_with_growing_delay(cluster):
     assert restarts() == 3
 
 
-def test_a_pod_whose_image_cannot_be_pulled_stays_pending(cluster):
+def test_a_pod_whose_image_cannot_be_pulled_stays_pending(cluster: Simulation) -> None:
     """``start-error`` is the reason for which its containers wait."""
     cluster.pod("a", "n1", annotations={f"{RUN}start-error": "ImagePullBackOff"})
 
@@ -241,7 +246,7 @@ def test_a_pod_whose_image_cannot_be_pulled_stays_pending(cluster):
     assert container["state"]["waiting"]["reason"] == "ImagePullBackOff"
 
 
-def test_a_deleted_pod_leaves_after_its_grace_but_soon(cluster):
+def test_a_deleted_pod_leaves_after_its_grace_but_soon(cluster: Simulation) -> None:
     """A grace period of 30 s is cut to the cluster's longest, one second."""
     cluster.pod("a", "n1", terminationGracePeriodSeconds=30)
     cluster.settle(2)
@@ -255,7 +260,7 @@ def test_a_deleted_pod_leaves_after_its_grace_but_soon(cluster):
     assert cluster.get("pods", "a") is None
 
 
-def test_a_stopped_kubelet_falls_silent(cluster):
+def test_a_stopped_kubelet_falls_silent(cluster: Simulation) -> None:
     """Its node's conditions become Unknown, and its pods neither start nor leave until it is back."""
     cluster.api.patch("nodes", None, "n1", {"metadata": {"annotations": {KUBELET: "stopped"}}})
     cluster.pod("a", "n1")
@@ -271,12 +276,12 @@ def test_a_stopped_kubelet_falls_silent(cluster):
     assert cluster.status("a")["phase"] == "Running"
 
 
-def test_heartbeats_renew_a_lease(simulation):
+def test_heartbeats_renew_a_lease(simulation: Simulation) -> None:
     """With heartbeats each node has a Lease that is renewed every ten seconds."""
     simulation.with_kubelets(heartbeats=True)
     simulation.nodes("n1")
 
-    def renewed():
+    def renewed() -> Any:
         lease = simulation.get("leases.coordination.k8s.io", "n1", "kube-node-lease")
         return lease["spec"]["renewTime"]
 
@@ -286,8 +291,8 @@ def test_heartbeats_renew_a_lease(simulation):
     assert renewed() > first
 
 
-def test_an_annotation_that_is_no_number_counts_as_absent(cluster):
-    """A malformed pod harms nobody, not even itself."""
+def test_an_annotation_that_is_no_number_counts_as_absent(cluster: Simulation) -> None:
+    """A malformed pod does not affect others and runs."""
     cluster.pod("a", "n1", annotations={f"{RUN}start-after": "soon", f"{RUN}exit-after": "late"})
 
     cluster.settle(2)
@@ -295,8 +300,8 @@ def test_an_annotation_that_is_no_number_counts_as_absent(cluster):
     assert cluster.status("a")["phase"] == "Running"
 
 
-def test_many_pods_of_one_node_start_together(simulation):
-    """All pods that were bound at once run after the delay, each with an address of its own."""
+def test_many_pods_of_one_node_start_together(simulation: Simulation) -> None:
+    """All pods that were bound together run after the delay, each with an address of its own."""
     simulation.with_kubelets()
     simulation.nodes("n1", cpu="1000", memory="1000Gi", pods=300)
     for number in range(250):

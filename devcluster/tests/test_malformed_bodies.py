@@ -1,4 +1,4 @@
-"""Whatever a client sends, the answer is an object or a Status, and nothing half-written stays."""
+"""Malformed bodies: the answer is an object or a Status, and no write is partial."""
 
 import contextlib
 import copy
@@ -76,22 +76,24 @@ REQUESTS: list[tuple[str, str, Any, str]] = [
 JUNK: list[Any] = [None, 1, "x", [], {}, True, -1, [None], {"a": None}, "", 1.5, [{}], 10**30]
 
 
-def mutated(body: Any, dice: random.Random) -> Any:
+def mutated(body: Any, seed: random.Random) -> Any:
     """A body with one or two places that hold something else."""
     body = copy.deepcopy(body)
-    for _ in range(dice.randint(1, 2)):
-        holder, place, parts = None, None, body
-        while isinstance(parts, (dict, list)) and parts and (holder is None or dice.random() < 0.8):
-            holder, place = parts, dice.choice(list(parts) if isinstance(parts, dict) else range(len(parts)))
+    for _ in range(seed.randint(1, 2)):
+        holder: Any = None
+        place: Any = None
+        parts = body
+        while isinstance(parts, (dict, list)) and parts and (holder is None or seed.random() < 0.8):
+            holder, place = parts, seed.choice(list(parts) if isinstance(parts, dict) else range(len(parts)))
             parts = holder[place]
         if holder is not None:
-            holder[place] = copy.deepcopy(dice.choice(JUNK))
+            holder[place] = copy.deepcopy(seed.choice(JUNK))
     return body
 
 
 @given(st.sampled_from(REQUESTS), st.integers(0, 10**9))
 def test_malformed_body_is_refused_or_taken_and_harms_nothing_else(
-    request_: tuple[str, str, Any, str], dice: int
+    request_: tuple[str, str, Any, str], seed: int
 ) -> None:
     """No other exception than a Status comes out, and a pod that was there is still whole."""
     api = built_in_api()
@@ -100,7 +102,7 @@ def test_malformed_body_is_refused_or_taken_and_harms_nothing_else(
     method, path, body, media = request_
     named = target(path, api.registry)
     assert named is not None
-    content = json.dumps(mutated(body, random.Random(dice))).encode()
+    content = json.dumps(mutated(body, random.Random(seed))).encode()
     query = {"fieldManager": "f"} if media == APPLY else {}
 
     with contextlib.suppress(StatusError):

@@ -1,4 +1,6 @@
-"""Quantities as integers, and what a pod requests."""
+"""Quantities as integers and requests of pods."""
+
+from typing import Any
 
 import pytest
 
@@ -19,19 +21,19 @@ from roadstead.schemas.quantities import milli, pod_requests
         (2, 2000),
     ],
 )
-def test_quantities_are_exact(quantity, expected):
+def test_quantities_are_exact(quantity: Any, expected: Any) -> None:
     """In thousandths, rounded up."""
     assert milli(quantity) == expected
 
 
 @pytest.mark.parametrize("quantity", ["", "m", "1 Gi", "one", "1GiB"])
-def test_what_is_no_quantity_is_refused(quantity):
+def test_what_is_no_quantity_is_refused(quantity: Any) -> None:
     """The sentence quotes it."""
     with pytest.raises(ValueError, match="is no quantity"):
         milli(quantity)
 
 
-def container(cpu, **more):
+def container(cpu: Any, **more: Any) -> Any:
     return {"resources": {"requests": {"cpu": cpu}}, **more}
 
 
@@ -45,7 +47,7 @@ def container(cpu, **more):
             id="the-greater-counts",
         ),
         pytest.param(
-            # containers 1 + sidecar 1 = 2; init container 1.5 beside the sidecar 1 = 2.5
+            # containers 1 + sidecar 1 = 2; init container 1.5 together with the sidecar 1 = 2.5
             {
                 "containers": [container("1")],
                 "initContainers": [container("1", restartPolicy="Always"), container("1500m")],
@@ -59,7 +61,7 @@ def container(cpu, **more):
         ),
     ],
 )
-def test_what_a_pod_requests(spec, cpu):
+def test_what_a_pod_requests(spec: Any, cpu: Any) -> None:
     """As component-helpers' PodRequests; and it is one pod."""
     requests = pod_requests({"spec": spec})
 

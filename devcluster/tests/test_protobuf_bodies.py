@@ -1,4 +1,4 @@
-"""Request bodies in Protocol Buffers: bytes as kubectl sends them, and what is refused."""
+"""Request bodies in Protocol Buffers: bytes as kubectl sends them, and rejections."""
 
 import pytest
 

@@ -1,11 +1,16 @@
 """The fixtures of the pytest plugin and the methods of a running cluster."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import yaml
 
-from roadstead.clients import ApiError
+from roadstead.clients import ApiError, RunningCluster
+from roadstead.cluster import DevCluster
+from roadstead.pytest_plugin import StartRoadstead
 
-WIDGETS = {
+WIDGETS: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "widgets.example.com"},
@@ -27,7 +32,7 @@ WIDGETS = {
     },
 }
 WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": 1}}
-DEPLOYMENT = {
+DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "web"},
@@ -42,7 +47,7 @@ DEPLOYMENT = {
 }
 
 
-def test_applies_files_and_objects(roadstead, tmp_path):
+def test_applies_files_and_objects(roadstead: RunningCluster, tmp_path: Path) -> None:
     """A definition and its objects may stand in one call, a namespace is a parameter, and again changes."""
     file = tmp_path / "widgets.yaml"
     file.write_text(yaml.safe_dump_all([WIDGETS, WIDGET]))
@@ -58,7 +63,7 @@ def test_applies_files_and_objects(roadstead, tmp_path):
     assert [one["spec"]["size"] for one in roadstead.list("widgets", "other")] == [2]
 
 
-def test_waits_for_a_condition(roadstead):
+def test_waits_for_a_condition(roadstead: RunningCluster) -> None:
     """A Deployment becomes Available, and its pods are found by label."""
     roadstead.apply(DEPLOYMENT)
 
@@ -71,7 +76,7 @@ def test_waits_for_a_condition(roadstead):
     assert roadstead.list("pods", "default", labels="app=other") == []
 
 
-def test_says_what_it_waited_for_in_vain(roadstead):
+def test_says_what_it_waited_for_in_vain(roadstead: RunningCluster) -> None:
     """The object's state, or that it is not there."""
     roadstead.apply({**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "paused": True}})
 
@@ -85,7 +90,7 @@ def test_says_what_it_waited_for_in_vain(roadstead):
         roadstead.wait_for_deletion("deploy/web", timeout_s=0.1)
 
 
-def test_deletes_and_waits_for_the_end(roadstead):
+def test_deletes_and_waits_for_the_end(roadstead: RunningCluster) -> None:
     """What has a finalizer stays until it is taken off."""
     roadstead.apply(WIDGETS, {**WIDGET, "metadata": {"name": "one", "finalizers": ["example.com/stays"]}})
     roadstead.delete("widgets/one")
@@ -95,7 +100,7 @@ def test_deletes_and_waits_for_the_end(roadstead):
     roadstead.wait_for_deletion("widgets/one")
 
 
-def test_refusals_say_why(roadstead):
+def test_refusals_say_why(roadstead: RunningCluster) -> None:
     """The code, the reason and the message of the Status."""
     with pytest.raises(ApiError, match=r'404 NotFound: pods "none" not found') as missing:
         roadstead.get("pods/none")
@@ -106,7 +111,7 @@ def test_refusals_say_why(roadstead):
     assert invalid.value.code == 422
 
 
-def test_each_test_begins_with_an_empty_cluster(pytester):
+def test_each_test_begins_with_an_empty_cluster(pytester: pytest.Pytester) -> None:
     """Also in a project whose tests leave everything behind; the cluster is one for all of them."""
     pytester.makepyfile(
         f"""
@@ -135,7 +140,9 @@ def test_each_test_begins_with_an_empty_cluster(pytester):
     result.assert_outcomes(passed=3)
 
 
-def test_a_cluster_that_is_given_is_left_as_it_was(pytester, start_roadstead):
+def test_a_cluster_that_is_given_is_left_as_it_was(
+    pytester: pytest.Pytester, start_roadstead: StartRoadstead
+) -> None:
     """What tests have created with ``apply`` goes before the next test; what was there stays."""
     given = start_roadstead(nodes=2)
     given.apply(
@@ -173,7 +180,7 @@ def test_a_cluster_that_is_given_is_left_as_it_was(pytester, start_roadstead):
         given.get("namespaces/left")
 
 
-async def test_a_cluster_in_the_loop_of_the_test(roadstead_in_process):
+async def test_a_cluster_in_the_loop_of_the_test(roadstead_in_process: DevCluster) -> None:
     """Reads and writes without HTTP, and a session."""
     roadstead_in_process.api.create("configmaps", {"metadata": {"name": "mine", "namespace": "default"}})
 
@@ -186,7 +193,7 @@ async def test_a_cluster_in_the_loop_of_the_test(roadstead_in_process):
     assert len(roadstead_in_process.api.list("nodes")) == 3
 
 
-def test_options_of_further_clusters(start_roadstead):
+def test_options_of_further_clusters(start_roadstead: StartRoadstead) -> None:
     """Words, numbers and switches of the command."""
     cluster = start_roadstead(nodes=1, node_cpu="500m", controllers=False, eviction_requests=True)
     cluster.apply(DEPLOYMENT)
@@ -197,13 +204,13 @@ def test_options_of_further_clusters(start_roadstead):
         cluster.wait_for("deploy/web", condition="Available", timeout_s=0.3)
 
 
-def test_a_cluster_that_does_not_start_says_why(start_roadstead):
+def test_a_cluster_that_does_not_start_says_why(start_roadstead: StartRoadstead) -> None:
     """The output of the command is in the message."""
     with pytest.raises(Exception, match="no quantity"):
         start_roadstead(nodes=1, node_cpu="lots")
 
 
-def test_loads_nothing_before_it_is_used(pytester):
+def test_loads_nothing_before_it_is_used(pytester: pytest.Pytester) -> None:
     """A run without clusters pays nothing for the plugin."""
     pytester.makepyfile(
         """

@@ -1,4 +1,4 @@
-"""``x-kubernetes-validations``: what is refused of a definition, and what rules say of a resource."""
+"""``x-kubernetes-validations``: rejected definitions and rejected resources."""
 
 from typing import Any, ClassVar
 
@@ -76,7 +76,7 @@ def test_rules_that_hold(rule: str, spec: Obj) -> None:
     assert verdict(rule, spec) == []
 
 
-def test_what_is_told_of_a_rule_that_does_not_hold() -> None:
+def test_message_of_a_rule_that_does_not_hold() -> None:
     """The message, or the rule; at the field path that is given; values of objects are not told."""
     spec = {"low": 3, "high": 2}
 
@@ -98,13 +98,13 @@ def test_what_is_told_of_a_rule_that_does_not_hold() -> None:
 
 
 def test_rule_that_fails_is_a_refusal() -> None:
-    """An error is told with the rule; it is never taken for true."""
+    """An error is reported with the rule and never counts as true."""
     assert verdict("self.low > 1", {}) == [
         ("spec", 'Invalid value: "object": no such key: low evaluating rule: self.low > 1')
     ]
 
 
-def test_value_of_a_scalar_is_told() -> None:
+def test_value_of_a_scalar_is_in_the_message() -> None:
     """A rule on a string says which one it refuses."""
     schema = {"type": "string", "x-kubernetes-validations": [{"rule": "self == 'a'", "message": "only a"}]}
     rules = Compiler({"type": "object", "properties": {"mode": schema}}).rules
@@ -190,7 +190,7 @@ def test_rules_that_are_no_rules_of_this_schema(rule: Obj | str, sentence: str) 
     assert sentence in faults[0].sentence
 
 
-def test_old_items_of_a_plain_list_cannot_be_told_apart() -> None:
+def test_old_items_of_a_plain_list_cannot_be_matched() -> None:
     """So a rule about them is refused."""
     item = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
     schema = {"type": "object", "properties": {"names": {"type": "array", "items": item}}}

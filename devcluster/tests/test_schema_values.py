@@ -96,9 +96,7 @@ def told(value: Any, schema: Obj, old: Any = None) -> list[tuple[str, str, str]]
         ),
     ],
 )
-def test_refusals_are_told_as_the_server_tells_them(
-    value: Any, schema: Obj, reason: str, message: str
-) -> None:
+def test_messages_are_those_of_the_server(value: Any, schema: Obj, reason: str, message: str) -> None:
     """One cause, at the field, in the words that people search for."""
     assert told(value, schema) == [("spec.x", reason, message)]
 
@@ -157,7 +155,7 @@ PORTS: Obj = {
 }
 
 
-def test_repeated_keys_are_told_once_at_their_second_place() -> None:
+def test_repeated_keys_are_reported_once_at_their_second_place() -> None:
     """A list that is a map has each key once."""
     items = [{"port": 1}, {"port": 2}, {"port": 1, "note": "x"}, {"port": 1}]
 

@@ -153,7 +153,7 @@ async def test_all_watchers_are_sent_the_same_bytes(client: Client) -> None:
 
 
 async def test_exactly_one_binding_wins(client: Client) -> None:
-    """Of several schedulers one succeeds, the others are told of the conflict."""
+    """Of several schedulers one succeeds, the others get a conflict."""
     await client.send("POST", PODS, a_pod("a"))
 
     replies = await asyncio.gather(
@@ -248,7 +248,7 @@ async def test_managed_fields_tell_who_wrote_what(client: Client) -> None:
         ("GET", f"{PODS}?resourceVersion=99999999", 504, "Timeout"),
     ],
 )
-async def test_requests_that_make_no_sense_are_told_so(
+async def test_malformed_requests_are_rejected(
     client: Client, method: str, path: str, code: int, reason: str
 ) -> None:
     """Each with the code and the reason of a Status."""

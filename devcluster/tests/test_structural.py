@@ -64,7 +64,7 @@ def test_nulls_that_are_not_allowed_go() -> None:
     assert spec == {"size": "s", "replicas": 1, "maybe": None, "nested": {"depth": 3}}
 
 
-def test_unknown_fields_are_told_by_path() -> None:
+def test_unknown_fields_are_reported_by_path() -> None:
     """Fields that the schema does not know go, maps and open objects keep theirs, metadata is left alone."""
     obj = {
         "kind": "Gadget",

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from roadstead.printing.columns import human_duration, selector
-from roadstead.printing.pods import NODES, PODS
 from roadstead.server.tables import custom_value
+from roadstead.table_columns.columns import human_duration, selector
+from roadstead.table_columns.pods import NODES, PODS
 from roadstead.values.resources import Obj
 
 NOW = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
@@ -21,7 +21,7 @@ def cells(columns: Any, obj: Obj) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "message"),
     [
         (0, "0s"),
         (119, "119s"),
@@ -41,9 +41,9 @@ def cells(columns: Any, obj: Obj) -> dict[str, Any]:
         (-10, "<invalid>"),
     ],
 )
-def test_ages_have_one_or_two_units(seconds: float, told: str) -> None:
+def test_ages_have_one_or_two_units(seconds: float, message: str) -> None:
     """As upstream's HumanDuration rounds."""
-    assert human_duration(seconds) == told
+    assert human_duration(seconds) == message
 
 
 def container(name: str, **state: Any) -> Obj:
@@ -56,7 +56,7 @@ SPEC = {"containers": [{"name": "main"}, {"name": "side"}]}
 
 
 @pytest.mark.parametrize(
-    ("status", "metadata", "told"),
+    ("status", "metadata", "message"),
     [
         ({"phase": "Pending"}, {}, ("0/2", "Pending")),
         (
@@ -100,11 +100,11 @@ SPEC = {"containers": [{"name": "main"}, {"name": "side"}]}
     ],
     ids=["pending", "crashing", "one of two done", "evicted", "exit code", "going", "gated"],
 )
-def test_status_of_a_pod(status: Obj, metadata: Obj, told: tuple[str, str]) -> None:
+def test_status_of_a_pod(status: Obj, metadata: Obj, message: tuple[str, str]) -> None:
     """The word that tells most about its containers."""
     shown = cells(PODS, {"metadata": metadata, "spec": SPEC, "status": status})
 
-    assert (shown["Ready"], shown["Status"]) == told
+    assert (shown["Ready"], shown["Status"]) == message
 
 
 def test_pod_in_its_init_containers() -> None:
@@ -144,7 +144,7 @@ def test_node_tells_readiness_cordon_and_roles() -> None:
     assert (shown["Internal-IP"], shown["OS-Image"], shown["Age"]) == ("<none>", "<unknown>", "5s")
 
 
-def test_selectors_are_told_as_on_a_command_line() -> None:
+def test_selectors_are_shown_as_on_a_command_line() -> None:
     """Labels first, then expressions."""
     given = {
         "matchLabels": {"b": "2", "a": "1"},

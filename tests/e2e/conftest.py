@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +32,11 @@ ROOT = Path(__file__).parents[2]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
+@cache
 def documents(folder: str) -> list[dict[str, Any]]:
     """The objects of all YAML files of a folder."""
     contents = [path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).glob("*.yaml"))]
-    return [document for content in contents for document in yaml.safe_load_all(content)]
+    return [document for content in contents for document in yaml.load_all(content, yaml.CSafeLoader)]
 
 
 async def define(speaker: Speaker) -> None:

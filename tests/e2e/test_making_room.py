@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 
-async def fragmented(scene: Scene) -> tuple[str, str]:
+async def fragmented(scene: Scene, grace_s: int = 1) -> tuple[str, str]:
     """Two pods of 300m on a node of one cpu, half a cpu on another: nowhere 700m, though 900m are free."""
     old = await scene.node("old", cpu="1")
     await scene.scheduling()
-    await scene.deployment("small", 2, cpu="300m")
+    await scene.deployment("small", 2, cpu="300m", terminationGracePeriodSeconds=grace_s)
     new = await scene.node("new", cpu="500m")
     await scene.pod("big", cpu="700m")
     await eventually(lambda: scene.condition("big"), lambda one: one.get("reason") == "Unschedulable")
@@ -56,6 +56,28 @@ async def test_room_is_made_and_kept_when_somebody_says_yes(scene: Scene) -> Non
 
     assert await scene.until_bound("big") == old
     assert sorted(await scene.until_running(2, app="small")) == sorted([old, new])
+
+
+async def test_pods_that_race_for_reserved_room_do_not_get_it(scene: Scene) -> None:
+    """Created while the moved pod leaves, when they would fit both nodes but for what is reserved there."""
+    old, new = await fragmented(scene, grace_s=4)
+    await scene.policy(scene.rebalancing("MakeRoomForPending"))
+    await eventually(
+        scene.records,
+        lambda found: [
+            each for each in found if each.get("status", {}).get("phase") in ("Evicting", "Evicted")
+        ],
+    )
+
+    racers = ["racer-0", "racer-1"]
+    for racer in racers:
+        await scene.pod(racer, cpu="350m")
+
+    assert await scene.until_bound("big") == old
+    (record,) = await scene.until_finished(1)
+    assert record["status"]["phase"] == "Settled"
+    assert sorted(await scene.until_running(2, app="small")) == sorted([old, new])
+    assert [await scene.node_of(racer) for racer in racers] == ["", ""]
 
 
 async def test_nobody_moves_for_nothing(scene: Scene) -> None:

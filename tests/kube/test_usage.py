@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kube.serving import ToldServer, told_server
-from plimsoll.framework.descheduling.context import Sample
+from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube import usage
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage import UsageMeter

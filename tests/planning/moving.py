@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from engine.toys import ALL
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import NoArgs, Registry
-from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind, Verdict
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
 from plimsoll.planning.proven.planner import plan

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planning.rounds import NOW, UNLIMITED, a_policy
-from plimsoll.framework.descheduling.context import Measurements, Planner, Sample
+from plimsoll.framework.descheduling.measurements import Measurements, Planner, Sample
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import Circumstances

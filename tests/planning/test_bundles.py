@@ -8,14 +8,8 @@ import pytest
 from planning.moving import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
 from planning.proven.test_planner import READY, a_budget
 from plimsoll.framework import NoArgs
-from plimsoll.framework.descheduling.strategy import (
-    Beneficiary,
-    Bundle,
-    Candidate,
-    Refusal,
-    StrategyKind,
-    Verdict,
-)
+from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Refusal, Verdict
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits

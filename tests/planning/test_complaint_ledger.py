@@ -8,8 +8,9 @@ import pytest
 
 from planning.moving import Named, a_rebalancing
 from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy, a_profile, live
-from plimsoll.framework.descheduling.context import Measurements, Planner
-from plimsoll.framework.descheduling.strategy import Bundle, Candidate, Refusal, StrategyKind
+from plimsoll.framework.descheduling.measurements import Measurements, Planner
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Refusal
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.framework.descheduling.context import Measurements
+from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selector_text import parse_selector

@@ -8,8 +8,9 @@ import pytest
 
 from planning.moving import SURROUNDINGS, a_rebalancing, reasons, targets
 from plimsoll.framework import NoArgs
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate
 from plimsoll.framework.descheduling.registry import EvictorRegistry
-from plimsoll.framework.descheduling.strategy import Bundle, Candidate, StrategyKind
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from planning.rounds import NOW, UNLIMITED, a_policy
-from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import Ceiling, Limits

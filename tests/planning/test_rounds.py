@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy, live
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod

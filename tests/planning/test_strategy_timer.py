@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from planning.moving import SURROUNDINGS, Named, a_rebalancing
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Candidate
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
 from plimsoll.testing.builders import a_cluster, a_node, a_pod

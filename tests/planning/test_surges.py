@@ -14,8 +14,9 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Registry
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Bundle, Candidate, Refusal, StrategyKind
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Refusal
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import SURGED, Deployment

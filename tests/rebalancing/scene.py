@@ -165,8 +165,9 @@ class Scene:
         )
 
     def tell(self, *events: Any) -> None:
-        """What the watches tell."""
+        """What the watches tell; afterwards no reservation may be out of place."""
         self.ingestion.apply(events)
+        self.book.validate()
 
     def gone(self, pod: Any) -> None:
         """The watch tells that a pod is gone."""

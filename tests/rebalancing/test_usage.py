@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.framework import ConfigurationError
-from plimsoll.framework.descheduling.context import Sample
+from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult

@@ -74,6 +74,7 @@ class Stage:
     async def see(self, *events: Any) -> None:
         self.ingestion.apply(list(events))
         await settled()
+        self.book.validate()
 
     async def pods(self, *pods: Any) -> None:
         await self.see(*(PodAdded(pod) for pod in pods))

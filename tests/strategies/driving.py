@@ -3,14 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.framework.descheduling.context import (
-    Measurements,
-    Planner,
-    StrategyContext,
-    UnplacedPods,
-    considered_nodes,
-)
-from plimsoll.framework.descheduling.strategy import Candidate, Strategy, Verdict
+from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import Measurements, Planner
+from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
+from plimsoll.framework.descheduling.proposals import Candidate, Verdict
+from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.strategy_run import run_strategy

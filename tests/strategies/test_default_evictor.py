@@ -11,8 +11,9 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, PriorityClass
-from plimsoll.strategies.default_evictor import EVICT, duration
+from plimsoll.strategies.default_evictor import EVICT
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.toolkit.descheduling.protections import duration
 from strategies.driving import NOW, a_context, an_evictor
 
 OPT_OUT = "descheduler.alpha.kubernetes.io/prefer-no-eviction"

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from planning.rounds import UNLIMITED, a_policy, live
 from planning.test_rounds import AROUND, a_replica, refusals
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Rebalancing
 from plimsoll.planning.proven.planner import plan, revalidate

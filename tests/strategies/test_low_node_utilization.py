@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.framework.errors import PluginError
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.taints import UNSCHEDULABLE_TAINT
 from plimsoll.strategies.remove_pods_violating_node_taints import RemovePodsViolatingNodeTaints

@@ -1,4 +1,4 @@
-"""Finds of the prose check in one file: the place, what is wrong, and what to write instead."""
+"""Finds of the prose check in one file: place, problem and suggestion."""
 
 import ast
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ _HAVE = "(?:has|have|had|having)"
 #: Words after which "by name" says how something is ordered or found, which is plain English.
 _ORDERED = re.compile(
     r"\b(?:sort|order|rank|look|find|found|fetch|get|key|index|list|import|tie|match|select|address|identif|group|"
-    r"resolv|map|dict|table|argument|parameter|pass|handed|refer|load|delet|merg)\w*(?:\s+[\w'`*]+){0,4},?\s+$",
+    r"resolv|map|dict|table|argument|parameter|pass|handed|refer|load|delet|merg|label)\w*(?:\s+[\w'`*]+){0,4},?\s+$",
     re.IGNORECASE,
 )
 #: Characters before a match in which a word may excuse it.

@@ -26,9 +26,10 @@ from plimsoll.api.upstream.descheduler import (
 )
 from plimsoll.framework import ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.args import parse_args
-from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.framework.descheduling.context import Evictor
+from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.framework.descheduling.strategy import Evictor, Strategy, StrategyKind
+from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert

@@ -19,8 +19,8 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import ConfigurationError, Pod, PodInfo, Registry
+from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.framework.descheduling.strategy import Evictor
 from plimsoll.kube.session.errors import answer_of, error_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated

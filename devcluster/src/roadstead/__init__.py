@@ -2,8 +2,8 @@
 
 Real HTTP, all state in memory, one asyncio process; compared with recordings of a real API server.
 
-Read in this order: ``values.resources`` (what is served), ``store.store`` (objects and their history),
-``values.status_errors`` (the refusals), ``kinds`` (what is particular to a kind), ``store.api`` (the one
+Read in this order: ``values.resources`` (the served resources), ``store.store`` (objects and their history),
+``values.status_errors`` (errors), ``kinds`` (the behaviour of each kind), ``store.api`` (the one
 write path), ``server`` (HTTP), ``cluster`` (all of it together).
 """
 

@@ -1,7 +1,7 @@
-"""A certificate for loopback, made when the cluster starts.
+"""Makes a certificate for loopback when the cluster starts.
 
-kubectl sends a bearer token over TLS only; so the development cluster has a certificate of its own that
-its kubeconfig names as the authority.
+kubectl sends a bearer token over TLS only, so the cluster has a certificate of its own, which its kubeconfig
+names as the authority.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Identity:
 
 
 def loopback_identity() -> Identity:
-    """A new key and certificate for 127.0.0.1 and localhost; the key is never kept."""
+    """A new key and certificate for 127.0.0.1 and localhost; the key is not kept."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "roadstead")])
     now = dt.datetime.now(dt.UTC)

@@ -1,7 +1,7 @@
-"""DevCluster: API server, controllers and kubelets in one asyncio process, on loopback.
+"""Runs API server, controllers and kubelets in one asyncio process on loopback.
 
-Called by the command ``roadstead`` and by tests. It is a development tool: one administrator, whose token is
-drawn at each start and written into the kubeconfig, and all state in memory and gone at the end.
+The command ``roadstead`` and tests use it. It is a development tool: one administrator, whose token is
+generated at each start and written into the kubeconfig, and all state in memory.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def kubeconfig(url: str, token: str, *, certificate: bytes = b"", plain_url: str
         {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": name, "cluster": told} for name, told in clusters.items()],
+            "clusters": [{"name": name, "cluster": found} for name, found in clusters.items()],
             "users": [{"name": NAME, "user": {"token": token}}],
             "contexts": [
                 {"name": name, "context": {"cluster": name, "user": NAME, "namespace": "default"}}
@@ -211,11 +211,11 @@ class DevCluster:
         self._queue.run_due()
 
     def offer_eviction_requests(self, *, controllers: bool = True) -> None:
-        """Serve lifecycle.k8s.io from now on, as an upgraded server does; without controllers as 1.37.0."""
+        """Start to serve lifecycle.k8s.io, as an upgraded server does; without controllers as 1.37.0."""
         offer_eviction_requests(self._context, controllers=controllers)
 
     def write_kubeconfig(self, path: Path) -> None:
-        """Write the kubeconfig of an administrator, all of it at once."""
+        """Write the kubeconfig of an administrator in one step."""
         write_privately(
             path, kubeconfig(self.url, self.token, certificate=self._certificate, plain_url=self.plain_url)
         )

@@ -1,10 +1,14 @@
 """DaemonSets: one pod for each node that fits."""
 
+from typing import Any
+
 import pytest
+
+from simulation import Simulation
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     simulation.with_controllers()
     for name in ("a", "b"):
         add_node(simulation, name)
@@ -12,7 +16,7 @@ def cluster(simulation):
     return simulation
 
 
-def add_node(cluster, name, labels=None, taints=()):
+def add_node(cluster: Simulation, name: Any, labels: Any = None, taints: Any = ()) -> None:
     ready = {"type": "Ready", "status": "True"}
     cluster.api.create(
         "nodes",
@@ -24,17 +28,17 @@ def add_node(cluster, name, labels=None, taints=()):
     )
 
 
-def create(cluster, **template):
+def create(cluster: Simulation, **template: Any) -> None:
     cluster.workload("DaemonSet", "agent", template=cluster.template({"app": "agent"}, **template))
     cluster.settle()
 
 
-def tied(cluster):
+def tied(cluster: Simulation) -> Any:
     """The nodes to which living pods are tied, sorted."""
     return sorted(node_of(pod) for pod in cluster.pods() if "deletionTimestamp" not in pod["metadata"])
 
 
-def node_of(pod):
+def node_of(pod: Any) -> Any:
     """The node to which a pod is tied."""
     affinity = pod["spec"]["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
@@ -42,16 +46,16 @@ def node_of(pod):
     return name
 
 
-def run_all(cluster):
+def run_all(cluster: Simulation) -> None:
     for pod in cluster.pods():
         cluster.ready(pod["metadata"]["name"], node=node_of(pod))
 
 
-def status(cluster):
+def status(cluster: Simulation) -> Any:
     return cluster.get("daemonsets.apps", "agent")["status"]
 
 
-def test_follows_the_nodes(cluster):
+def test_follows_the_nodes(cluster: Simulation) -> None:
     """A node more is a pod more; a node that does not fit any more loses its pod."""
     create(cluster, nodeSelector={"pool": "x"})
     assert tied(cluster) == ["a", "b"]
@@ -66,7 +70,7 @@ def test_follows_the_nodes(cluster):
     assert tied(cluster) == ["b", "c"]
 
 
-def test_keeps_away_from_taints_that_the_template_does_not_tolerate(cluster):
+def test_keeps_away_from_taints_that_the_template_does_not_tolerate(cluster: Simulation) -> None:
     """A cordon and a node that is not ready are tolerated; a NoSchedule taint keeps pods that are there."""
     create(cluster)
     dedicated = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
@@ -82,7 +86,7 @@ def test_keeps_away_from_taints_that_the_template_does_not_tolerate(cluster):
     assert tied(cluster) == ["a"]
 
 
-def test_counts_by_node(cluster):
+def test_counts_by_node(cluster: Simulation) -> None:
     """Desired, current, ready, available, and misscheduled."""
     create(cluster)
     assert status(cluster)["desiredNumberScheduled"] == status(cluster)["numberUnavailable"] == 2
@@ -94,7 +98,7 @@ def test_counts_by_node(cluster):
     assert status(cluster)["numberMisscheduled"] == 0
 
 
-def test_a_failed_pod_is_replaced(cluster):
+def test_a_failed_pod_is_replaced(cluster: Simulation) -> None:
     """A pod that the kubelet refused makes room for another try."""
     create(cluster)
     failed = cluster.pods()[0]["metadata"]["name"]
@@ -109,7 +113,7 @@ def test_a_failed_pod_is_replaced(cluster):
     assert tied(cluster) == ["a", "b"]
 
 
-def test_a_new_template_replaces_one_pod_after_the_other(cluster):
+def test_a_new_template_replaces_one_pod_after_the_other(cluster: Simulation) -> None:
     """At most one pod is not available while pods are replaced."""
     create(cluster)
     run_all(cluster)

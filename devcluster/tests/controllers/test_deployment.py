@@ -1,29 +1,33 @@
 """Deployments: rollout, scaling, pause, revisions, conditions."""
 
+from typing import Any
+
 import pytest
+
+from simulation import Simulation
 
 REVISION = "deployment.kubernetes.io/revision"
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     return simulation.with_controllers()
 
 
-def deploy(cluster, replicas=2, surge=1, unavailable=0, **spec):
+def deploy(cluster: Simulation, replicas: int = 2, surge: int = 1, unavailable: int = 0, **spec: Any) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
     spec = {"strategy": strategy, "progressDeadlineSeconds": 600, "revisionHistoryLimit": 10, **spec}
     cluster.workload("Deployment", "web", replicas, **spec)
     cluster.settle()
 
 
-def roll_to(cluster, image):
+def roll_to(cluster: Simulation, image: Any) -> None:
     template = cluster.template({"app": "web"}, image)
     cluster.change("Deployment", "web", {"spec": {"template": template}})
     cluster.settle()
 
 
-def sets(cluster):
+def sets(cluster: Simulation) -> Any:
     """The ReplicaSets' sizes by image."""
     found = cluster.api.list("replicasets.apps", "default")
     return {
@@ -31,15 +35,15 @@ def sets(cluster):
     }
 
 
-def status(cluster):
+def status(cluster: Simulation) -> Any:
     return cluster.get("deployments.apps", "web")["status"]
 
 
-def conditions(cluster):
+def conditions(cluster: Simulation) -> Any:
     return {one["type"]: (one["status"], one["reason"]) for one in status(cluster)["conditions"]}
 
 
-def complete(cluster):
+def complete(cluster: Simulation) -> None:
     """Make pods ready until nothing changes any more."""
     for _ in range(20):
         before = [pod["metadata"]["name"] for pod in cluster.pods()]
@@ -53,7 +57,7 @@ def complete(cluster):
             return
 
 
-def test_makes_a_replica_set_of_its_template(cluster):
+def test_makes_a_replica_set_of_its_template(cluster: Simulation) -> None:
     """Named after the Deployment and a hash, which labels and selector bear, too."""
     deploy(cluster)
 
@@ -70,7 +74,7 @@ def test_makes_a_replica_set_of_its_template(cluster):
     assert {pod["metadata"]["generateName"] for pod in cluster.pods()} == {f"web-{digest}-"}
 
 
-def test_tells_when_it_is_complete(cluster):
+def test_tells_when_it_is_complete(cluster: Simulation) -> None:
     """Progressing until all pods are available, and then why it stopped."""
     deploy(cluster)
     assert conditions(cluster) == {
@@ -89,7 +93,7 @@ def test_tells_when_it_is_complete(cluster):
     assert cluster.get("deployments.apps", "web")["metadata"]["generation"] == 1
 
 
-def test_rolls_out_no_faster_than_readiness(cluster):
+def test_rolls_out_no_faster_than_readiness(cluster: Simulation) -> None:
     """With surge 1 and unavailable 0 the second pod waits for the first to be ready."""
     deploy(cluster)
     complete(cluster)
@@ -103,8 +107,8 @@ def test_rolls_out_no_faster_than_readiness(cluster):
     assert sets(cluster) == {"app:1": 0, "app:2": 2}
 
 
-def test_going_back_uses_the_old_set_with_a_new_revision(cluster):
-    """There are two sets after three rollouts, and the history tells of the first number."""
+def test_going_back_uses_the_old_set_with_a_new_revision(cluster: Simulation) -> None:
+    """There are two sets after three rollouts, and the history has the first number."""
     deploy(cluster)
     complete(cluster)
     for image in ("app:2", "app:1"):
@@ -120,7 +124,7 @@ def test_going_back_uses_the_old_set_with_a_new_revision(cluster):
     assert newest["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"] == "1"
 
 
-def test_a_paused_deployment_scales_but_does_not_roll_out(cluster):
+def test_a_paused_deployment_scales_but_does_not_roll_out(cluster: Simulation) -> None:
     """A new template makes no set while the Deployment is paused; a new size counts."""
     deploy(cluster)
     complete(cluster)
@@ -138,7 +142,7 @@ def test_a_paused_deployment_scales_but_does_not_roll_out(cluster):
     assert "app:2" in sets(cluster)
 
 
-def test_a_size_changed_in_a_rollout_is_shared_out(cluster):
+def test_a_size_changed_in_a_rollout_is_shared_out(cluster: Simulation) -> None:
     """Both sets grow in proportion, and the surge is kept."""
     deploy(cluster, replicas=10, surge=2, unavailable=0)
     complete(cluster)
@@ -152,7 +156,7 @@ def test_a_size_changed_in_a_rollout_is_shared_out(cluster):
     assert sets(cluster) == {"app:1": 18, "app:2": 4}
 
 
-def test_recreate_waits_until_the_old_pods_are_gone(cluster):
+def test_recreate_waits_until_the_old_pods_are_gone(cluster: Simulation) -> None:
     """No pod of the new template starts while one of the old is left."""
     deploy(cluster, strategy={"type": "Recreate"})
     complete(cluster)
@@ -164,7 +168,7 @@ def test_recreate_waits_until_the_old_pods_are_gone(cluster):
     assert sets(cluster) == {"app:1": 0, "app:2": 2}
 
 
-def test_old_sets_beyond_the_history_are_deleted(cluster):
+def test_old_sets_beyond_the_history_are_deleted(cluster: Simulation) -> None:
     """With a limit of one, one empty set is kept: the newest of the old."""
     deploy(cluster, revisionHistoryLimit=1)
     complete(cluster)
@@ -175,7 +179,7 @@ def test_old_sets_beyond_the_history_are_deleted(cluster):
     assert sets(cluster) == {"app:3": 0, "app:4": 2}
 
 
-def test_a_rollout_that_does_not_move_is_told(cluster):
+def test_a_rollout_without_progress_is_reported(cluster: Simulation) -> None:
     """After its deadline the Deployment says that it is stuck."""
     deploy(cluster, progressDeadlineSeconds=60)
 
@@ -186,7 +190,7 @@ def test_a_rollout_that_does_not_move_is_told(cluster):
     assert conditions(cluster)["Progressing"] == ("False", "ProgressDeadlineExceeded")
 
 
-def test_what_it_leaves_goes_with_it(cluster):
+def test_what_it_leaves_goes_with_it(cluster: Simulation) -> None:
     """Its sets and pods are deleted when it is."""
     deploy(cluster)
 

@@ -1,16 +1,20 @@
 """PodDisruptionBudgets: the status that the eviction API reads."""
 
+from typing import Any
+
 import pytest
+
+from simulation import Simulation
 
 BUDGET = "poddisruptionbudgets.policy"
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     return simulation.with_controllers()
 
 
-def deploy(cluster, replicas=4, ready=4):
+def deploy(cluster: Simulation, replicas: int = 4, ready: int = 4) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     cluster.workload("Deployment", "web", replicas, strategy=strategy, progressDeadlineSeconds=600)
     cluster.settle()
@@ -20,7 +24,7 @@ def deploy(cluster, replicas=4, ready=4):
     cluster.settle()
 
 
-def counts(cluster, name="web"):
+def counts(cluster: Simulation, name: str = "web") -> Any:
     """Expected, desired, healthy, allowed."""
     status = cluster.get(BUDGET, name)["status"]
     return tuple(
@@ -28,7 +32,7 @@ def counts(cluster, name="web"):
     )
 
 
-def reason(cluster, name="web"):
+def reason(cluster: Simulation, name: str = "web") -> Any:
     (condition,) = cluster.get(BUDGET, name)["status"]["conditions"]
     return condition["status"], condition["reason"]
 
@@ -51,7 +55,7 @@ SELECTOR = {"matchLabels": {"app": "web"}}
         pytest.param({"maxUnavailable": 1}, 3, (4, 3, 3, 0), id="one-is-gone-already"),
     ],
 )
-def test_how_many_may_go(cluster, spec, ready, expected):
+def test_how_many_may_go(cluster: Simulation, spec: Any, ready: Any, expected: Any) -> None:
     """Numbers and percentages of the Deployment's size, against the pods that are ready."""
     deploy(cluster, ready=ready)
 
@@ -62,7 +66,7 @@ def test_how_many_may_go(cluster, spec, ready, expected):
     assert reason(cluster) == (("True", "SufficientPods") if expected[3] else ("False", "InsufficientPods"))
 
 
-def test_follows_pods_and_sizes(cluster):
+def test_follows_pods_and_sizes(cluster: Simulation) -> None:
     """A pod that is not ready any more, a pod that goes, a Deployment that shrinks."""
     deploy(cluster)
     cluster.create("PodDisruptionBudget", "web", selector=SELECTOR, maxUnavailable=1)
@@ -81,7 +85,7 @@ def test_follows_pods_and_sizes(cluster):
     assert counts(cluster)[:2] == (2, 1)
 
 
-def test_a_terminating_pod_is_not_healthy(cluster):
+def test_a_terminating_pod_is_not_healthy(cluster: Simulation) -> None:
     """An eviction counts against the budget until its successor is ready."""
     deploy(cluster, replicas=2)
     cluster.create("PodDisruptionBudget", "web", selector=SELECTOR, minAvailable=1)
@@ -98,7 +102,7 @@ def test_a_terminating_pod_is_not_healthy(cluster):
     assert counts(cluster)[3] == 1
 
 
-def test_an_eviction_that_is_not_carried_out_is_forgotten_after_two_minutes(cluster):
+def test_an_eviction_that_is_not_carried_out_is_forgotten_after_two_minutes(cluster: Simulation) -> None:
     """A pod in disruptedPods does not count as healthy until it is deleted or believed to stay."""
     deploy(cluster, replicas=2)
     cluster.create("PodDisruptionBudget", "web", selector=SELECTOR, minAvailable=1)
@@ -106,8 +110,8 @@ def test_an_eviction_that_is_not_carried_out_is_forgotten_after_two_minutes(clus
     budget = cluster.get(BUDGET, "web")
     name = cluster.pods()[0]["metadata"]["name"]
 
-    told = {**budget["status"], "disruptedPods": {name: cluster.api.now()}, "disruptionsAllowed": 0}
-    cluster.api.update_status(BUDGET, {**budget, "status": told})
+    message = {**budget["status"], "disruptedPods": {name: cluster.api.now()}, "disruptionsAllowed": 0}
+    cluster.api.update_status(BUDGET, {**budget, "status": message})
     cluster.settle(119)
     assert counts(cluster) == (2, 1, 1, 0)
     cluster.settle(2)
@@ -115,7 +119,7 @@ def test_an_eviction_that_is_not_carried_out_is_forgotten_after_two_minutes(clus
     assert counts(cluster) == (2, 1, 2, 1)
 
 
-def test_pods_without_owner(cluster):
+def test_pods_without_owner(cluster: Simulation) -> None:
     """MinAvailable counts them; maxUnavailable has no size to go by and allows nothing."""
     for name in ("a", "b"):
         cluster.api.create(
@@ -134,7 +138,7 @@ def test_pods_without_owner(cluster):
     assert counts(cluster, "most") == (0, 0, 2, 0)
 
 
-def test_pods_whose_owner_has_no_size_cannot_be_counted(cluster):
+def test_pods_whose_owner_has_no_size_cannot_be_counted(cluster: Simulation) -> None:
     """The pods of a Job have no scale: the budget says so and allows nothing."""
     template = {
         "metadata": {"labels": {"app": "web"}},
@@ -148,7 +152,7 @@ def test_pods_whose_owner_has_no_size_cannot_be_counted(cluster):
     assert cluster.get(BUDGET, "web")["status"]["disruptionsAllowed"] == 0
 
 
-def test_a_label_that_changes_moves_a_pod_between_budgets(cluster):
+def test_a_label_that_changes_moves_a_pod_between_budgets(cluster: Simulation) -> None:
     """A pod counts where its labels are selected now."""
     cluster.create("PodDisruptionBudget", "web", selector=SELECTOR, minAvailable=0)
     cluster.pod("a")

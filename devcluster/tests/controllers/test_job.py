@@ -1,16 +1,20 @@
 """Jobs: counting, parallelism, failure, suspension, deadlines, indexes."""
 
+from typing import Any
+
 import pytest
+
+from simulation import Simulation
 
 JOB = "jobs.batch"
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     return simulation.with_controllers()
 
 
-def create(cluster, name="work", **spec):
+def create(cluster: Simulation, name: str = "work", **spec: Any) -> None:
     template = {"spec": {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never"}}
     spec = {"parallelism": 1, "completions": 1, "backoffLimit": 6, "template": template, **spec}
     if spec["completions"] is None:
@@ -19,7 +23,7 @@ def create(cluster, name="work", **spec):
     cluster.settle()
 
 
-def active(cluster):
+def active(cluster: Simulation) -> Any:
     """The names of pods that have not ended."""
     return [
         pod["metadata"]["name"]
@@ -29,23 +33,23 @@ def active(cluster):
     ]
 
 
-def end(cluster, phase="Succeeded", count=1):
+def end(cluster: Simulation, phase: str = "Succeeded", count: int = 1) -> None:
     for name in active(cluster)[:count]:
         cluster.end(name, phase)
     cluster.settle()
 
 
-def status(cluster, name="work"):
+def status(cluster: Simulation, name: str = "work") -> Any:
     return cluster.get(JOB, name)["status"]
 
 
-def conditions(cluster, name="work"):
+def conditions(cluster: Simulation, name: str = "work") -> Any:
     return {
         one["type"]: (one["status"], one["reason"]) for one in status(cluster, name).get("conditions", ())
     }
 
 
-def test_runs_until_enough_have_succeeded(cluster):
+def test_runs_until_enough_have_succeeded(cluster: Simulation) -> None:
     """Two completions, one at a time; finished pods stay and lose the Job's finalizer."""
     create(cluster, completions=2)
     assert len(active(cluster)) == 1
@@ -65,7 +69,7 @@ def test_runs_until_enough_have_succeeded(cluster):
     assert not any(pod["metadata"].get("finalizers") for pod in cluster.pods())
 
 
-def test_no_more_run_than_are_missing(cluster):
+def test_no_more_run_than_are_missing(cluster: Simulation) -> None:
     """Parallelism 3 with 4 completions: three, and then only one."""
     create(cluster, parallelism=3, completions=4)
     assert len(active(cluster)) == 3
@@ -75,7 +79,7 @@ def test_no_more_run_than_are_missing(cluster):
     assert len(active(cluster)) == 1
 
 
-def test_a_failure_is_tried_again_after_a_while(cluster):
+def test_a_failure_is_tried_again_after_a_while(cluster: Simulation) -> None:
     """The next pod comes ten seconds after the first failure, twenty after the second."""
     create(cluster)
 
@@ -95,7 +99,7 @@ def test_a_failure_is_tried_again_after_a_while(cluster):
     assert conditions(cluster)["Complete"] == ("True", "CompletionsReached")
 
 
-def test_too_many_failures_fail_the_job(cluster):
+def test_too_many_failures_fail_the_job(cluster: Simulation) -> None:
     """Beyond backoffLimit nothing is tried any more, and what still runs is ended."""
     create(cluster, parallelism=2, completions=2, backoffLimit=0)
 
@@ -113,7 +117,7 @@ def test_too_many_failures_fail_the_job(cluster):
     }
 
 
-def test_an_evicted_pod_counts_as_failed_and_is_replaced(cluster):
+def test_an_evicted_pod_counts_as_failed_and_is_replaced(cluster: Simulation) -> None:
     """A pod that is deleted before its end is not forgotten, and goes at last."""
     create(cluster)
     (name,) = active(cluster)
@@ -129,7 +133,7 @@ def test_an_evicted_pod_counts_as_failed_and_is_replaced(cluster):
     assert len(active(cluster)) == 1
 
 
-def test_a_suspended_job_waits(cluster):
+def test_a_suspended_job_waits(cluster: Simulation) -> None:
     """Nothing runs while suspended; resumed, it starts and says so."""
     create(cluster, suspend=True)
     assert active(cluster) == []
@@ -143,7 +147,7 @@ def test_a_suspended_job_waits(cluster):
     assert "startTime" in status(cluster)
 
 
-def test_a_job_that_takes_too_long_fails(cluster):
+def test_a_job_that_takes_too_long_fails(cluster: Simulation) -> None:
     """ActiveDeadlineSeconds ends it."""
     create(cluster, activeDeadlineSeconds=30)
 
@@ -155,7 +159,7 @@ def test_a_job_that_takes_too_long_fails(cluster):
     assert active(cluster) == []
 
 
-def test_a_work_queue_ends_with_its_first_success(cluster):
+def test_a_work_queue_ends_with_its_first_success(cluster: Simulation) -> None:
     """Without completions no new pod starts after one succeeded; the Job ends with the last of them."""
     create(cluster, completions=None, parallelism=3)
 
@@ -167,7 +171,7 @@ def test_a_work_queue_ends_with_its_first_success(cluster):
     assert conditions(cluster)["Complete"] == ("True", "CompletionsReached")
 
 
-def test_an_indexed_job_completes_each_number_once(cluster):
+def test_an_indexed_job_completes_each_number_once(cluster: Simulation) -> None:
     """A number that failed is given again; the status tells which are done."""
     create(cluster, completionMode="Indexed", completions=3, parallelism=2)
     index = "batch.kubernetes.io/job-completion-index"
@@ -184,7 +188,7 @@ def test_an_indexed_job_completes_each_number_once(cluster):
     assert sorted(left) == ["1", "2"]
 
 
-def test_a_finished_job_is_deleted_after_its_time_to_live(cluster):
+def test_a_finished_job_is_deleted_after_its_time_to_live(cluster: Simulation) -> None:
     """TtlSecondsAfterFinished takes the Job and its pods."""
     create(cluster, ttlSecondsAfterFinished=20)
     end(cluster)
@@ -197,7 +201,7 @@ def test_a_finished_job_is_deleted_after_its_time_to_live(cluster):
     assert cluster.pods() == []
 
 
-def test_pods_of_a_deleted_job_are_let_go(cluster):
+def test_pods_of_a_deleted_job_are_let_go(cluster: Simulation) -> None:
     """Its finalizer does not keep them."""
     create(cluster)
     cluster.end(active(cluster)[0], "Running")

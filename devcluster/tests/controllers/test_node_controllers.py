@@ -1,27 +1,30 @@
-"""What happens to nodes and to the pods on them: taints, taint eviction, pods of nodes that are gone."""
+"""Node controllers: taints, taint eviction, pods of deleted nodes."""
+
+from typing import Any
 
 import pytest
 
 from roadstead.kubelets.nodes import KUBELET
+from simulation import Simulation
 
 TOLERATED = {"operator": "Exists", "effect": "NoExecute"}
 DRIVES_OUT = {"key": "maintenance", "effect": "NoExecute"}
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     simulation.with_controllers().with_kubelets()
     simulation.nodes("n1", "n2")
     return simulation
 
 
-def taints(cluster, node="n1"):
+def taints(cluster: Simulation, node: str = "n1") -> Any:
     """Key and effect of a node's taints, without the usual prefix."""
-    told = (cluster.get("nodes", node, None).get("spec") or {}).get("taints") or []
-    return sorted((one["key"].removeprefix("node.kubernetes.io/"), one["effect"]) for one in told)
+    message = (cluster.get("nodes", node, None).get("spec") or {}).get("taints") or []
+    return sorted((one["key"].removeprefix("node.kubernetes.io/"), one["effect"]) for one in message)
 
 
-def set_condition(cluster, kind, status):
+def set_condition(cluster: Simulation, kind: Any, status: Any) -> None:
     node = cluster.get("nodes", "n1", None)
     conditions = [one for one in node["status"]["conditions"] if one["type"] != kind]
     conditions.append({"type": kind, "status": status, "lastTransitionTime": cluster.api.now()})
@@ -29,7 +32,7 @@ def set_condition(cluster, kind, status):
     cluster.settle()
 
 
-def test_a_cordon_is_a_taint(cluster):
+def test_a_cordon_is_a_taint(cluster: Simulation) -> None:
     """Set and removed with spec.unschedulable; taints of others stay."""
     mine = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
     cluster.api.patch("nodes", None, "n1", {"spec": {"unschedulable": True, "taints": [mine]}})
@@ -52,7 +55,9 @@ def test_a_cordon_is_a_taint(cluster):
         ("Ready", "Unknown", [("unreachable", "NoExecute"), ("unreachable", "NoSchedule")]),
     ],
 )
-def test_what_is_wrong_with_a_node_is_a_taint(cluster, kind, status, expected):
+def test_what_is_wrong_with_a_node_is_a_taint(
+    cluster: Simulation, kind: Any, status: Any, expected: Any
+) -> None:
     """As long as it is wrong."""
     set_condition(cluster, kind, status)
     assert taints(cluster) == expected
@@ -70,8 +75,8 @@ def test_what_is_wrong_with_a_node_is_a_taint(cluster, kind, status, expected):
         pytest.param([TOLERATED], None, id="for-ever"),
     ],
 )
-def test_a_no_execute_taint_drives_pods_out(cluster, tolerations, stays_s):
-    """At once, when their time is over, or never."""
+def test_a_no_execute_taint_drives_pods_out(cluster: Simulation, tolerations: Any, stays_s: Any) -> None:
+    """Immediately, when their toleration expires, or never."""
     cluster.pod("a", "n1", tolerations=tolerations, terminationGracePeriodSeconds=0)
     cluster.settle(2)
 
@@ -84,7 +89,7 @@ def test_a_no_execute_taint_drives_pods_out(cluster, tolerations, stays_s):
     assert (cluster.get("pods", "a") is None) is (stays_s is not None)
 
 
-def test_a_taint_that_is_taken_back_drives_nobody_out(cluster):
+def test_a_removed_taint_evicts_no_pod(cluster: Simulation) -> None:
     """The time a pod had left does not matter any more."""
     cluster.pod("a", "n1", tolerations=[{**TOLERATED, "tolerationSeconds": 20}])
     cluster.api.patch("nodes", None, "n1", {"spec": {"taints": [DRIVES_OUT]}})
@@ -96,7 +101,7 @@ def test_a_taint_that_is_taken_back_drives_nobody_out(cluster):
     assert "deletionTimestamp" not in cluster.get("pods", "a")["metadata"]
 
 
-def test_a_node_whose_kubelet_stops_loses_its_pods(cluster):
+def test_a_node_whose_kubelet_stops_loses_its_pods(cluster: Simulation) -> None:
     """Its pods are deleted after the five minutes that they tolerate; they go when the kubelet is back."""
     unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
     not_ready = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
@@ -115,7 +120,7 @@ def test_a_node_whose_kubelet_stops_loses_its_pods(cluster):
     assert cluster.get("pods", "a") is None
 
 
-def test_pods_of_a_deleted_node_are_deleted(cluster):
+def test_pods_of_a_deleted_node_are_deleted(cluster: Simulation) -> None:
     """After the quarantine, without waiting for a kubelet that is gone."""
     cluster.pod("a", "n1")
     cluster.pod("b", "n2")
@@ -130,7 +135,7 @@ def test_pods_of_a_deleted_node_are_deleted(cluster):
     assert cluster.get("pods", "b")
 
 
-def test_a_node_that_comes_back_keeps_its_pods(cluster):
+def test_a_node_that_comes_back_keeps_its_pods(cluster: Simulation) -> None:
     """Within the quarantine nothing is lost."""
     cluster.pod("a", "n1")
     cluster.settle(2)

@@ -1,18 +1,22 @@
 """ReplicaSets: size, successors, adoption, status."""
 
+from typing import Any
+
 import pytest
+
+from simulation import Simulation
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     return simulation.with_controllers()
 
 
-def names(cluster):
+def names(cluster: Simulation) -> Any:
     return {pod["metadata"]["name"] for pod in cluster.pods()}
 
 
-def test_has_as_many_pods_as_asked_for(cluster):
+def test_has_as_many_pods_as_asked_for(cluster: Simulation) -> None:
     """Pods bear the set's name, the template's labels and scheduler, and a reference to the set."""
     template = cluster.template({"app": "web"}, schedulerName="another")
     owner = cluster.workload("ReplicaSet", "web", 3, template=template)
@@ -35,8 +39,8 @@ def test_has_as_many_pods_as_asked_for(cluster):
         }
 
 
-def test_counts_pods_as_they_become_ready_and_available(cluster):
-    """Ready at once, available after minReadySeconds; a finished pod counts no more and is replaced."""
+def test_counts_pods_as_they_become_ready_and_available(cluster: Simulation) -> None:
+    """Ready immediately, available after minReadySeconds; a finished pod counts no more and is replaced."""
     cluster.workload("ReplicaSet", "web", 2, minReadySeconds=10)
     cluster.settle()
     cluster.ready()
@@ -53,7 +57,7 @@ def test_counts_pods_as_they_become_ready_and_available(cluster):
     assert (status["replicas"], status["readyReplicas"], len(cluster.pods())) == (2, 1, 3)
 
 
-def test_a_deleted_pod_gets_a_successor(cluster):
+def test_a_deleted_pod_gets_a_successor(cluster: Simulation) -> None:
     """The successor has another name; there is one as soon as the deletion is asked for."""
     cluster.workload("ReplicaSet", "web", 2)
     cluster.settle()
@@ -67,7 +71,7 @@ def test_a_deleted_pod_gets_a_successor(cluster):
     assert min(before) not in alive
 
 
-def test_shrinking_spares_those_that_are_ready(cluster):
+def test_shrinking_spares_those_that_are_ready(cluster: Simulation) -> None:
     """Pods that are not bound go first."""
     cluster.workload("ReplicaSet", "web", 2)
     cluster.settle()
@@ -82,7 +86,7 @@ def test_shrinking_spares_those_that_are_ready(cluster):
     assert names(cluster) == kept
 
 
-def test_a_pod_that_is_cheap_to_delete_goes_first(cluster):
+def test_a_pod_that_is_cheap_to_delete_goes_first(cluster: Simulation) -> None:
     """The annotation pod-deletion-cost decides between equals."""
     cluster.workload("ReplicaSet", "web", 3)
     cluster.settle()
@@ -99,7 +103,7 @@ def test_a_pod_that_is_cheap_to_delete_goes_first(cluster):
     assert len(alive) == 2
 
 
-def test_adopts_orphans_that_it_selects(cluster):
+def test_adopts_orphans_that_it_selects(cluster: Simulation) -> None:
     """Orphans from before, and those that come later, count; strangers do not."""
     orphan = {"metadata": {"name": "early", "namespace": "default", "labels": {"app": "web"}}}
     container = {"containers": [{"name": "main", "image": "app:1"}]}
@@ -119,7 +123,7 @@ def test_adopts_orphans_that_it_selects(cluster):
     assert len(alive) == 2
 
 
-def test_releases_a_pod_that_it_does_not_select_any_more(cluster):
+def test_releases_a_pod_that_it_does_not_select_any_more(cluster: Simulation) -> None:
     """A pod whose label is changed is left alone, and replaced."""
     cluster.workload("ReplicaSet", "web", 1)
     cluster.settle()
@@ -132,7 +136,7 @@ def test_releases_a_pod_that_it_does_not_select_any_more(cluster):
     assert len(names(cluster)) == 2
 
 
-def test_creates_many_pods_in_batches(cluster):
+def test_creates_many_pods_in_batches(cluster: Simulation) -> None:
     """A set of hundreds is completed over several turns."""
     cluster.workload("ReplicaSet", "web", 300)
 
@@ -142,8 +146,8 @@ def test_creates_many_pods_in_batches(cluster):
     assert cluster.get("replicasets.apps", "web")["status"]["replicas"] == 300
 
 
-def test_events_tell_of_few_pods_only(cluster):
-    """Of three hundred pods no three hundred events are told."""
+def test_events_are_limited(cluster: Simulation) -> None:
+    """Three hundred pods make fewer than three hundred events."""
     cluster.workload("ReplicaSet", "web", 300)
 
     cluster.settle()

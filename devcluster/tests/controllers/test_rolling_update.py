@@ -1,4 +1,6 @@
-"""The arithmetic of Deployments: upstream's examples, and what holds for all of them."""
+"""The sizes of a Deployment's ReplicaSets: upstream's examples and laws."""
+
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,14 +9,16 @@ from hypothesis import strategies as st
 from roadstead.controllers.workloads import rolling_update
 
 
-def a_deployment(replicas, surge="25%", unavailable="25%", kind="RollingUpdate"):
-    strategy = {"type": kind}
+def a_deployment(
+    replicas: Any, surge: Any = "25%", unavailable: Any = "25%", kind: str = "RollingUpdate"
+) -> Any:
+    strategy: dict[str, Any] = {"type": kind}
     if kind == "RollingUpdate":
         strategy["rollingUpdate"] = {"maxSurge": surge, "maxUnavailable": unavailable}
     return {"spec": {"replicas": replicas, "strategy": strategy}}
 
 
-def a_set(name, replicas, available=None, created="2026-01-01T00:00:00Z"):
+def a_set(name: Any, replicas: Any, available: Any = None, created: str = "2026-01-01T00:00:00Z") -> Any:
     return {
         "metadata": {"name": name, "creationTimestamp": created},
         "spec": {"replicas": replicas},
@@ -32,7 +36,7 @@ def a_set(name, replicas, available=None, created="2026-01-01T00:00:00Z"):
         pytest.param(5, 2, 0, (2, 0), id="numbers"),
     ],
 )
-def test_fence_posts(replicas, surge, unavailable, expected):
+def test_fence_posts(replicas: Any, surge: Any, unavailable: Any, expected: Any) -> None:
     """Percentages are of the Deployment's size; one of the two always lets the rollout move."""
     assert rolling_update.fence_posts(a_deployment(replicas, surge, unavailable)) == expected
 
@@ -47,7 +51,7 @@ def test_fence_posts(replicas, surge, unavailable, expected):
         pytest.param(5, 0, 8, 0, 5, id="shrinks-to-the-size"),
     ],
 )
-def test_new_size(replicas, surge, new, old, expected):
+def test_new_size(replicas: Any, surge: Any, new: Any, old: Any, expected: Any) -> None:
     """The newest set grows into the room between the Deployment's size with surge and what there is."""
     newest = a_set("new", new)
 
@@ -70,7 +74,7 @@ def test_new_size(replicas, surge, new, old, expected):
         pytest.param(2, (0, 0), (10, 10), {"old": 8}, id="as-many-as-may-be-unavailable"),
     ],
 )
-def test_old_sizes(unavailable, new, old, expected):
+def test_old_sizes(unavailable: Any, new: Any, old: Any, expected: Any) -> None:
     """Old sets shrink no further than availability allows; pods that are not available go first."""
     deployment = a_deployment(10, 2, unavailable)
 
@@ -87,7 +91,7 @@ def test_old_sizes(unavailable, new, old, expected):
         pytest.param(0, (8, 2), {"a": 0, "b": 0}, id="down-to-nothing"),
     ],
 )
-def test_proportional_sizes(replicas, sizes, expected):
+def test_proportional_sizes(replicas: Any, sizes: Any, expected: Any) -> None:
     """A change of size in the midst of a rollout is shared out by size."""
     sets = [
         a_set("a", sizes[0], created="2026-01-01T00:00:00Z"),
@@ -104,7 +108,9 @@ limits = st.one_of(st.integers(0, 10), st.integers(0, 100).map(lambda share: f"{
 
 
 @given(replicas=sizes, surge=limits, unavailable=limits, new=sizes, old=st.lists(sizes, max_size=4))
-def test_a_rollout_never_exceeds_its_surge(replicas, surge, unavailable, new, old):
+def test_a_rollout_never_exceeds_its_surge(
+    replicas: Any, surge: Any, unavailable: Any, new: Any, old: Any
+) -> None:
     """Growing the newest set never brings the sum over size and surge, unless it was over before."""
     deployment = a_deployment(replicas, surge, unavailable)
     sets = [a_set("new", new), *(a_set(f"old-{index}", one) for index, one in enumerate(old))]
@@ -123,7 +129,9 @@ def test_a_rollout_never_exceeds_its_surge(replicas, surge, unavailable, new, ol
     new=st.tuples(sizes, sizes),
     old=st.lists(st.tuples(sizes, sizes), min_size=1, max_size=4),
 )
-def test_a_rollout_keeps_what_must_be_available(replicas, surge, unavailable, new, old):
+def test_a_rollout_keeps_what_must_be_available(
+    replicas: Any, surge: Any, unavailable: Any, new: Any, old: Any
+) -> None:
     """Shrinking old sets never takes available pods below what must stay, unless they were below before."""
     deployment = a_deployment(replicas, surge, unavailable)
     newest = a_set("new", new[0], min(new))

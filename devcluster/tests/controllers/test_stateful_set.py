@@ -1,36 +1,40 @@
 """StatefulSets: names, order, claims, updates."""
 
+from typing import Any
+
 import pytest
+
+from simulation import Simulation
 
 
 @pytest.fixture
-def cluster(simulation):
+def cluster(simulation: Simulation) -> Simulation:
     return simulation.with_controllers()
 
 
-def create(cluster, replicas, **spec):
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+def create(cluster: Simulation, replicas: Any, **spec: Any) -> None:
+    claim: dict[str, Any] = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
     claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}
     cluster.workload("StatefulSet", "db", replicas, serviceName="db", volumeClaimTemplates=[claim], **spec)
     cluster.settle()
 
 
-def names(cluster):
+def names(cluster: Simulation) -> Any:
     return [pod["metadata"]["name"] for pod in cluster.pods() if "deletionTimestamp" not in pod["metadata"]]
 
 
-def images(cluster):
+def images(cluster: Simulation) -> Any:
     return {pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in cluster.pods()}
 
 
-def forget_deleted(cluster):
+def forget_deleted(cluster: Simulation) -> None:
     for pod in cluster.pods():
         if "deletionTimestamp" in pod["metadata"]:
             cluster.api.delete("pods", "default", pod["metadata"]["name"], grace_seconds=0)
     cluster.settle()
 
 
-def test_starts_one_after_the_other(cluster):
+def test_starts_one_after_the_other(cluster: Simulation) -> None:
     """The next pod waits until the one before is ready."""
     create(cluster, 3)
     assert names(cluster) == ["db-0"]
@@ -45,14 +49,14 @@ def test_starts_one_after_the_other(cluster):
     assert [status[one] for one in counts] == [3] * 5
 
 
-def test_parallel_starts_all_at_once(cluster):
-    """PodManagementPolicy Parallel waits for nobody."""
+def test_parallel_starts_all_together(cluster: Simulation) -> None:
+    """PodManagementPolicy Parallel waits for no pod."""
     create(cluster, 3, podManagementPolicy="Parallel")
 
     assert names(cluster) == ["db-0", "db-1", "db-2"]
 
 
-def test_a_pod_knows_its_name_and_its_claim(cluster):
+def test_a_pod_knows_its_name_and_its_claim(cluster: Simulation) -> None:
     """Host name, subdomain, labels and volume are of its ordinal."""
     create(cluster, 1)
 
@@ -66,7 +70,7 @@ def test_a_pod_knows_its_name_and_its_claim(cluster):
     assert cluster.get("persistentvolumeclaims", "data-db-0")["metadata"]["labels"] == {"app": "db"}
 
 
-def test_a_deleted_pod_comes_back_with_its_name(cluster):
+def test_a_deleted_pod_comes_back_with_its_name(cluster: Simulation) -> None:
     """Only after the old one is gone; its claim stays."""
     create(cluster, 1)
     cluster.ready()
@@ -81,7 +85,7 @@ def test_a_deleted_pod_comes_back_with_its_name(cluster):
     assert cluster.get("persistentvolumeclaims", "data-db-0")["metadata"]["uid"] == claim
 
 
-def test_a_failed_pod_is_replaced(cluster):
+def test_a_failed_pod_is_replaced(cluster: Simulation) -> None:
     """An evicted or failed pod makes room for its successor."""
     create(cluster, 1)
     before = cluster.get("pods", "db-0")["metadata"]["uid"]
@@ -93,7 +97,7 @@ def test_a_failed_pod_is_replaced(cluster):
     assert cluster.get("pods", "db-0")["metadata"]["uid"] != before
 
 
-def test_shrinks_from_the_highest(cluster):
+def test_shrinks_from_the_highest(cluster: Simulation) -> None:
     """The highest ordinal goes first."""
     create(cluster, 3, podManagementPolicy="Parallel")
     cluster.ready()
@@ -112,7 +116,9 @@ def test_shrinks_from_the_highest(cluster):
         pytest.param(2, {"db-0": "app:1", "db-1": "app:1", "db-2": "app:2"}, id="from-the-partition"),
     ],
 )
-def test_a_new_template_replaces_pods_from_the_highest(cluster, partition, expected):
+def test_a_new_template_replaces_pods_from_the_highest(
+    cluster: Simulation, partition: Any, expected: Any
+) -> None:
     """One at a time, each after the one above is ready again, down to the partition."""
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
     create(cluster, 3, podManagementPolicy="Parallel", updateStrategy=strategy)
@@ -134,7 +140,7 @@ def test_a_new_template_replaces_pods_from_the_highest(cluster, partition, expec
     assert len(cluster.api.list("controllerrevisions.apps", "default")) == 2
 
 
-def test_on_delete_waits_for_somebody_to_delete(cluster):
+def test_on_delete_waits_for_somebody_to_delete(cluster: Simulation) -> None:
     """A new template counts for pods that are deleted by hand."""
     create(cluster, 1, updateStrategy={"type": "OnDelete"})
     cluster.ready()

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
@@ -10,26 +11,26 @@ from roadstead.values.status_errors import StatusError
 
 
 class Clock:
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 1000.0
 
-    def __call__(self):
+    def __call__(self) -> Any:
         return self.now
 
 
 @pytest.fixture
-def clock():
+def clock() -> Any:
     return Clock()
 
 
 @pytest.fixture
-def queue(clock):
+def queue(clock: Any) -> Any:
     return WorkQueue(clock)
 
 
-def test_reconciles_a_key_once_however_often_it_is_added(queue):
+def test_reconciles_a_key_once_however_often_it_is_added(queue: Any) -> None:
     """A thousand changes of one object are one reconcile."""
-    seen = []
+    seen: list[Any] = []
     for _ in range(1000):
         queue.add(seen.append, "a")
     queue.add(seen.append, "b")
@@ -39,9 +40,9 @@ def test_reconciles_a_key_once_however_often_it_is_added(queue):
     assert seen == ["a", "b"]
 
 
-def test_waits_until_a_key_is_due(queue, clock):
+def test_waits_until_a_key_is_due(queue: Any, clock: Any) -> None:
     """A delayed key is reconciled when its time has come, not before."""
-    seen = []
+    seen: list[Any] = []
     queue.add(seen.append, "a", after_s=5)
 
     queue.run_due()
@@ -54,9 +55,9 @@ def test_waits_until_a_key_is_due(queue, clock):
     assert queue.next_due_s() is None
 
 
-def test_of_two_delays_the_earlier_counts(queue, clock):
+def test_of_two_delays_the_earlier_counts(queue: Any, clock: Any) -> None:
     """A key that is wished for twice comes at the earlier time, and only then."""
-    seen = []
+    seen: list[Any] = []
     queue.add(seen.append, "a", after_s=9)
     queue.add(seen.append, "a", after_s=2)
     queue.add(seen.append, "a", after_s=7)
@@ -69,12 +70,12 @@ def test_of_two_delays_the_earlier_counts(queue, clock):
     assert seen == ["a"]
 
 
-def test_a_delay_that_begins_anew_puts_an_earlier_one_off(queue, clock):
+def test_a_restarted_delay_replaces_an_earlier_one(queue: Any, clock: Any) -> None:
     """Who changes an object twice in a row is not overtaken between the two."""
-    seen = []
-    queue.add(seen.append, "a", 0.05, anew=True)
+    seen: list[Any] = []
+    queue.add(seen.append, "a", 0.05, restart=True)
     clock.now += 0.04
-    queue.add(seen.append, "a", 0.05, anew=True)
+    queue.add(seen.append, "a", 0.05, restart=True)
     clock.now += 0.04
     queue.run_due()
     assert seen == []
@@ -84,11 +85,11 @@ def test_a_delay_that_begins_anew_puts_an_earlier_one_off(queue, clock):
     assert seen == ["a"]
 
 
-def test_a_key_that_adds_itself_runs_again(queue):
+def test_a_key_that_adds_itself_runs_again(queue: Any) -> None:
     """What is added while it runs is not lost."""
-    seen = []
+    seen: list[Any] = []
 
-    def twice(key):
+    def twice(key: Any) -> None:
         seen.append(key)
         if len(seen) == 1:
             queue.add(twice, key)
@@ -100,11 +101,11 @@ def test_a_key_that_adds_itself_runs_again(queue):
 
 
 @pytest.mark.parametrize("error", [StatusError(409, "Conflict", "stale"), ValueError("malformed")])
-def test_a_failure_costs_only_its_own_key_a_delay(queue, clock, error):
-    """Others go on at once; the failed key is tried again after a delay that doubles."""
-    seen = []
+def test_a_failure_costs_only_its_own_key_a_delay(queue: Any, clock: Any, error: Any) -> None:
+    """Other keys go on; the failed key is retried after a delay that doubles."""
+    seen: list[Any] = []
 
-    def reconcile(key):
+    def reconcile(key: Any) -> None:
         seen.append(key)
         if key == "bad":
             raise error
@@ -124,11 +125,11 @@ def test_a_failure_costs_only_its_own_key_a_delay(queue, clock, error):
     assert waits == pytest.approx([FIRST_RETRY_S, 2 * FIRST_RETRY_S, 4 * FIRST_RETRY_S], rel=1e-3)
 
 
-def test_a_slow_key_rests_and_lets_others_through(queue, clock):
+def test_a_slow_key_rests_and_lets_others_through(queue: Any, clock: Any) -> None:
     """A reconcile that took 100 ms does not run again in the next 400 ms."""
-    seen = []
+    seen: list[Any] = []
 
-    def slow(key):
+    def slow(key: Any) -> None:
         seen.append(key)
         clock.now += 0.1
         queue.add(slow, key)
@@ -141,11 +142,11 @@ def test_a_slow_key_rests_and_lets_others_through(queue, clock):
     assert queue.next_due_s() == pytest.approx(0.4)
 
 
-def test_stops_at_the_end_of_its_slice(queue, clock):
+def test_stops_at_the_end_of_its_slice(queue: Any, clock: Any) -> None:
     """Work beyond the budget is left for the next slice."""
-    seen = []
+    seen: list[Any] = []
 
-    def reconcile(key):
+    def reconcile(key: Any) -> None:
         seen.append(key)
         clock.now += 0.003
 
@@ -156,14 +157,14 @@ def test_stops_at_the_end_of_its_slice(queue, clock):
     assert queue.next_due_s() == 0.0
 
 
-async def test_runs_in_the_event_loop_until_cancelled():
+async def test_runs_in_the_event_loop_until_cancelled() -> None:
     """The running queue reconciles what is added, now or later, and lets the loop turn between slices."""
     ticks = itertools.count()
     queue = WorkQueue(lambda: next(ticks) * 0.001)
     done = asyncio.Event()
-    seen = []
+    seen: list[Any] = []
 
-    def reconcile(key):
+    def reconcile(key: Any) -> None:
         seen.append(key)
         if len(seen) == 50:
             done.set()

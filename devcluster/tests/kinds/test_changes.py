@@ -1,4 +1,6 @@
-"""What of an object may change, and what of its status: as kube-apiserver 1.36.2 answers."""
+"""Changes of objects and of their status, as kube-apiserver 1.36.2 answers them."""
+
+from typing import Any
 
 import pytest
 
@@ -7,7 +9,10 @@ from roadstead.store.api import Api, Write
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import StatusError
 
-TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "x:1"}]}}
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "c", "image": "x:1"}]},
+}
 SELECTOR = {"matchLabels": {"app": "a"}}
 PLAIN, STATUS = Write(), Write(subresource="status")
 
@@ -18,12 +23,12 @@ def api() -> Api:
     return built_in_api()
 
 
-def created(api: Api, resource: str, **obj):
+def created(api: Api, resource: str, **obj: Any) -> Any:
     meta = {"name": "it", "namespace": "default", **obj.pop("metadata", {})}
     return copied(api.create(resource, {"metadata": meta, **obj}))
 
 
-def causes(api: Api, resource: str, obj, how: Write = PLAIN) -> set[str]:
+def causes(api: Api, resource: str, obj: Any, how: Write = PLAIN) -> set[str]:
     """Why an update is refused; nothing where it is let through."""
     try:
         api.update(resource, obj, how)
@@ -34,11 +39,11 @@ def causes(api: Api, resource: str, obj, how: Write = PLAIN) -> set[str]:
     return set()
 
 
-def pod(api: Api, **spec):
+def pod(api: Api, **spec: Any) -> Any:
     return created(api, "pods", spec={"containers": [{"name": "c", "image": "x:1"}], **spec})
 
 
-def test_what_admission_added_to_a_pod_need_not_be_repeated(api):
+def test_what_admission_added_to_a_pod_need_not_be_repeated(api: Any) -> None:
     """Tolerations and priority are added again where an update leaves them out."""
     one = pod(api)
     for field in ("tolerations", "priority", "preemptionPolicy"):
@@ -60,15 +65,15 @@ def test_what_admission_added_to_a_pod_need_not_be_repeated(api):
         ({"tolerations": []}, {"Forbidden spec.tolerations"}),
     ],
 )
-def test_of_a_pod_hardly_anything_may_change(api, change, expected):
-    """All that is wrong is told at once."""
+def test_of_a_pod_hardly_anything_may_change(api: Any, change: Any, expected: Any) -> None:
+    """One answer has all causes."""
     one = pod(api, tolerations=[{"key": "a", "operator": "Exists"}])
     one["spec"].update(change)
 
     assert causes(api, "pods", one) == expected
 
 
-def test_a_pod_that_has_ended_stays_ended(api):
+def test_a_pod_that_has_ended_stays_ended(api: Any) -> None:
     """Where its restart policy does not bring it back."""
     ended = {"name": "c", "image": "x:1", "imageID": "", "ready": False, "restartCount": 0}
     one = pod(api, restartPolicy="Never")
@@ -79,7 +84,7 @@ def test_a_pod_that_has_ended_stays_ended(api):
     assert causes(api, "pods", one, STATUS) == {"Forbidden status.containerStatuses[0].state"}
 
 
-def test_one_address_of_a_pod_is_all_of_them(api):
+def test_one_address_of_a_pod_is_all_of_them(api: Any) -> None:
     """``podIP`` stands in ``podIPs``, too, and must be an address."""
     one = pod(api)
     one["status"]["podIP"] = "10.0.0.1"
@@ -90,8 +95,8 @@ def test_one_address_of_a_pod_is_all_of_them(api):
     assert causes(api, "pods", other, STATUS) == {"Invalid status.podIPs[0]"}
 
 
-def test_a_deletion_that_has_not_begun_is_not_written(api):
-    """Nobody sets the time of deletion by an update."""
+def test_a_deletion_that_has_not_begun_is_not_written(api: Any) -> None:
+    """An update cannot set the time of deletion."""
     one = created(api, "configmaps")
     one["metadata"] |= {"deletionTimestamp": "2024-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3}
 
@@ -99,7 +104,7 @@ def test_a_deletion_that_has_not_begun_is_not_written(api):
     assert causes(api, "configmaps", one) == refused
 
 
-def test_a_budget_is_not_replaced_without_a_version(api):
+def test_a_budget_is_not_replaced_without_a_version(api: Any) -> None:
     """As a Lease; other kinds are overwritten."""
     one = created(api, "poddisruptionbudgets.policy", spec={"minAvailable": 1})
     del one["metadata"]["resourceVersion"]
@@ -107,8 +112,8 @@ def test_a_budget_is_not_replaced_without_a_version(api):
     assert causes(api, "poddisruptionbudgets.policy", one) == {"Invalid metadata.resourceVersion"}
 
 
-def test_a_version_must_be_a_number(api):
-    """And 0 stands for none."""
+def test_a_version_must_be_a_number(api: Any) -> None:
+    """And 0 means none."""
     one = created(api, "configmaps")
     one["metadata"]["resourceVersion"] = "0"
     api.update("configmaps", one)
@@ -119,7 +124,7 @@ def test_a_version_must_be_a_number(api):
     assert refused.value.code == 500
 
 
-def test_counts_of_a_status_fit_together(api):
+def test_counts_of_a_status_fit_together(api: Any) -> None:
     """Parts are not more than the whole, and none is below zero."""
     one = created(api, "replicasets.apps", spec={"selector": SELECTOR, "template": TEMPLATE})
     one["status"] = {"replicas": 1, "readyReplicas": 2, "availableReplicas": -1}
@@ -130,7 +135,7 @@ def test_counts_of_a_status_fit_together(api):
     }
 
 
-def test_the_status_of_a_deployment_takes_no_labels(api):
+def test_the_status_of_a_deployment_takes_no_labels(api: Any) -> None:
     """Labels are written with the deployment itself."""
     spec = {"selector": SELECTOR, "template": TEMPLATE}
     one = created(api, "deployments.apps", metadata={"labels": {"a": "b"}}, spec=spec)
@@ -139,19 +144,19 @@ def test_the_status_of_a_deployment_takes_no_labels(api):
     assert api.update("deployments.apps", one, STATUS)["metadata"]["labels"] == {"a": "b"}
 
 
-def job(api: Api, **spec):
+def job(api: Api, **spec: Any) -> Any:
     template = {"spec": {"restartPolicy": "Never", **TEMPLATE["spec"]}}
     return created(api, "jobs.batch", spec={"template": template, **spec})
 
 
-def test_a_job_has_the_labels_of_its_pods(api):
+def test_a_job_has_the_labels_of_its_pods(api: Any) -> None:
     """Where it has none of its own."""
     one = job(api)
 
     assert one["metadata"]["labels"] == one["spec"]["template"]["metadata"]["labels"]
 
 
-def test_a_suspended_job_may_go_elsewhere_and_ask_for_more(api):
+def test_a_suspended_job_may_go_elsewhere_and_ask_for_more(api: Any) -> None:
     """Before any of its pods ran; what they run stays."""
     one = job(api, suspend=True)
     pod_spec = one["spec"]["template"]["spec"]
@@ -164,7 +169,7 @@ def test_a_suspended_job_may_go_elsewhere_and_ask_for_more(api):
     assert causes(api, "jobs.batch", again) == {"Invalid spec.template.spec"}
 
 
-def test_a_job_that_runs_keeps_its_template(api):
+def test_a_job_that_runs_keeps_its_template(api: Any) -> None:
     """All of it."""
     one = job(api)
     one["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a"}
@@ -172,7 +177,7 @@ def test_a_job_that_runs_keeps_its_template(api):
     assert causes(api, "jobs.batch", one) == {"Invalid spec.template"}
 
 
-def test_a_daemon_set_counts_its_templates(api):
+def test_a_daemon_set_counts_its_templates(api: Any) -> None:
     """In an annotation, for older clients."""
     key = "deprecated.daemonset.template.generation"
     one = created(api, "daemonsets.apps", spec={"selector": SELECTOR, "template": TEMPLATE})
@@ -182,7 +187,7 @@ def test_a_daemon_set_counts_its_templates(api):
     assert api.update("daemonsets.apps", one)["metadata"]["annotations"] == {key: "2"}
 
 
-def test_a_claim_does_not_shrink(api):
+def test_a_claim_does_not_shrink(api: Any) -> None:
     """Below what it has."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
     one = created(api, "persistentvolumeclaims", spec=spec)

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from roadstead.clients import RunningCluster
+
 RECORDED = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text())
 NOTHING = object()
 
@@ -28,7 +30,7 @@ def changed(base: Any, at: str, value: Any) -> Any:
     return obj
 
 
-def answer(cluster, path: str, body: Any) -> tuple[int, Any]:
+def answer(cluster: Any, path: str, body: Any) -> tuple[int, Any]:
     """What a creation that is only tried is answered."""
     request = urllib.request.Request(
         f"{cluster.plain_url}{path}?dryRun=All",
@@ -43,21 +45,21 @@ def answer(cluster, path: str, body: Any) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("kind", RECORDED)
-def test_what_others_are_changes_of_is_taken(roadstead_process, kind):
+def test_what_others_are_changes_of_is_taken(roadstead_process: RunningCluster, kind: Any) -> None:
     """The object itself is let through."""
     assert answer(roadstead_process, RECORDED[kind]["path"], RECORDED[kind]["base"])[0] == 201
 
 
 @pytest.mark.parametrize("kind", RECORDED)
-def test_refuses_as_recorded(roadstead_process, kind):
+def test_refuses_as_recorded(roadstead_process: RunningCluster, kind: Any) -> None:
     """Each change is refused by the causes that a real server gives."""
     recorded = RECORDED[kind]
     for case in recorded["refused"]:
         body = changed(recorded["base"], case["at"], case.get("value", NOTHING))
 
-        status, told = answer(roadstead_process, recorded["path"], body)
+        status, message = answer(roadstead_process, recorded["path"], body)
 
-        assert status == 422, (case, told)
-        causes = told["details"]["causes"]
+        assert status == 422, (case, message)
+        causes = message["details"]["causes"]
         given = {f"{one['reason'].removeprefix('FieldValue')} {one['field']}" for one in causes}
         assert given == set(case["causes"]), case

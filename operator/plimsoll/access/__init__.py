@@ -1,1 +1,1 @@
-"""What Plimsoll may do: the rights that policies need and the answers of the API server about them."""
+"""Rights of the operator: those that policies need, and reviews by the API server."""

@@ -1,4 +1,4 @@
-"""What the API server allows this operator: reviewed at the start, every hour, and after each refusal.
+"""Reviews the operator's rights at the start, every hour, and after each rejected request.
 
 A right that is missing is not used: the policies that need it say so, with the manifest that grants it, and
 no request is sent that would be refused. Rights are reviewed for all namespaces; where that is denied, also

@@ -1,1 +1,1 @@
-"""What users write and read: the custom resources of the group ``plimsoll.dev``, and their CRDs."""
+"""Custom resources of the group ``plimsoll.dev``, and their definitions."""

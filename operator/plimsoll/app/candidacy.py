@@ -1,4 +1,4 @@
-"""Who this process is in the election, and where the election takes place.
+"""Identity of this process in the election, and the thread of the election.
 
 The election has a thread, an event loop and a connection of its own: neither a long list, nor decisions, nor
 a plugin that computes for minutes delays a renewal. What it shares with the rest is in

@@ -1,4 +1,4 @@
-"""How kopf logs in: with the present credentials of our own connection.
+"""Login of kopf with the current credentials of our own connection.
 
 kopf asks for a login when a request of its own was refused (401), and never takes again what it has seen to
 be refused; with nothing left to take it ends. A single 401 of a token that is good must not do that, so each

@@ -1,4 +1,4 @@
-"""What must run for this process to be of use: its long-running tasks, and the loop that they run in.
+"""Supervises the long-running tasks of the process and its event loop.
 
 Read by the probes and by the election from another thread, so it keeps numbers and finished tasks only.
 """

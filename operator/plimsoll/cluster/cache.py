@@ -1,4 +1,4 @@
-"""Where every pod is, or is about to be: the cluster's columns and the assumed pods on top.
+"""The cache: placed pods in the cluster's columns, and assumed pods.
 
 The state of a pod (kube-scheduler v1.36, ``backend/cache/interface.go``)::
 

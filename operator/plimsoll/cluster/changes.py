@@ -1,4 +1,4 @@
-"""What an update changed, as far as plugins can register for it.
+"""Derives cluster events from updates of objects, for the registrations of plugins.
 
 Source: kube-scheduler v1.36, ``framework/events.go`` (PodSchedulingPropertiesChange,
 NodeSchedulingPropertiesChange).

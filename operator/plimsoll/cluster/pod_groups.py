@@ -1,4 +1,4 @@
-"""Pods by the PodGroup that they name: who belongs together, how many there are, how far they have come.
+"""Indexes pods by PodGroup: members, counts and progress.
 
 Fed with every event before it changes anything else, so that a pod's own arrival counts when its gate is
 asked. It holds objects as the watch told them; who is assumed where is the cache's knowledge.

@@ -1,4 +1,4 @@
-"""Books every promise of room: who holds it, on which node, how much, at which priority, why, until when.
+"""Book of reservations: holder, node, amount, priority, reason and expiry of reserved room.
 
 Nominated pods, targets of moves, room that moves make for pending pods and room of gangs whose binding failed
 are entries of one book. Filters see them through the nominator, the book's index by node, which only the book

@@ -1,1 +1,1 @@
-"""Pure functions over a snapshot: where a pod goes, who makes room, what moves."""
+"""Pure scheduling decisions over a snapshot: nodes for pods and victims of preemption."""

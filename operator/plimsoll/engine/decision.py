@@ -1,4 +1,4 @@
-"""What scheduling attempts come to: decisions, and what explanations and plans look at beside them."""
+"""Decisions of scheduling attempts, with the data for explanations and plans."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

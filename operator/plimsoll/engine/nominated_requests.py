@@ -1,4 +1,4 @@
-"""What nominated pods claim of their nodes, against a pod of some priority.
+"""Requests of nominated pods on their nodes, relative to a pod's priority.
 
 Every attempt asks while anybody is nominated, and a cluster where much is preempted has hundreds of
 nominations: what is claimed is kept for each priority, and looked at again where a nomination changed or a

@@ -1,4 +1,4 @@
-"""Calling plugins: what they raise gets their name, and their calls are metered, once, here."""
+"""Calls plugins, attributes their exceptions and counts their calls."""
 
 from collections import defaultdict
 from collections.abc import Callable

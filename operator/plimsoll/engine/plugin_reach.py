@@ -1,4 +1,4 @@
-"""A profile's plugins by how far they look: what lanes ask for every pod, found out once a profile.
+"""Groups the plugins of a profile by what they read, once for each profile.
 
 *Near* plugins look no further than the node and its pods (:class:`plimsoll.framework.Reads` NODE and ROW):
 what they said holds until the row changes. *Far* ones are asked again after any change.

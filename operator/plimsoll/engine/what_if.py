@@ -1,4 +1,4 @@
-"""What would the filters say if pods left a node? Asked by PostFilter plugins, answered for one attempt.
+"""Evaluates filters for PostFilter plugins as if pods had left a node, within one attempt.
 
 The lane's codes stand for all filters that do not look at pods. Where the others look at sums of requests
 alone, many nodes are judged at once; else a fork of the cluster is changed pod by pod and put back.

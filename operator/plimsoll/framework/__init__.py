@@ -1,4 +1,4 @@
-"""The API of plugin authors: extension points, what they receive and what they return."""
+"""The API for plugin authors: extension points, their arguments and their results."""
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState

@@ -1,4 +1,4 @@
-"""Scratch space of one scheduling attempt: what PreFilter learned, for Filter and Score to use.
+"""Data of one scheduling attempt, written by PreFilter and read by Filter and Score.
 
 Keys are types, so a plugin reads back exactly what it wrote::
 

@@ -1,4 +1,4 @@
-"""What is wrong with an object, field by field: the exact path, and one clear sentence.
+"""Errors of an object, field by field: the exact path, and one sentence.
 
 The operator puts these into ``Accepted=False``, for the spec and for the args of plugins and strategies
 alike; paths are written as the API server writes them (``spec.rebalancing.strategies[0].args.thresholds``).

@@ -1,4 +1,4 @@
-"""Which changes of the cluster may help a pod that a plugin rejected, declared by that plugin.
+"""Cluster events and queueing hints, declared by the plugins that reject pods.
 
 A pod that was rejected sleeps until something happens that may change the answer of one of the plugins that
 rejected it. A plugin says what that is, and may look closer at each such change with a *hint*::

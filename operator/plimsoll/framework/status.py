@@ -1,4 +1,4 @@
-"""What a plugin answers, and how the answers of all nodes become one sentence.
+"""Status of a plugin, and one message from the statuses of all nodes.
 
 An expected outcome is a value: "this node does not fit" is a :class:`Status`, never an exception.
 Source: kube-scheduler v1.36, ``framework/interface.go`` and ``framework/types.go`` (FitError).

@@ -1,4 +1,4 @@
-"""Volumes for authors of plugins: claims, classes, drivers, and what a pod mounts."""
+"""Volumes for authors of plugins: claims, classes, drivers, and the mounts of a pod."""
 
 from plimsoll.framework.binding_ports import VolumeBinder, VolumeChoices, VolumesPort
 from plimsoll.model.columns.volume_users import VolumeUsers, has_volumes, mounted_claims

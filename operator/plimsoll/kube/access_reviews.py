@@ -1,4 +1,4 @@
-"""POST selfsubjectaccessreviews: what the token in use may do; and which right a request uses."""
+"""POST selfsubjectaccessreviews: rights of the current token, and the right that a request needs."""
 
 from collections.abc import Callable
 

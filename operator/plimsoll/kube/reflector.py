@@ -1,4 +1,4 @@
-"""Reflectors: list, then watch, for ever; what was seen is handed over in batches of events.
+"""Reflectors list and watch resources, and pass on batches of events.
 
 Called by ``app`` for each hot resource. A reflector survives everything the server does: 410 and long
 silence mean listing again, refusals back off with jitter, an object that cannot be decoded is named,

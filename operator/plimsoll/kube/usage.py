@@ -1,4 +1,4 @@
-"""What nodes and pods use: asked of the metrics API (metrics.k8s.io/v1beta1) and of Prometheus."""
+"""Reads usage of nodes and pods from the metrics API (metrics.k8s.io/v1beta1) and Prometheus."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 
 from plimsoll.api.v1alpha1.metrics_providers import is_plain_url
-from plimsoll.framework.descheduling.context import Sample
+from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import JSON, Session
 from plimsoll.model.quantity import QuantityError, nanos

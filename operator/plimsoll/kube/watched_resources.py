@@ -1,4 +1,4 @@
-"""The resources that reflectors watch: where they are served, and what their objects become."""
+"""Resources that reflectors watch: their paths and the types of their objects."""
 
 from dataclasses import dataclass
 

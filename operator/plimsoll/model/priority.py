@@ -1,4 +1,4 @@
-"""How much a pod matters: its quality of service, and the order in which pods may be disturbed.
+"""Importance of pods: quality of service, and the order in which pods may be disrupted.
 
 Source: Kubernetes v1.36 ``component-helpers/qos`` and descheduler v0.36 ``pkg/descheduler/pod/pods.go``.
 """

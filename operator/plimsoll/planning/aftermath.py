@@ -15,7 +15,7 @@ from datetime import datetime
 import msgspec
 
 from plimsoll.framework import PodInfo
-from plimsoll.framework.descheduling.context import Measurements
+from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodCondition, PodStatus
 from plimsoll.planning.moves import Circumstances, Move, replacement_of

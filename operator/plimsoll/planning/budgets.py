@@ -8,7 +8,7 @@ Source: Kubernetes v1.36, ``pkg/registry/core/pod/storage/eviction.go``.
 
 from collections.abc import Iterable
 
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selectors import SelectorError, compile_selector

@@ -18,16 +18,10 @@ from dataclasses import dataclass, replace
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PluginError, PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining, Complaints, Vicinity
-from plimsoll.framework.descheduling.context import StrategyContext, UnplacedPods
-from plimsoll.framework.descheduling.strategy import (
-    Bundle,
-    Proposal,
-    Refusal,
-    ServesPending,
-    Strategy,
-    Verdict,
-    wants_restart,
-)
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
+from plimsoll.framework.descheduling.proposals import Bundle, Proposal, Refusal, Verdict
+from plimsoll.framework.descheduling.strategy import ServesPending, Strategy, wants_restart
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import settled, shifted
 from plimsoll.planning.moves import replacement_uid

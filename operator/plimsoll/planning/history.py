@@ -1,4 +1,4 @@
-"""What past moves teach: who is left alone for a while, which budget is not asked again yet, when to rest.
+"""History of moves: owners held back, budgets in back-off, and pauses of policies.
 
 A move is fruitless when its replacement came back to the node it left or was not ready in time, or when the
 API server refused the eviction for another reason than a budget. Then
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.proposals import Refusal
 
 #: Seconds that an owner and strategy are held back after the first fruitless move, and at most.
 HOLD_BACK_S, MAX_HOLD_BACK_S = 600.0, 86_400.0

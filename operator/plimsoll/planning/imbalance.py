@@ -1,4 +1,4 @@
-"""How unevenly the nodes of a policy are used.
+"""Imbalance of the nodes of a policy.
 
 Formula, for each resource, over the nodes under consideration that have any of it::
 
@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.framework import Snapshot
-from plimsoll.framework.descheduling.context import Measurements, considered_nodes
+from plimsoll.framework.descheduling.context import considered_nodes
+from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS
 from plimsoll.model.selectors import Selector

@@ -1,4 +1,4 @@
-"""Ceilings on the evictions of one cycle, and what is left of them.
+"""Limits on the evictions of one cycle, and their remaining amounts.
 
 Order of checks, as descheduler's: total, node, namespace. What upstream does not have: beside the total,
 evictions within a minute and budgets by time of day; at the end the workload.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.proposals import Refusal
 
 
 @dataclass(frozen=True, slots=True)

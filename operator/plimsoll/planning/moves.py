@@ -1,4 +1,4 @@
-"""What planners take and give: the policy in plain values, the circumstances, moves, refusals."""
+"""Input and output of planners: the policy as plain values, the context, moves and rejected candidates."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,10 @@ from enum import StrEnum
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import PluginError, PodInfo
-from plimsoll.framework.descheduling.context import Measurements, NodeClasses, Planner
-from plimsoll.framework.descheduling.strategy import Beneficiary, Evictor, Refusal, Strategy
+from plimsoll.framework.descheduling.context import Evictor
+from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner
+from plimsoll.framework.descheduling.proposals import Beneficiary, Refusal
+from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind

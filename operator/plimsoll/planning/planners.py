@@ -1,9 +1,9 @@
-"""The planners by name: who makes the plan of a policy, and who asks again right before an eviction."""
+"""Selects the planner of a policy, for plans and for the validation right before an eviction."""
 
 from dataclasses import replace
 
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import imbalance
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from plimsoll.framework import PodTemplate
-from plimsoll.framework.descheduling.strategy import Evictor
+from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.limits import LimitLevel

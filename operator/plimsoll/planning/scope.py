@@ -1,11 +1,11 @@
-"""A policy's scope as the first of its evictors: what it does not look at, nobody evicts."""
+"""Excludes pods outside the policy's scope; runs before all other evictors."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from plimsoll.framework.args import NoArgs
-from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Evictor, Refusal
+from plimsoll.framework.descheduling.context import Evictor, StrategyContext
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import EVERYTHING, Selector

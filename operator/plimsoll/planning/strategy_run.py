@@ -1,11 +1,12 @@
-"""Driving one strategy: each candidate gets its verdict; what the strategy raises is named, once, here."""
+"""Drives one strategy: returns a verdict for each candidate, and attributes its exceptions."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Candidates, Proposal, Strategy, Verdict
+from plimsoll.framework.descheduling.proposals import Candidates, Proposal, Verdict
+from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.planning.strategy_timer import TIMER
 
 Judge = Callable[[Proposal], Verdict | None]

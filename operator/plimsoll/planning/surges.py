@@ -1,4 +1,4 @@
-"""Which pods can be surged: replaced by a rollout of their owner, the new pod ready before the old one goes.
+"""Selects pods that a surge can move: a rollout makes the new pod ready before the old one is deleted.
 
 A rollout replaces all pods of a Deployment, at the pace that its author wrote down. It is the move of one
 pod, without a moment in which none is ready, exactly if the Deployment wants one pod, may have one more
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.framework import ClusterObjects, PodInfo
-from plimsoll.framework.descheduling.context import is_serving
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.pod_indexes import is_serving
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.planning.limits import Workload
 
@@ -70,7 +70,7 @@ class Surging:
         self._schedulers = schedulers
 
     def lift(self, pod: PodInfo, refusal: Refusal) -> Refusal | None:
-        """See :class:`plimsoll.framework.descheduling.surging.SurgePermission`."""
+        """See :class:`plimsoll.framework.descheduling.proposals.SurgePermission`."""
         found = self.of(pod)
         if isinstance(found, Surge):
             return None

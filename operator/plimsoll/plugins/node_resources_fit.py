@@ -25,11 +25,10 @@ that is below zero upstream, and sums over a node's pods stop at the largest amo
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from plimsoll.framework import (
     MAX_SCORE,
@@ -60,6 +59,7 @@ from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (
     EXACT,
     EXACT_ROOM,
+    ScoringStrategy,
     divided,
     interpolated,
     least_allocated,
@@ -76,60 +76,6 @@ ANY = -(2**63)
 """Less than what is free anywhere."""
 HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
 """Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit a wanted resource."""
-
-
-class ScoredResource(PluginArgs):
-    """A resource and its weight in the score."""
-
-    name: str = Field(description="Such as cpu.")
-    weight: Annotated[int, Field(ge=0, le=100, description="1 to 100; 0 means 1.")] = 1
-
-
-class ShapePoint(PluginArgs):
-    """A point of the function from utilisation to score."""
-
-    utilization: Annotated[int, Field(ge=0, le=100, description="Percent of the node.")]
-    score: Annotated[int, Field(ge=0, le=10, description="0 to 10.")]
-
-
-class RequestedToCapacityRatio(PluginArgs):
-    """The function from utilisation to score, linear between its points."""
-
-    shape: Annotated[tuple[ShapePoint, ...], Field(min_length=1, description="Points by rising utilisation.")]
-
-    @field_validator("shape")
-    @classmethod
-    def _ascending(cls, shape: tuple[ShapePoint, ...]) -> tuple[ShapePoint, ...]:
-        utilization = [point.utilization for point in shape]
-        if any(later <= earlier for earlier, later in pairwise(utilization)):
-            raise ValueError("utilization must rise from point to point")
-        return shape
-
-
-class ScoringStrategy(PluginArgs):
-    """How nodes are scored."""
-
-    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = Field(
-        default="LeastAllocated", description="Spread, pack, or by a function of one's own."
-    )
-    resources: tuple[ScoredResource, ...] = Field(
-        default=(ScoredResource(name="cpu"), ScoredResource(name="memory")),
-        description="The resources that are scored.",
-    )
-    requested_to_capacity_ratio: RequestedToCapacityRatio | None = Field(
-        default=None, description="Needed with RequestedToCapacityRatio, and refused without."
-    )
-
-    @field_validator("resources")
-    @classmethod
-    def _some(cls, resources: tuple[ScoredResource, ...]) -> tuple[ScoredResource, ...]:
-        return resources or (ScoredResource(name="cpu"), ScoredResource(name="memory"))
-
-    @model_validator(mode="after")
-    def _shape_where_it_belongs(self) -> "ScoringStrategy":
-        if (self.type == "RequestedToCapacityRatio") is (self.requested_to_capacity_ratio is None):
-            raise ValueError("requestedToCapacityRatio belongs to the type of that name, which requires it")
-        return self
 
 
 class NodeResourcesFitArgs(PluginArgs):

@@ -1,1 +1,1 @@
-"""SchedulingPolicies: what users write becomes profiles and rebalancing settings, and their status."""
+"""Translates SchedulingPolicies into profiles and rebalancing settings, and writes their status."""

@@ -1,4 +1,4 @@
-"""What a policy does: which scheduler name it has, whether it predicts, and which parts lack rights."""
+"""Summary of a policy: its scheduler name, its mode, and the parts that lack rights."""
 
 from collections.abc import Mapping
 from typing import Any

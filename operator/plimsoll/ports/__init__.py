@@ -1,1 +1,1 @@
-"""What the acting halves need of the world, one module a subject."""
+"""Protocols of the outside world that the acting halves need, one module a subject."""

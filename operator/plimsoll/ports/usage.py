@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from plimsoll.framework.descheduling.context import Sample
+from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.ports.writes import WriteResult
 
 

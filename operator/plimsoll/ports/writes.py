@@ -1,4 +1,4 @@
-"""The outcome of a write: what the API server answered."""
+"""The outcome of a write to the API server."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -18,7 +18,7 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.kinds.watch_event import ClusterEvent
 from plimsoll.planning.moves import EvictionPlan

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups, gang_needs
-from plimsoll.framework.descheduling.context import Measurements
+from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Circumstances, Move, Rebalancing
 from plimsoll.planning.surges import Deployments

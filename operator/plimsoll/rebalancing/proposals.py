@@ -14,8 +14,8 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, Purpose
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework import PodInfo
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Beneficiary
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Beneficiary
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.surges import Surge
 from plimsoll.rebalancing.moves.endings import ANSWERS, APPROVED, REJECTED

@@ -1,4 +1,4 @@
-"""How a rebalancing run ended."""
+"""Results of rebalancing runs."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Statistics of rebalancing runs: when one was due and succeeded, and what the latest one found.
+"""Statistics of rebalancing runs: due times, successes, and findings of the latest run.
 
 They are kept by policy, read at each scrape of the metrics, and dropped with the policy. The durations of
 strategies go to the observer.

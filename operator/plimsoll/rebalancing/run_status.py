@@ -1,4 +1,4 @@
-"""What a run came to, as the status of its policy: counts, refusals with examples, failures."""
+"""Status of a run for its policy: counts, rejected candidates with examples, failures."""
 
 import asyncio
 from collections import defaultdict

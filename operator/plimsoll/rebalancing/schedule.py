@@ -1,4 +1,4 @@
-"""When policies run: APScheduler, and the only place that knows it."""
+"""Schedules the runs of policies; the only module that imports APScheduler."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What the moves of a policy came to, by the records that are kept."""
+"""Totals of the moves of a policy, from its records."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which changes of the cluster make a policy's rebalancing run out of turn."""
+"""Cluster changes that trigger an additional run of a policy."""
 
 from plimsoll.api.v1alpha1.schedules import Trigger
 from plimsoll.model.kinds.watch_event import ClusterEvent, NodeAdded, NodeUpdated

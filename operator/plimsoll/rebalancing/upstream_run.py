@@ -16,7 +16,7 @@ from functools import partial
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.history import Memory

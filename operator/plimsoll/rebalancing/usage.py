@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
-from plimsoll.framework.descheduling.context import Measurements, Sample
+from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.usage import UsageReader, UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult

@@ -1,4 +1,4 @@
-"""Why pods are not scheduled, told without a storm of writes: an event, and the ``PodScheduled`` condition.
+"""Writes why pods are not scheduled, at a bounded rate: an event and the ``PodScheduled`` condition.
 
 A pod's newest explanation replaces one that waits to be written; a condition is written only when it
 changes, at a bounded rate, and again when none or a busy answer came. Nominations go first and wait for

@@ -38,8 +38,8 @@ from plimsoll.framework.descheduling import (
     low_to_high,
 )
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
-from plimsoll.framework.descheduling.context import Protected
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.measurements import Protected
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.selectors import is_closed
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds

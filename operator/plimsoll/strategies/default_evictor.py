@@ -23,9 +23,7 @@ only ready pod of an owner stays; node fit is left to the proof. Failed and
 succeeded pods need no other node there.
 """
 
-import re
 from datetime import timedelta
-from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, StrictBool, StrictInt, StrictStr, model_validator
@@ -39,7 +37,7 @@ from plimsoll.framework.descheduling import (
     StrategyContext,
     considered_nodes,
 )
-from plimsoll.framework.descheduling.context import is_serving
+from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.framework.selectors import (
     EVERYTHING,
     LabelSelector,
@@ -50,6 +48,13 @@ from plimsoll.framework.selectors import (
 )
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.pod_scope import LabelSelectorArg
+from plimsoll.toolkit.descheduling.protections import (
+    DEFAULTS,
+    EXTRAS,
+    PodProtectionsArg,
+    PriorityThresholdArg,
+    duration,
+)
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 MIRROR = "kubernetes.io/config.mirror"
@@ -61,62 +66,6 @@ OPT_OUTS = {
 """Annotations of other tools, with the value that forbids an eviction."""
 
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
-
-DEFAULTS = ("SystemCriticalPods", "FailedBarePods", "PodsWithLocalStorage", "DaemonSetPods")
-EXTRAS = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceClaims")
-
-_DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|[µμ]s|ms|s|m|h)")
-_SECONDS = {
-    "ns": Fraction(1, 10**9),
-    "us": Fraction(1, 10**6),
-    "µs": Fraction(1, 10**6),  # the micro sign
-    "μs": Fraction(1, 10**6),  # the Greek letter
-    "ms": Fraction(1, 1000),
-    "s": Fraction(1),
-    "m": Fraction(60),
-    "h": Fraction(3600),
-}
-
-
-class PriorityThresholdArg(PluginArgs):
-    """A priority, as a number or as the name of a PriorityClass."""
-
-    value: StrictInt | None = Field(default=None, description="Pods of this priority and above stay.")
-    name: StrictStr = Field(default="", description="PriorityClass; pods of its value and above stay.")
-
-
-class StorageClassArg(PluginArgs):
-    """A StorageClass, by name."""
-
-    name: StrictStr = Field(default="", description="Name of the StorageClass.")
-
-
-class PodsWithPVCArg(PluginArgs):
-    """Narrows PodsWithPVC to claims of some classes."""
-
-    protected_storage_classes: tuple[StorageClassArg, ...] = Field(
-        default=(), description="Only claims of these classes protect; none means claims of any class."
-    )
-
-
-class ProtectionsConfigArg(PluginArgs):
-    """Arguments of single protections."""
-
-    pods_with_pvc: PodsWithPVCArg | None = Field(
-        default=None, alias="PodsWithPVC", description="Arguments of the protection PodsWithPVC."
-    )
-
-
-class PodProtectionsArg(PluginArgs):
-    """Which protections are on."""
-
-    default_disabled: tuple[StrictStr, ...] = Field(
-        default=(), description=f"Default protections to switch off: {', '.join(DEFAULTS)}."
-    )
-    extra_enabled: tuple[StrictStr, ...] = Field(
-        default=(), description=f"Further protections to switch on: {', '.join(EXTRAS)}."
-    )
-    config: ProtectionsConfigArg | None = Field(default=None, description="Arguments of single protections.")
 
 
 class DefaultEvictorArgs(PluginArgs):
@@ -239,24 +188,6 @@ class DefaultEvictorArgs(PluginArgs):
         return frozenset(
             [name for name in DEFAULTS if not off[name]] + [name for name, wanted in on.items() if wanted]
         )
-
-
-def duration(text: str) -> timedelta:
-    """A duration as Go writes it: ``300ms``, ``1h30m``, ``0``; 292 years, which fill 64 bits, at most.
-
-    Raises:
-        ValueError: The text is no duration.
-    """
-    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
-    if rest == "0":
-        return timedelta(0)
-    terms = _DURATION.findall(rest)
-    if not terms or "".join(number + unit for number, unit in terms) != rest:
-        raise ValueError(f'"{text}" is not a duration; write a number with a unit, such as 10m or 1h30m')
-    seconds = sum((Fraction(number) * _SECONDS[unit] for number, unit in terms), Fraction(0))
-    if int(seconds * 10**9) > 2**63 - (sign > 0):
-        raise ValueError(f'"{text}" is too long a duration; 2562047h is the most')
-    return timedelta(seconds=float(sign * seconds))
 
 
 class DefaultEvictor(Evictor):

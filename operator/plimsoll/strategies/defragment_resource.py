@@ -24,7 +24,7 @@ from plimsoll.framework import BoolArray, IntArray, PluginArgs
 from plimsoll.framework.columns import PODS, RowArray, milli, units
 from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
-from plimsoll.framework.descheduling.strategy import Bundle, Candidates
+from plimsoll.framework.descheduling.proposals import Bundle, Candidates
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
 

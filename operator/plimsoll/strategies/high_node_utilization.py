@@ -25,8 +25,8 @@ from pydantic import Field, StrictInt, model_validator
 
 from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, nodes_near
-from plimsoll.framework.descheduling.strategy import Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.proposals import Candidates, Destinations
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
 from plimsoll.toolkit.descheduling.node_utilization import (
     ENDLESS,

@@ -28,8 +28,8 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import PluginArgs
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, nodes_near
-from plimsoll.framework.descheduling.strategy import Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
+from plimsoll.framework.descheduling.proposals import Candidates, Destinations
 from plimsoll.toolkit.descheduling.node_usage import (
     METRIC_RESOURCE,
     MeasuredUsage,

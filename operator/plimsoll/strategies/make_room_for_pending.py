@@ -44,7 +44,7 @@ from plimsoll.framework.descheduling import (
     Verdict,
     group_key,
 )
-from plimsoll.framework.descheduling.strategy import Beneficiary, Bundle, Candidate, Candidates
+from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Candidates
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg

@@ -19,7 +19,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import PluginArgs, Pod, PodInfo
 from plimsoll.framework.descheduling import PodCondition, Strategy, StrategyContext, StrategyKind
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.toolkit.descheduling.container_states import (
     age_s,
     exit_codes,

@@ -25,8 +25,8 @@ from pydantic import Field, StrictStr
 
 from plimsoll.framework import Node, PluginArgs, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
 from plimsoll.framework.selectors import NodeMatcher, untolerated
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.node_fit import required_nodes

@@ -18,7 +18,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.toolkit.descheduling.container_states import statuses_of, waiting_reasons
 from plimsoll.toolkit.descheduling.eviction_order import in_turn
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs

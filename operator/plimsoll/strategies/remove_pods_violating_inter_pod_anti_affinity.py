@@ -20,7 +20,7 @@ from typing import ClassVar
 from plimsoll.framework import Node, PodInfo, PodTemplate
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near, pods_near
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.toolkit.descheduling.eviction_order import least_important_first
 from plimsoll.toolkit.descheduling.node_fit import AntiAffinityTerm, anti_affinity_terms
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs

@@ -24,8 +24,8 @@ from pydantic import Field, StrictStr
 
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling import CannotJudgeError, Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
 from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term, untolerated
 from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of, required_nodes
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs

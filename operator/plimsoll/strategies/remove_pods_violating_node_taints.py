@@ -19,8 +19,8 @@ from pydantic import Field, StrictBool, StrictStr, model_validator
 
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity, pods_near
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
 from plimsoll.framework.selectors import (
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,

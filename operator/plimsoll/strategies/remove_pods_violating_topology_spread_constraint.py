@@ -32,8 +32,8 @@ from pydantic import Field, StrictBool
 
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.complaints import Complaints, Destinations, Vicinity
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates
+from plimsoll.framework.descheduling.complaints import Complaints, Vicinity
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost, in_turn
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs

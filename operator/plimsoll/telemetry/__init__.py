@@ -1,1 +1,1 @@
-"""What operators of the operator see."""
+"""Metrics and logs."""

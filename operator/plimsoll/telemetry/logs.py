@@ -1,7 +1,7 @@
-"""Structured logs: one line an event, JSON or text, ours and our libraries' alike.
+"""Structured logs: one line for each event, in JSON or text, of our code and of libraries.
 
-Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``; and ``decision``, by
-which the lines about one decision are found: of a placement the pod's uid, of a move the record's key.
+Keys: ``pod``, ``node``, ``policy``, ``strategy``, ``plugin``, ``resource``, ``reason``; and ``decision``,
+which lines about one decision share: for a placement the pod's uid, for a move the record's key.
 """
 
 import logging
@@ -17,17 +17,17 @@ from plimsoll.telemetry.outages import KopfLines
 LogFormat = Literal["json", "text"]
 
 SHOWN = 200
-"""Characters of a problem with an object that are told."""
+"""Characters of a problem with an object that are logged."""
 
 REMEMBERED = 10_000
-"""Problems with objects that are told once; of more, the oldest may be told again."""
+"""Problems with objects that are logged once; beyond that number the oldest may be logged again."""
 
 
 def configure(log_format: LogFormat, level: str) -> KopfLines:
     """Send all logging to standard error in one format; called once, at start.
 
     Returns:
-        What becomes of kopf's lines; the outage log joins it.
+        The filter of kopf's lines; the outage log attaches itself to it.
     """
     kopf_lines = KopfLines()
     shared: list[Any] = [
@@ -68,10 +68,10 @@ def configure(log_format: LogFormat, level: str) -> KopfLines:
 
 
 class LoggingObserver(Observer):
-    """Tells the story in the log.
+    """Logs the steps of decisions.
 
-    Placements are told at debug level, for there are many; moves, and bindings that the API server did not
-    take, always.
+    Placements are logged at debug level, because there are many; moves, and bindings that the API server
+    rejected, always.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class LoggingObserver(Observer):
         self._log.debug("listed", resource=resource, objects=objects)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object cannot be read, or not as a whole: told once, however often it comes in."""
+        """An object cannot be read, or not as a whole: logged once, however often it arrives."""
         shown = problem if len(problem) <= SHOWN else f"{problem[:SHOWN]}..."
         key = (resource, name, shown)
         if key in self._skipped:

@@ -1,7 +1,7 @@
-"""What the API server does not answer, refuses or does not have: one line for each change, then one a minute.
+"""Logs outages of the API server: one line for each change, then one a minute.
 
-Each collection that is watched, and kopf, fail by themselves, and each tries again; people want to know what
-is wrong, once, and what to do about it. Single failures are counted in metrics.
+Each watched resource, and kopf, fails and retries independently; the log reports what is wrong once, with a
+remedy. Single failures are counted in metrics.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ import structlog
 
 from plimsoll.ports.observer import Observer
 
-#: Seconds between two looks, and between two lines about a state that lasts.
+#: Seconds between two checks, and between two lines about a state that lasts.
 LOOK_S, REPEAT_S = 1.0, 60.0
 
-#: Seconds after which a failure that did not come again is forgotten; all are tried again sooner.
+#: Seconds after which a failure that did not recur is forgotten; all requests are retried sooner.
 FORGOTTEN_S = 100.0
 
 #: Characters of a problem that are shown, and resources that are named.
@@ -31,7 +31,7 @@ class State:
     Attributes:
         event: What is wrong.
         remedy: What to do.
-        over: What is said when it has ended.
+        over: The message when it has ended.
         is_whole: Whether it is the server that fails, whatever was requested of it.
     """
 

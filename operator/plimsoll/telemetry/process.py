@@ -25,30 +25,31 @@ def build_info(registry: CollectorRegistry) -> None:
 REQUEST_BUCKETS = tuple(0.005 * 2**power for power in range(14))
 
 
-#: What client-go writes for a status where no answer came.
+#: The code label for requests without a response, as in client-go.
 NO_ANSWER = "<error>"
 
 
 class ConnectionMetrics(Observer):
-    """Counts requests, times them, and remembers when each collection was last heard of."""
+    """Counts and times requests, and records when each resource was last updated."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.requests = Counter(
             "plimsoll_rest_client_requests",
-            "Requests to the API server, by HTTP status; <error> when no answer came.",
+            "Requests to the API server. Labeled by method and code (HTTP status; <error> without response).",
             ["method", "code"],
             registry=registry,
         )
         self.seconds = Histogram(
             "plimsoll_rest_client_request_duration_seconds",
-            "Time until the API server's answer was read, of a watch its head.",
+            "Time until the API server's response was read (of a watch, its headers). Labeled by method.",
             ["method"],
             buckets=REQUEST_BUCKETS,
             registry=registry,
         )
         self.heard = Gauge(
             "plimsoll_watch_last_heard_timestamp_seconds",
-            "When the API server last answered for a collection: a list, a watch, an event or a bookmark.",
+            "When a list, a watch, an event or a bookmark last updated a resource, in seconds since the "
+            "epoch. Labeled by resource.",
             ["resource"],
             registry=registry,
         )
@@ -67,13 +68,13 @@ LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class LoopMetrics(Observer):
-    """Counts delays."""
+    """Records delays of the event loops."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.lag = Histogram(
             "plimsoll_event_loop_lag_seconds",
-            "How late a timer ran that fires twice a second: in the main loop, which lists, watches and"
-            " decides, or in the election's, which also serves the probes.",
+            "Delay of a timer that fires twice a second. Labeled by loop (the main loop lists, watches and "
+            "decides; the election's loop also serves the probes).",
             ["loop"],
             buckets=LAG_BUCKETS,
             registry=registry,
@@ -85,12 +86,13 @@ class LoopMetrics(Observer):
 
 
 class LeadingMetrics(Observer):
-    """Says who leads."""
+    """Shows whether this process leads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.status = Gauge(
             "plimsoll_leader_election_master_status",
-            "1 when this process leads by the lease, or without an election (none), 0 when it stands by.",
+            "1 if this process holds the lease, or runs without an election, 0 if it is a standby. Labeled "
+            "by name (of the lease; none without an election).",
             ["name"],
             registry=registry,
         )

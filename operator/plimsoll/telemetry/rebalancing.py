@@ -14,13 +14,13 @@ STRATEGY_BUCKETS = RUN_BUCKETS[:-2]
 
 
 class RebalancingMetrics(Observer):
-    """Counts what runs and records come to."""
+    """Counts results of runs and records."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.runs = Counter(
             "plimsoll_rebalancer_runs",
             "Runs that ended. Labeled by policy and result: succeeded; failed (a strategy could not judge "
-            "the cluster); crashed; timed_out (the plan was not ready in time); skipped (due and not begun).",
+            "the cluster); crashed; timed_out (the plan was not ready in time); skipped (due, not started).",
             ["policy", "result"],
             registry=registry,
         )
@@ -42,31 +42,31 @@ class RebalancingMetrics(Observer):
         )
         self.candidates = Counter(
             "plimsoll_rebalancer_candidates",
-            "Candidates that strategies returned.",
+            "Candidates that strategies returned. Labeled by policy.",
             ["policy"],
             registry=registry,
         )
         self.planned = Counter(
             "plimsoll_rebalancer_planned_moves",
-            "Moves planned, or predicted in a dry run.",
+            "Moves planned, or predicted in a dry run. Labeled by policy.",
             ["policy"],
             registry=registry,
         )
         self.refused = Counter(
             "plimsoll_rebalancer_refused_candidates",
-            "Candidates that were not planned.",
+            "Candidates that were rejected. Labeled by policy and reason.",
             ["policy", "reason"],
             registry=registry,
         )
         self.phases = Counter(
             "plimsoll_rebalancer_records",
-            "Eviction records that reached a phase.",
+            "Eviction records that reached a phase. Labeled by policy, strategy and phase.",
             ["policy", "strategy", "phase"],
             registry=registry,
         )
         self.dropped = Counter(
             "plimsoll_rebalancer_dropped_records",
-            "Records that were not written, or deleted by retention.",
+            "Records that could not be written, or were deleted by retention. Labeled by policy and why.",
             ["policy", "why"],
             registry=registry,
         )
@@ -92,7 +92,7 @@ class RebalancingMetrics(Observer):
 
     def record_changed(self, policy: str, strategy: str, phase: str) -> None:
         """Count."""
-        for each in Phase:  # a rate knows nothing of a counter that is born with its first move
+        for each in Phase:  # the series must exist before its first increase
             self.phases.labels(policy, strategy, each.value)
         self.phases.labels(policy, strategy, phase).inc()
 

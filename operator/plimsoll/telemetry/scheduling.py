@@ -1,8 +1,8 @@
-"""Metrics of scheduling, of watches and of failures, told by the observer's hooks.
+"""Metrics of scheduling, watches and failures, counted in the observer's hooks.
 
 Names and meanings are kube-scheduler's under our prefix: where it has ``scheduler_x``, we have
 ``plimsoll_scheduler_x``. Label values are enumerable: profiles, plugins, extension points, results,
-policies, strategies, phases, resources; never a pod. docs/metrics.md is written from here.
+policies, strategies, phases, resources; never a pod. docs/metrics.md is generated from here.
 
 Source: kube-scheduler v1.36, ``pkg/scheduler/metrics/metrics.go``. Differs: buckets begin at 0.1 ms where
 upstream's begin at 1 ms.
@@ -18,10 +18,10 @@ EXTENDER_BUCKETS = tuple(0.001 * 2**power for power in range(16))
 POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
 PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
 
-#: What a kubelet may lack; of what else a node says that it lacks, there could be any number.
+#: Resources that a kubelet may lack; the names of others are unbounded.
 LACKING = frozenset(("OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage"))
 
-#: From so many attempts on a pod is counted with its likes.
+#: Pods with at least this many attempts share one label value.
 MANY_ATTEMPTS = 15
 
 
@@ -31,139 +31,143 @@ def upstream_point(point: str) -> str:
 
 
 class MetricsObserver(Observer):
-    """Counts what it is told."""
+    """Counts and times what the hooks report."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.attempts = Counter(
             "plimsoll_scheduler_schedule_attempts",
-            "Attempts to schedule pods: scheduled, unschedulable, error.",
+            "Attempts to schedule pods. Labeled by result (scheduled, unschedulable, error) and profile.",
             ["result", "profile"],
             registry=registry,
         )
         self.attempt_seconds = Histogram(
             "plimsoll_scheduler_scheduling_attempt_duration_seconds",
-            "One attempt, binding included.",
+            "Duration of an attempt, binding included. Labeled by result and profile.",
             ["result", "profile"],
             buckets=ATTEMPT_BUCKETS,
             registry=registry,
         )
         self.algorithm_seconds = Histogram(
             "plimsoll_scheduler_scheduling_algorithm_duration_seconds",
-            "One scheduling cycle that found a node, without the binding.",
+            "Duration of a scheduling cycle that found a node, without the binding.",
             buckets=ATTEMPT_BUCKETS,
             registry=registry,
         )
         self.sli_seconds = Histogram(
             "plimsoll_scheduler_pod_scheduling_sli_duration_seconds",
-            "From a pod's entering the queue to its binding; by the attempts it took: 1 to 14, 15+.",
+            "Time from a pod's first entry into the queue to its binding. Labeled by attempts (1 to 14, "
+            "15+).",
             ["attempts"],
             buckets=SLI_BUCKETS,
             registry=registry,
         )
         self.pod_attempts = Histogram(
             "plimsoll_scheduler_pod_scheduling_attempts",
-            "Attempts it took to bind a pod.",
+            "Attempts needed to bind a pod.",
             buckets=(1, 2, 4, 8, 16),
             registry=registry,
         )
         self.point_seconds = Histogram(
             "plimsoll_scheduler_framework_extension_point_duration_seconds",
-            "All plugins of an extension point, in one attempt of ten; Success or Error.",
+            "Duration of all plugins of an extension point, measured in one attempt of ten. Labeled by "
+            "extension_point, status (Success, Error) and profile.",
             ["extension_point", "status", "profile"],
             buckets=POINT_BUCKETS,
             registry=registry,
         )
         self.plugin_seconds = Histogram(
             "plimsoll_scheduler_plugin_execution_duration_seconds",
-            "One call of a plugin for all nodes asked about, in one attempt of ten; Success or Error.",
+            "Duration of a call of a plugin, for all nodes of the call, measured in one attempt of ten. "
+            "Labeled by plugin, extension_point and status (Success, Error).",
             ["plugin", "extension_point", "status"],
             buckets=PLUGIN_BUCKETS,
             registry=registry,
         )
         self.permit_seconds = Histogram(
             "plimsoll_scheduler_permit_wait_duration_seconds",
-            "How long plugins held a pod at Permit; by the status code that ended it.",
+            "Time that a pod waited at Permit. Labeled by result (the status code that ended the wait).",
             ["result"],
             buckets=ATTEMPT_BUCKETS,
             registry=registry,
         )
         self.binding_failures = Counter(
             "plimsoll_scheduler_binding_failures",
-            "Bindings that the API server did not take.",
+            "Bindings that the API server rejected or did not confirm. Labeled by profile and verdict.",
             ["profile", "verdict"],
             registry=registry,
         )
         self.refusals = Counter(
             "plimsoll_scheduler_kubelet_refusals",
-            "Bound pods that their kubelet did not admit, such as for OutOfcpu.",
+            "Bound pods that their kubelet did not admit. Labeled by profile and reason (such as OutOfcpu).",
             ["profile", "reason"],
             registry=registry,
         )
         self.extender_asks = Counter(
             "plimsoll_scheduler_extender_asks",
-            "Asks to HTTP extenders by point (filter, prioritize, preempt, bind): success, error, or skipped "
-            "after failures in a row.",
+            "Requests to HTTP extenders. Labeled by extender, point (filter, prioritize, preempt, bind) and "
+            "result (success, error, skipped after repeated failures).",
             ["extender", "point", "result"],
             registry=registry,
         )
         self.extender_seconds = Histogram(
             "plimsoll_scheduler_extender_duration_seconds",
-            "Time until an extender's answer was read or given up.",
+            "Time until an extender's response was read or timed out. Labeled by extender and point.",
             ["extender", "point"],
             buckets=EXTENDER_BUCKETS,
             registry=registry,
         )
         self.preemptions = Counter(
             "plimsoll_scheduler_preemption_attempts",
-            "Pods that room was made for.",
+            "Preemption attempts that found victims.",
             registry=registry,
         )
         self.victims = Histogram(
             "plimsoll_scheduler_preemption_victims",
-            "Pods chosen to leave so that one has room.",
+            "Victims of one preemption.",
             buckets=(1, 2, 4, 8, 16, 32, 64),
             registry=registry,
         )
         self.plugin_failures = Counter(
             "plimsoll_scheduler_plugin_failures",
-            "Plugins that raised or broke a rule; Load when one could not be loaded.",
+            "Failures of plugins: exceptions and invalid results. Labeled by plugin and extension_point "
+            "(Load if the plugin could not be loaded).",
             ["plugin", "extension_point"],
             registry=registry,
         )
         self.watch_failures = Counter(
             "plimsoll_watch_failures",
-            "Lists and watches that broke and were taken up again.",
+            "Lists and watches that failed and were restarted. Labeled by resource.",
             ["resource"],
             registry=registry,
         )
         self.watch_lists = Counter(
             "plimsoll_watch_lists",
-            "Complete lists.",
+            "Complete lists. Labeled by resource.",
             ["resource"],
             registry=registry,
         )
         self.watch_events = Counter(
             "plimsoll_watch_events",
-            "Events that lists and watches came to.",
+            "Watch events received. Labeled by resource.",
             ["resource"],
             registry=registry,
         )
         self.batch_seconds = Histogram(
             "plimsoll_watch_batch_duration_seconds",
-            "Taking in all events that arrived together.",
+            "Duration of applying a batch of events. Labeled by resource.",
             ["resource"],
             buckets=ATTEMPT_BUCKETS,
             registry=registry,
         )
         self.skipped = Counter(
             "plimsoll_watch_skipped_objects",
-            "Objects that cannot be read and were left out.",
+            "Objects that were skipped because they cannot be decoded. Labeled by resource.",
             ["resource"],
             registry=registry,
         )
         self.failures = Counter(
             "plimsoll_contained_failures",
-            "Failures of our own that were contained.",
+            "Internal failures that were contained. Labeled by where.",
             ["where"],
             registry=registry,
         )
@@ -175,7 +179,7 @@ class MetricsObserver(Observer):
     def watch_listed(self, resource: str, objects: int) -> None:  # noqa: ARG002 - for the log
         """Count."""
         self.watch_lists.labels(resource).inc()
-        # A rate knows nothing of a counter that is born with its first failure.
+        # The series must exist before its first increase, or a rate misses it.
         self.watch_failures.labels(resource)
         self.skipped.labels(resource)
 
@@ -238,7 +242,7 @@ class MetricsObserver(Observer):
         self.refusals.labels(profile, named).inc()
 
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:  # noqa: ARG002 - for the log
-        """Count, and time what was asked."""
+        """Count, and time requests that were sent."""
         self.extender_asks.labels(extender, point, result).inc()
         if result != "skipped":
             self.extender_seconds.labels(extender, point).observe(seconds)
@@ -261,30 +265,32 @@ EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
 
 
 class QueueingMetrics(Observer):
-    """Counts what it is told of the queue."""
+    """Counts and times the queue's work."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.incoming = Counter(
             "plimsoll_scheduler_queue_incoming_pods",
-            "Pods that entered a queue: active, backoff, unschedulable, gated; by what brought them.",
+            "Pods added to a queue. Labeled by queue (active, backoff, unschedulable, gated) and event.",
             ["queue", "event"],
             registry=registry,
         )
         self.after_flush = Counter(
             "plimsoll_scheduler_pod_scheduled_after_flush",
-            "Pods bound at the first attempt after five minutes without a helpful event: hints that said no.",
+            "Pods bound at the first attempt after five minutes without a requeueing event; hints were too "
+            "strict.",
             registry=registry,
         )
         self.event_seconds = Histogram(
             "plimsoll_scheduler_event_handling_duration_seconds",
-            "Finding and waking the pods that one change of the cluster may help.",
+            "Duration of requeueing the pods that a cluster event may help. Labeled by event.",
             ["event"],
             buckets=EVENT_BUCKETS,
             registry=registry,
         )
         self.hint_seconds = Histogram(
             "plimsoll_scheduler_queueing_hint_execution_duration_seconds",
-            "One queueing hint for all pods it answers for: Queue, QueueSkip or Error.",
+            "Duration of a queueing hint, for all pods of a group. Labeled by plugin, event and hint (Queue, "
+            "QueueSkip, Error).",
             ["plugin", "event", "hint"],
             buckets=EVENT_BUCKETS,
             registry=registry,

@@ -1,6 +1,6 @@
-"""What is counted when somebody looks: queues, caches, plugin calls.
+"""Collects figures of queues, caches and plugin calls at each scrape.
 
-Such figures change with every pod and are read every few seconds: they are taken from the state itself when
+These figures change with every pod and are read every few seconds. They are read from the state itself when
 Prometheus scrapes, in the event loop that owns it.
 """
 
@@ -18,7 +18,7 @@ from plimsoll.telemetry.scheduling import upstream_point
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the figures come from.
+    """The sources of the figures.
 
     Attributes:
         queues: Waiting pods by queue.
@@ -147,35 +147,38 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         ),
         "pending": GaugeMetricFamily(
             "plimsoll_scheduler_pending_pods",
-            "Pods that wait: active, backoff, unschedulable, gated.",
+            "Pending pods. Labeled by queue (active, backoff, unschedulable, gated).",
             labels=["queue"],
         ),
         "cache": GaugeMetricFamily(
             "plimsoll_scheduler_cache_size",
-            "Objects in the cache: nodes, pods, assumed_pods.",
+            "Objects in the cache. Labeled by type (nodes, pods, assumed_pods).",
             labels=["type"],
         ),
         "unschedulable": GaugeMetricFamily(
             "plimsoll_scheduler_unschedulable_pods",
-            "Waiting pods whose last attempt a plugin rejected; one rejected by several counts for each.",
+            "Pending pods rejected by a plugin in their last attempt; a pod counts for each such plugin. "
+            "Labeled by plugin and profile.",
             labels=["plugin", "profile"],
         ),
         "in_flight": GaugeMetricFamily(
             "plimsoll_scheduler_inflight_bindings",
-            "Binding cycles and preemptions under way.",
+            "Binding cycles and preemptions in flight.",
         ),
         "calls": CounterMetricFamily(
             "plimsoll_scheduler_plugin_evaluation",
-            "Calls of a plugin; an answer that is kept from an earlier attempt costs none.",
+            "Calls of a plugin; results cached from an earlier attempt need none. Labeled by plugin, "
+            "extension_point and profile.",
             labels=["plugin", "extension_point", "profile"],
         ),
         "conditions": GaugeMetricFamily(
             "plimsoll_policy_condition",
-            "1 when a condition of a policy is true, 0 when it is not: Accepted, Ready, Degraded.",
+            "1 if a condition of a policy is true, 0 otherwise. Labeled by policy and type (Accepted, Ready, "
+            "Degraded).",
             labels=["policy", "type"],
         ),
         "dropped": CounterMetricFamily(
             "plimsoll_events_dropped",
-            "Events that were not written: too many waited, or the API server refused one.",
+            "Events that were not written because too many waited or the API server rejected them.",
         ),
     }

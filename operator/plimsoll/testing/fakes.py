@@ -15,7 +15,7 @@ import msgspec
 from plimsoll.access.rights import Right
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.framework.descheduling.context import Sample
+from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim

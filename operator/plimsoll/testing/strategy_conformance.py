@@ -15,24 +15,13 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.args import NoArgs
-from plimsoll.framework.descheduling.context import (
-    Planner,
-    StrategyContext,
-    UnplacedPods,
-    considered_nodes,
-)
+from plimsoll.framework.descheduling.context import Evictor, StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Proposal, Refusal, Verdict
 from plimsoll.framework.descheduling.prospects import Nowhere
 from plimsoll.framework.descheduling.registry import StrategyRegistry
-from plimsoll.framework.descheduling.strategy import (
-    Bundle,
-    Candidate,
-    Evictor,
-    Proposal,
-    Refusal,
-    Strategy,
-    Verdict,
-    planners_of,
-)
+from plimsoll.framework.descheduling.strategy import Strategy, planners_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod

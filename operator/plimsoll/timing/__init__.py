@@ -1,1 +1,1 @@
-"""When things happen: deadlines, retries and signals, all on a clock that tests can move."""
+"""Deadlines, retries and signals on a clock that tests control."""

@@ -1,1 +1,1 @@
-"""What several plugins or strategies share and authors need not know."""
+"""Code shared by several plugins or strategies, not part of the API for authors."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from plimsoll.framework.descheduling.context import OwnerCounts, PodsByOwner, PodsByTemplate, StrategyContext
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.pod_indexes import OwnerCounts, PodsByOwner, PodsByTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.driving import a_context, pods_on

@@ -9,7 +9,7 @@ import pytest
 
 from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing, replacement_of

@@ -17,7 +17,8 @@ from planning.moving import (
     reasons,
     targets,
 )
-from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget

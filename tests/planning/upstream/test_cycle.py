@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from planning.moving import NOW, Guard, Named
-from plimsoll.framework.descheduling.strategy import Candidate, Refusal, StrategyKind, Verdict
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
+from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.selector_text import parse_selector

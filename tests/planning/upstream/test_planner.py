@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from planning.moving import SURROUNDINGS, Named, a_rebalancing, reasons, targets
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Refusal
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Rebalancing

@@ -98,6 +98,7 @@ class GangScene:
         """The watches tell."""
         self.ingestion.apply(list(events))
         await settled()
+        self.book.validate()
 
     async def pods(self, *pods: Any) -> None:
         """Pods are created."""

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.eviction_order import in_turn

@@ -1,7 +1,7 @@
-"""The controllers of the development cluster: what kube-controller-manager does, in the same process.
+"""Runs the controllers of kube-controller-manager in the process of the API server.
 
-Each is one file: it follows resources, reconciles keys from the one ``work_queue``, and writes through
-the same ``Api`` as HTTP does. They hold no state that matters: what is to be done is read from objects.
+Each subscribes to resources, reconciles keys from the one ``work_queue``, and writes through the same
+``Api`` as HTTP does. Their state can be rebuilt from objects at any time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ALL = (
 
 
 def make_context(api: Api, queue: WorkQueue) -> Context:
-    """What controllers and kubelets share."""
+    """The context of controllers and kubelets."""
     pods = api.store.collection("pods")
     if not pods.has_index(BY_NODE):
         pods.add_index(BY_NODE, lambda pod: [pod["spec"].get("nodeName") or ""])

@@ -1,4 +1,4 @@
-"""What every controller is given."""
+"""Defines the context that controllers and kubelets share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The API, the one queue, the index of dependents, and where to tell events."""
+    """The API, the work queue, the index of dependents and the event recorder."""
 
     api: Api
     queue: WorkQueue
@@ -34,7 +34,7 @@ class Context:
         return self.queue.clock()
 
     def find(self, resource: str, key: str) -> Obj | None:
-        """The object of a key in a work queue, or None when it is gone."""
+        """The object of a key in a work queue, or None if it is gone."""
         namespace, name = split_key(key)
         entry = self.api.store.collection(resource).entries.get((namespace or "", name))
         return entry.obj if entry else None
@@ -44,21 +44,21 @@ class Context:
         return [entry.obj for entry in self.api.store.collection("pods").indexed(BY_NODE, node)]
 
     def write_status(self, resource: str, obj: Obj, status: Obj) -> Obj:
-        """Write an object's status if it says anything new."""
+        """Write an object's status if it changes."""
         if status == (obj.get("status") or {}):
             return obj
         return self.api.update_status(resource, {**obj, "status": status})
 
     def enqueue_all(
-        self, resource: str, reconcile: Reconcile, after_s: float = 0.0, *, anew: bool = False
+        self, resource: str, reconcile: Reconcile, after_s: float = 0.0, *, restart: bool = False
     ) -> None:
-        """Reconcile the objects of a resource: those that are there, and each some time after it changes.
+        """Reconcile the objects of a resource: the current ones, and each after a delay when it changes.
 
-        With ``anew`` the time begins again with each change.
+        With ``restart`` each change restarts the delay.
         """
 
         def changed(_kind: EventType, new: Obj, _old: Obj | None) -> None:
-            self.queue.add(reconcile, key_of(new), after_s, anew=anew)
+            self.queue.add(reconcile, key_of(new), after_s, restart=restart)
 
         self.api.subscribe(resource, changed)
         for obj in self.api.list(resource):
@@ -66,10 +66,10 @@ class Context:
 
 
 class Controller(Protocol):
-    """Brings what is to what should be.
+    """Moves the actual state towards the desired one.
 
-    It is made with a ``Context``; ``start`` subscribes it and looks at what is there already.
+    ``start`` subscribes it and queues the current objects.
     """
 
     def start(self) -> None:
-        """Begin to follow the objects."""
+        """Subscribe to the objects."""

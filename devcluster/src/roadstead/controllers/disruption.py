@@ -1,7 +1,7 @@
-"""PodDisruptionBudgets: how many pods may go, as the eviction API reads it from their status.
+"""Computes the status of PodDisruptionBudgets, which the eviction API reads.
 
 Each budget keeps the keys of the pods that it selects, and each pod those of its budgets: only a pod
-that is new or has other labels is held against all budgets of its namespace.
+that is new or has changed labels is matched against all budgets of its namespace.
 
 Source: kubernetes v1.36 ``pkg/controller/disruption/disruption.go``.
 """
@@ -15,7 +15,7 @@ from roadstead.controllers.ownership import controller_of, key_of
 from roadstead.controllers.pod_state import is_ready, is_terminating, with_condition
 from roadstead.controllers.workloads.rolling_update import scaled
 from roadstead.schemas.timestamps import to_seconds
-from roadstead.values.label_matching import selects
+from roadstead.values.label_selectors import selects
 
 if TYPE_CHECKING:
     from roadstead.controllers.context import Context
@@ -34,7 +34,7 @@ _SCALED = {
 
 
 class NotScaledError(Exception):
-    """A budget by percentage, or by what is unavailable, needs owners that have a size."""
+    """A budget by percentage or maxUnavailable selects a pod whose owner has no scale."""
 
 
 class DisruptionController:
@@ -47,7 +47,7 @@ class DisruptionController:
         self._budgets_of: defaultdict[str, set[str]] = defaultdict(set)
 
     def start(self) -> None:
-        """Follow budgets, pods, and what has a size."""
+        """Subscribe to budgets, pods and workloads."""
         api = self._context.api
         api.subscribe(RESOURCE, self._budget_changed)
         api.subscribe("pods", self._pod_changed)
@@ -57,7 +57,7 @@ class DisruptionController:
             self._budget_changed("ADDED", budget, None)
 
     def reconcile(self, key: str) -> None:
-        """Count a budget's pods and write how many of them may be disrupted."""
+        """Count a budget's pods and write the number of allowed disruptions."""
         budget = self._context.find(RESOURCE, key)
         if budget is None:
             return
@@ -86,7 +86,7 @@ class DisruptionController:
             self._context.queue.add(self.reconcile, key, recheck_s)
 
     def _expectation(self, budget: Obj, pods: list[Obj]) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy."""
+        """The expected number of pods, and the desired number of healthy ones."""
         spec = budget["spec"]
         if (unavailable := spec.get("maxUnavailable")) is not None:
             expected = self._expected_scale(pods)
@@ -101,7 +101,7 @@ class DisruptionController:
         """The sum of the sizes of the pods' owners; pods without an owner do not count.
 
         Raises:
-            NotScaledError: a pod's owner has no size.
+            NotScaledError: a pod's owner has no scale.
         """
         sizes: dict[str, int] = {}
         for pod in pods:
@@ -113,7 +113,7 @@ class DisruptionController:
         return sum(sizes.values())
 
     def _scale_of(self, pod: Obj, reference: Obj) -> tuple[str, int]:
-        """The uid and size of the workload behind a pod: for a Deployment's pod the Deployment."""
+        """The uid and scale of the workload of a pod: for a Deployment's pod the Deployment."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         group = reference["apiVersion"].rpartition("/")[0]
         resource = _SCALED.get((group, reference["kind"])) or self._custom_scaled(reference)
@@ -136,15 +136,15 @@ class DisruptionController:
         return resource.key if resource and resource.custom and resource.subresource("scale") else None
 
     def _disrupted(self, budget: Obj, pods: list[Obj]) -> tuple[dict[str, str], float | None]:
-        """The pods that were evicted and are not yet being deleted; and when to look again."""
-        told: dict[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
-        if not told:
+        """The pods that were evicted and are not yet being deleted; and when to count again."""
+        recorded: dict[str, str] = (budget.get("status") or {}).get("disruptedPods") or {}
+        if not recorded:
             return {}, None
         now = self._context.now
         waiting: dict[str, str] = {}
         waits: list[float] = []
         for pod in pods:
-            moment = told.get(pod["metadata"]["name"])
+            moment = recorded.get(pod["metadata"]["name"])
             if moment is None or is_terminating(pod):
                 continue
             left = to_seconds(moment) + DELETION_TIMEOUT_S - now
@@ -152,7 +152,7 @@ class DisruptionController:
                 waiting[pod["metadata"]["name"]] = moment
                 waits.append(left)
             else:
-                self._context.events.tell(
+                self._context.events.record(
                     COMPONENT,
                     pod,
                     "NotDeleted",
@@ -193,7 +193,7 @@ class DisruptionController:
         self._context.write_status(RESOURCE, budget, status)
 
     def _fail(self, budget: Obj, message: str) -> None:
-        """Allow nothing, and say why."""
+        """Allow no disruption, and write the reason."""
         before: Obj = budget.get("status") or {}
         conditions = with_condition(
             before.get("conditions") or [],
@@ -205,12 +205,12 @@ class DisruptionController:
         )
         counts = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
         status = {**counts, **before, "disruptionsAllowed": 0, "conditions": conditions}
-        told = f"Failed to calculate the number of expected pods: {message}"
-        self._context.events.tell(COMPONENT, budget, "CalculateExpectedPodCountFailed", told, "Warning")
+        text = f"Failed to calculate the number of expected pods: {message}"
+        self._context.events.record(COMPONENT, budget, "CalculateExpectedPodCountFailed", text, "Warning")
         self._context.write_status(RESOURCE, budget, status)
 
     def _budget_changed(self, kind: EventType, budget: Obj, old: Obj | None) -> None:
-        """Find a budget's pods again when it is new or selects others."""
+        """Select a budget's pods again if it is new or its selector changes."""
         key, namespace = key_of(budget), budget["metadata"]["namespace"]
         if kind == "DELETED":
             self._selectors.get(namespace, {}).pop(key, None)
@@ -229,12 +229,12 @@ class DisruptionController:
         self._context.queue.add(self.reconcile, key)
 
     def _join(self, pod: str, budget: str) -> None:
-        """Note that a budget selects a pod."""
+        """Record that a budget selects a pod."""
         self._members[budget][pod] = None
         self._budgets_of[pod].add(budget)
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
-        """Keep the budgets' members, and count those budgets again that the pod concerns."""
+        """Update the members of budgets, and queue the budgets of the pod."""
         selectors = self._selectors.get(pod["metadata"]["namespace"])
         if not selectors:
             return
@@ -256,7 +256,7 @@ class DisruptionController:
             self._context.queue.add(self.reconcile, key)
 
     def _owner_changed(self, _kind: EventType, owner: Obj, old: Obj | None) -> None:
-        """Count again when a workload's size changes."""
+        """Queue budgets if a workload's size changes."""
         if old is not None and old["spec"].get("replicas") == owner["spec"].get("replicas"):
             return
         template = owner["spec"].get("template") or {}

@@ -1,7 +1,7 @@
-"""Events that controllers and kubelets tell of objects, as ``kubectl describe`` shows them.
+"""Records the Events of controllers and kubelets, which ``kubectl describe`` shows.
 
-Equal events of one object are counted in one Event, and of each object only so many are told, as
-upstream's recorder does; so a ReplicaSet of a thousand pods makes no thousand Events.
+As upstream, equal events of one object increment the count of one Event, and a token bucket limits the
+events of each object, so a ReplicaSet of a thousand pods does not write a thousand Events.
 
 Source: client-go v1.36 ``tools/record/events_cache.go`` (burst 25, one more every five minutes).
 """
@@ -28,7 +28,7 @@ class EventRecorder:
     """Writes Events.
 
     Args:
-        api: where they are written.
+        api: stores them.
         clock: the time in seconds since the epoch.
     """
 
@@ -37,16 +37,16 @@ class EventRecorder:
         self._clock = clock
         self._counted: dict[tuple[str, str, str, str], str] = {}
         self._tokens: dict[tuple[str, str], tuple[float, float]] = {}
-        self._told = 0
+        self._written = 0
 
-    def tell(self, component: str, obj: Obj, reason: str, message: str, kind: str = "Normal") -> None:
-        """Tell what happened to an object; what cannot be written is lost, as upstream.
+    def record(self, component: str, obj: Obj, reason: str, message: str, kind: str = "Normal") -> None:
+        """Record an event about an object; as upstream, an event that cannot be written is lost.
 
         Args:
-            component: who tells it, such as "deployment-controller".
-            obj: what it is about; it must bear ``kind`` and ``apiVersion``.
+            component: its source, such as "deployment-controller".
+            obj: its subject, with ``kind`` and ``apiVersion``.
             reason: one word.
-            message: a sentence.
+            message: for people.
             kind: Normal or Warning.
         """
         metadata = obj["metadata"]
@@ -59,8 +59,8 @@ class EventRecorder:
         try:
             if (name := self._counted.get(same)) and self._count_again(namespace, name, now):
                 return
-            self._told += 1
-            name = f"{metadata['name']}.{int(self._clock() * 1e6):x}{self._told & 0xFFFF:04x}"
+            self._written += 1
+            name = f"{metadata['name']}.{int(self._clock() * 1e6):x}{self._written & 0xFFFF:04x}"
             self._api.create(
                 "events",
                 {
@@ -94,7 +94,7 @@ class EventRecorder:
         self._counted[same] = name
 
     def _count_again(self, namespace: str, name: str, now: str) -> bool:
-        """Count an Event that was told before; False where it is gone."""
+        """Increment the count of an earlier Event; False if it is gone."""
         try:
             event = self._api.get("events", namespace, name)
             again = {"count": event.get("count", 1) + 1, "lastTimestamp": now}
@@ -104,7 +104,7 @@ class EventRecorder:
         return True
 
     def _take_token(self, source: tuple[str, str]) -> bool:
-        """Whether one more may be told of an object."""
+        """Whether the token bucket of an object allows one more event."""
         now = self._clock()
         tokens, since = self._tokens.pop(source, (float(BURST), now))
         tokens = min(float(BURST), tokens + (now - since) / REFILL_S)

@@ -1,8 +1,8 @@
-"""Garbage: dependents whose owners are gone, and owners that wait for their dependents.
+"""Collects garbage: dependents whose owners are gone, and owners that wait for their dependents.
 
-The collector follows every resource, custom ones included, and keeps who exists and who depends on
-whom, by uid. Background: the owner is gone, so its dependents go. Foreground: the owner stays until
-those that block it are gone. Orphan: its dependents forget it, then it goes.
+The collector subscribes to every resource, custom ones included, and keeps a graph of owners and dependents
+by uid. Background: dependents are deleted after their owner. Foreground: the owner stays until its blocking
+dependents are gone. Orphan: the references of dependents are removed before the owner.
 
 Source: kubernetes v1.36 ``pkg/controller/garbagecollector``.
 """
@@ -24,7 +24,7 @@ _WITHOUT_OWNERS = ("events",)
 
 
 class Place(NamedTuple):
-    """Where an object is kept."""
+    """The collection and the key of an object."""
 
     collection: str
     namespace: str
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 class GarbageCollector:
-    """Deletes what nobody owns any more."""
+    """Deletes objects whose owners are gone."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class GarbageCollector:
         self._dependents: dict[str, dict[str, None]] = {}
 
     def start(self) -> None:
-        """Follow all resources."""
+        """Subscribe to all resources."""
         store = self._context.api.store
         store.follow(self._followed)
         for collection, entry in store.everything():
@@ -52,7 +52,7 @@ class GarbageCollector:
             self._changed(collection, change.type, change.entry.obj, previous)
 
     def reconcile(self, uid: str) -> None:
-        """Let an object go whose owners are gone, and go on with its own deletion if it waits for others."""
+        """Delete an object whose owners are gone, and continue its deletion if it waits for dependents."""
         place = self._places.get(uid)
         obj = self._object_at(place) if place else None
         if place is None or obj is None:
@@ -69,7 +69,7 @@ class GarbageCollector:
         return entry.obj if entry else None
 
     def _changed(self, collection: str, kind: EventType, new: Obj, old: Obj | None) -> None:
-        """Keep the graph, and look at whom a change may concern."""
+        """Update the graph, and queue the objects that a change may concern."""
         metadata = new["metadata"]
         uid = metadata["uid"]
         before = _owner_uids(old) if old else []
@@ -91,7 +91,7 @@ class GarbageCollector:
             if (now and now != before) or (is_terminating(new) and _waits(new)):
                 add(self.reconcile, uid)
         for owner in {*before, *now}:
-            # An owner may wait for this one to go, or a dependent may go with its owners.
+            # An owner may wait for this deletion, or a dependent may lose its last owner.
             if (place := self._places.get(owner)) and (above := self._object_at(place)) and _waits(above):
                 add(self.reconcile, owner)
 
@@ -117,14 +117,14 @@ class GarbageCollector:
                 self._drop_finalizer(place, obj, FOREGROUND)
 
     def _collect(self, place: Place, obj: Obj) -> None:
-        """Delete an object that has owners but none that lives on."""
+        """Delete an object whose owners are all gone."""
         references: list[Obj] = obj["metadata"]["ownerReferences"]
         solid, waiting, absent = [], [], []
         for reference in references:
             owner = self._owner(reference, place.namespace)
             if owner is None:
                 if self._context.api.registry.of_kind(reference["apiVersion"], reference["kind"]) is None:
-                    return  # an unknown kind says nothing about its objects
+                    return  # the objects of an unknown kind are unknown
                 absent.append(reference["uid"])
             elif is_terminating(owner) and FOREGROUND in (owner["metadata"].get("finalizers") or ()):
                 waiting.append(reference["uid"])
@@ -139,7 +139,7 @@ class GarbageCollector:
         self._delete(place, obj, "Foreground" if foreground else _propagation(obj))
 
     def _owner(self, reference: Obj, namespace: str) -> Obj | None:
-        """The owner that a reference names, if it is there: by uid, in the same namespace or in none."""
+        """The owner of a reference, if it exists: matched by uid, in the same namespace or cluster-scoped."""
         place = self._places.get(reference["uid"])
         if place is None or place.namespace not in ("", namespace):
             return None
@@ -159,7 +159,7 @@ class GarbageCollector:
                 raise
 
     def _disown(self, place: Place, uids: set[str]) -> None:
-        """Take owners off an object."""
+        """Remove owner references from an object."""
         obj = self._object_at(place)
         if obj is None:
             return
@@ -184,13 +184,13 @@ def _waits(obj: Obj) -> bool:
 
 
 def _blocks(obj: Obj, uid: str) -> bool:
-    """Whether an object keeps its owner from going."""
+    """Whether an object blocks the deletion of its owner."""
     references = obj["metadata"].get("ownerReferences") or ()
     return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in references)
 
 
 def _propagation(obj: Obj) -> str | None:
-    """An object that was to orphan, or wait for, its dependents keeps doing so."""
+    """The propagation of an object's earlier deletion."""
     finalizers = obj["metadata"].get("finalizers") or ()
     if ORPHAN in finalizers:
         return "Orphan"

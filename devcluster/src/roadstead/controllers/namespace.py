@@ -1,4 +1,4 @@
-"""Namespaces that are deleted: emptied of everything, then let go.
+"""Deletes the contents of terminating namespaces, and then their finalizer.
 
 Source: kubernetes v1.36 ``pkg/controller/namespace/deletion/namespaced_resources_deleter.go``.
 """
@@ -43,11 +43,11 @@ class NamespaceController:
         self._context = context
 
     def start(self) -> None:
-        """Follow namespaces."""
+        """Subscribe to namespaces."""
         self._context.enqueue_all(RESOURCE, self.reconcile)
 
     def reconcile(self, key: str) -> None:
-        """Delete what is in a terminating namespace; remove the finalizer when nothing is left."""
+        """Delete the contents of a terminating namespace; remove the finalizer when it is empty."""
         namespace = self._context.find(RESOURCE, key)
         if namespace is None or not is_terminating(namespace):
             return
@@ -63,7 +63,7 @@ class NamespaceController:
         if namespace is None:
             return
         if remaining:
-            self._tell(namespace, remaining, finalizers)
+            self._write_conditions(namespace, remaining, finalizers)
             self._context.queue.add(self.reconcile, key, AGAIN_S)
         else:
             self._finish(namespace)
@@ -75,7 +75,7 @@ class NamespaceController:
         return list({one.collection: one for one in found}.values())
 
     def _delete_some(self, resource: Resource, namespace: str) -> list[Obj]:
-        """Delete objects of a resource, not too many at a time; return those that are left."""
+        """Delete up to ``BATCH`` objects of a resource; return the remaining ones."""
         api = self._context.api
         alive = [one for one in api.list(resource.key, namespace) if not is_terminating(one)]
         for obj in alive[:BATCH]:
@@ -86,9 +86,9 @@ class NamespaceController:
                     raise
         return api.list(resource.key, namespace)
 
-    def _tell(self, namespace: Obj, remaining: Counter[str], finalizers: Counter[str]) -> None:
-        """Say in conditions what is left, and what it waits for."""
-        told = {
+    def _write_conditions(self, namespace: Obj, remaining: Counter[str], finalizers: Counter[str]) -> None:
+        """Write conditions that name the remaining objects and finalizers."""
+        found = {
             "NamespaceContentRemaining": (
                 "SomeResourcesRemain",
                 "Some resources are remaining: "
@@ -98,7 +98,7 @@ class NamespaceController:
             )
         }
         if finalizers:
-            told["NamespaceFinalizersRemaining"] = (
+            found["NamespaceFinalizersRemaining"] = (
                 "SomeFinalizersRemain",
                 "Some content in the namespace has finalizers remaining: "
                 + ", ".join(
@@ -107,14 +107,14 @@ class NamespaceController:
             )
         status = dict(namespace.get("status") or {})
         conditions = status.get("conditions") or []
-        for kind, (reason, message) in {**_FINE, **told}.items():
-            state = "True" if kind in told else "False"
+        for kind, (reason, message) in {**_FINE, **found}.items():
+            state = "True" if kind in found else "False"
             conditions = with_condition(conditions, kind, state, reason, message, now=self._context.now)
         status["conditions"] = conditions
         self._context.write_status(RESOURCE, namespace, status)
 
     def _finish(self, namespace: Obj) -> None:
-        """Take the namespace's own finalizer off; with the last one it goes."""
+        """Remove this controller's finalizer; without finalizers the namespace is removed."""
         kept = [one for one in namespace["spec"]["finalizers"] if one != FINALIZER]
         changed = {**namespace, "spec": {**namespace["spec"], "finalizers": kept}}
         finalize(self._context.api, namespace["metadata"]["name"], changed, Write())

@@ -1,4 +1,4 @@
-"""Node taints: what is wrong with a node, or a cordon, as taints that schedulers and pods act on.
+"""Taints nodes by their conditions and cordons.
 
 Source: kubernetes v1.36 ``pkg/controller/nodelifecycle/node_lifecycle_controller.go``.
 Differs: a node is not declared lost when its heartbeat fails; simulated kubelets need not send one.
@@ -32,17 +32,17 @@ _EVICTING = ("not-ready", "unreachable")
 
 
 class NodeTaintController:
-    """Keeps the taints of nodes as their conditions and cordons ask."""
+    """Sets the taints of nodes by their conditions and cordons."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def start(self) -> None:
-        """Follow nodes."""
-        self._context.enqueue_all(RESOURCE, self.reconcile, LAG_S, anew=True)
+        """Subscribe to nodes."""
+        self._context.enqueue_all(RESOURCE, self.reconcile, LAG_S, restart=True)
 
     def reconcile(self, key: str) -> None:
-        """Bring a node's taints up to date; taints of others stay as they are."""
+        """Update a node's taints; taints of other controllers stay."""
         node = self._context.find(RESOURCE, key)
         if node is None:
             return

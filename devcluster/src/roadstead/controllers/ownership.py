@@ -1,8 +1,8 @@
-"""Who owns what: controller references, the index of dependents by owner, adoption and release.
+"""Indexes dependents by their controller; adopts and releases them.
 
-Controllers ask ``Ownership.dependents`` for their pods instead of searching all pods. An orphan, an
-object without controller, is offered to the owners that select it when it appears or when they do; an
-owner adopts what it was offered when it is next reconciled.
+Controllers call ``Ownership.dependents`` instead of searching all pods. An orphan, an object without
+controller, is offered to the owners that select it when it or they appear; an owner adopts its offers when
+it is next reconciled.
 
 Source: kubernetes v1.36 ``pkg/controller/controller_ref_manager.go``.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from roadstead.controllers.pod_state import is_terminating
-from roadstead.values.label_matching import selects
+from roadstead.values.label_selectors import selects
 
 if TYPE_CHECKING:
     from roadstead.store.api import Api
@@ -28,7 +28,7 @@ _INDEX = "controller"
 
 
 def key_of(obj: Obj) -> str:
-    """The key of an object in a work queue: "namespace/name", or the name where there is no namespace."""
+    """The key of an object in a work queue: "namespace/name", or the name of a cluster-scoped object."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
@@ -41,27 +41,27 @@ def split_key(key: str) -> tuple[str | None, str]:
 
 
 def controller_of(obj: Obj) -> Obj | None:
-    """The owner reference that says ``controller: true``."""
+    """The owner reference with ``controller: true``."""
     references: list[Obj] = obj["metadata"].get("ownerReferences") or []
     return next((reference for reference in references if reference.get("controller")), None)
 
 
 def _bucket(obj: Obj) -> list[str]:
-    """Where the index keeps an object: under its controller's uid, or with the orphans of its namespace."""
+    """The bucket of an object: its controller's uid, or the orphans of its namespace."""
     reference = controller_of(obj)
     return [reference["uid"] if reference else f"orphans of {obj['metadata'].get('namespace', '')}"]
 
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """A kind whose objects own others.
+    """A kind whose objects own other objects.
 
     Attributes:
         resource: such as "replicasets.apps".
         api_version: as in the references to it.
         kind: likewise.
-        enqueue: what to call with the key of an owner whose dependents changed.
-        offers: the orphans that an owner selects, by its uid.
+        enqueue: called with the key of an owner whose dependents changed.
+        offers: the orphans that an owner selects, keyed by its uid.
     """
 
     resource: str
@@ -71,7 +71,7 @@ class Owners:
     offers: dict[str, dict[Key, None]] = field(default_factory=dict)
 
     def reference_to(self, owner: Obj) -> Obj:
-        """A reference that makes an owner the controller of what bears it."""
+        """A reference that makes an owner the controller of a dependent."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -83,10 +83,10 @@ class Owners:
 
 
 class Ownership:
-    """Dependents by controller, for the resources that somebody follows.
+    """The index of dependents by controller, for resources with a follower.
 
     Args:
-        api: where objects are read and changed.
+        api: reads and changes objects.
     """
 
     def __init__(self, api: Api) -> None:
@@ -94,11 +94,11 @@ class Ownership:
         self._owners: dict[str, list[Owners]] = {}
 
     def follow(self, dependents: str, owners: Owners) -> None:
-        """Tell a controller when the dependents of its objects change.
+        """Call a controller when the dependents of its objects change.
 
         Args:
             dependents: the resource of the dependents, such as "pods".
-            owners: who owns them, and may adopt orphans.
+            owners: their owners, which may adopt orphans.
         """
         if dependents not in self._owners:
             self._owners[dependents] = []
@@ -118,14 +118,14 @@ class Ownership:
             self._appeared(dependents, owners, "ADDED", owner)
 
     def dependents(self, resource: str, owner: Obj) -> list[Obj]:
-        """The objects of a resource whose controller is this one, by name."""
+        """The objects of a resource that an owner controls, sorted by name."""
         entries = self._api.store.collection(resource).indexed(_INDEX, owner["metadata"]["uid"])
         return [entry.obj for entry in entries]
 
     def claim(self, resource: str, owners: Owners, owner: Obj) -> list[Obj]:
-        """The owner's dependents, after it has adopted what it selects and released what it does not.
+        """The owner's dependents, after it has adopted the objects that it selects and released others.
 
-        An owner that is being deleted keeps what it has and adopts nothing.
+        An owner that is being deleted adopts nothing.
         """
         mine = self.dependents(resource, owner)
         selector = owner["spec"].get("selector")
@@ -151,7 +151,7 @@ class Ownership:
         ]
 
     def _changed(self, resource: str, kind: EventType, new: Obj, old: Obj | None) -> None:
-        """Tell the controllers of a changed dependent, and offer it where it has none."""
+        """Queue the controller of a changed dependent, and offer an orphan."""
         before = controller_of(old) if old else None
         now = controller_of(new)
         namespace = new["metadata"].get("namespace")
@@ -169,7 +169,7 @@ class Ownership:
             self._offer(resource, new)
 
     def _appeared(self, resource: str, owners: Owners, kind: EventType, owner: Obj) -> None:
-        """Offer a new owner the orphans of its namespace; forget an old one."""
+        """Offer a new owner the orphans of its namespace; forget a deleted one."""
         uid = owner["metadata"]["uid"]
         if kind == "DELETED":
             owners.offers.pop(uid, None)
@@ -181,7 +181,7 @@ class Ownership:
                 _propose(owners, owner, entry.obj)
 
     def _offer(self, resource: str, orphan: Obj) -> None:
-        """Offer an orphan to those that select it."""
+        """Offer an orphan to the owners that select it."""
         if not _is_free(orphan):
             return
         for owners in self._owners[resource]:

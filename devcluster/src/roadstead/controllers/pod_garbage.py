@@ -1,4 +1,4 @@
-"""Pods of nodes that are gone: failed, and deleted without waiting for a kubelet.
+"""Deletes the pods of deleted nodes without waiting for a kubelet.
 
 Source: kubernetes v1.36 ``pkg/controller/podgc/gc_controller.go`` (orphaned pods).
 """
@@ -23,8 +23,8 @@ class PodGarbageController:
     """Deletes the pods of deleted nodes.
 
     Args:
-        context: what every controller is given.
-        quarantine_s: seconds between the end of a node and that of its pods.
+        context: of controllers.
+        quarantine_s: seconds between the deletion of a node and that of its pods.
     """
 
     def __init__(self, context: Context, quarantine_s: float = QUARANTINE_S) -> None:
@@ -32,7 +32,7 @@ class PodGarbageController:
         self._quarantine_s = quarantine_s
 
     def start(self) -> None:
-        """Follow nodes."""
+        """Subscribe to nodes."""
         self._context.api.subscribe("nodes", self._node_changed)
 
     def reconcile(self, node: str) -> None:

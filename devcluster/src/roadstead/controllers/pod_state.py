@@ -1,4 +1,4 @@
-"""What a pod's status says: active, ready, available; and conditions of any object.
+"""Evaluates the status of pods (active, ready, available) and conditions of any object.
 
 Source: kubernetes v1.36 ``pkg/api/v1/pod/util.go``, ``pkg/controller/controller_utils.go``.
 """
@@ -19,7 +19,7 @@ POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def phase_of(pod: Obj) -> str:
-    """The pod's phase; a pod that nobody has touched is Pending."""
+    """The pod's phase; Pending without a status."""
     phase: str = (pod.get("status") or {}).get("phase") or "Pending"
     return phase
 
@@ -30,7 +30,7 @@ def is_terminating(obj: Obj) -> bool:
 
 
 def is_finished(pod: Obj) -> bool:
-    """Whether the pod's containers have ended for good."""
+    """Whether the pod has Succeeded or Failed."""
     return phase_of(pod) in FINISHED
 
 
@@ -46,7 +46,7 @@ def condition_of(obj: Obj, kind: str) -> Obj | None:
 
 
 def has_condition(obj: Obj, kind: str, status: str = "True") -> bool:
-    """Whether the condition of a type has a status."""
+    """Whether the condition of a type has this status."""
     condition = condition_of(obj, kind)
     return condition is not None and condition.get("status") == status
 
@@ -57,20 +57,20 @@ def is_ready(pod: Obj) -> bool:
 
 
 def ready_since_s(pod: Obj) -> float:
-    """When the pod became ready, in seconds since the epoch; 0 where it does not say."""
+    """The time at which the pod became ready, in seconds since the epoch; 0 if unknown."""
     condition = condition_of(pod, "Ready") or {}
     return to_seconds(condition["lastTransitionTime"]) if condition.get("lastTransitionTime") else 0.0
 
 
 def available_in_s(pod: Obj, min_ready_s: int, now: float) -> float | None:
-    """Seconds until a pod is available, 0 when it is, None while it is not ready."""
+    """Seconds until a pod is available, 0 if it is, None while it is not ready."""
     if not is_ready(pod):
         return None
     return max(0.0, ready_since_s(pod) + min_ready_s - now) if min_ready_s else 0.0
 
 
 def deletion_rank(pod: Obj, neighbours: int) -> tuple[object, ...]:
-    """The order in which a workload that shrinks gives up its pods: the smallest goes first.
+    """The rank of a pod when its workload shrinks; the lowest is deleted first.
 
     Unbound before bound, Pending before Running, not ready before ready, cheap before dear, crowded
     before lonely, ready for a short time before ready for long, restarted often before rarely, young
@@ -78,7 +78,7 @@ def deletion_rank(pod: Obj, neighbours: int) -> tuple[object, ...]:
 
     Args:
         pod: the pod.
-        neighbours: how many pods of the same owner run on its node.
+        neighbours: the number of pods of the same owner on its node.
     """
     metadata = pod["metadata"]
     ready = is_ready(pod)
@@ -116,28 +116,30 @@ def with_condition(
     """The conditions with one of them set; its transition time moves only with its status.
 
     Args:
-        conditions: as they are; not changed.
+        conditions: the current ones; not changed.
         kind: the type of the condition to set.
         status: True, False or Unknown.
         reason: a word for machines.
         message: a sentence for people.
         now: seconds since the epoch.
-        updated: also keep ``lastUpdateTime``, as Deployments do.
+        updated: also set ``lastUpdateTime``, as Deployments do.
     """
     conditions = list(conditions)
     before = next((one for one in conditions if one.get("type") == kind), None)
     if before and (before.get("status"), before.get("reason")) == (status, reason):
         if before.get("message", "") == message:
             return conditions
-        told = {**before, "message": message}
+        updated_condition = {**before, "message": message}
     else:
         same_status = before is not None and before.get("status") == status
         moment = to_timestamp(now)
-        told = {"type": kind, "status": status, "reason": reason, "message": message}
+        updated_condition = {"type": kind, "status": status, "reason": reason, "message": message}
         if updated:
-            told["lastUpdateTime"] = moment
-        told["lastTransitionTime"] = before["lastTransitionTime"] if same_status and before else moment
-    return [*(one for one in conditions if one.get("type") != kind), told]
+            updated_condition["lastUpdateTime"] = moment
+        updated_condition["lastTransitionTime"] = (
+            before["lastTransitionTime"] if same_status and before else moment
+        )
+    return [*(one for one in conditions if one.get("type") != kind), updated_condition]
 
 
 def without_condition(conditions: Iterable[Obj], kind: str) -> list[Obj]:

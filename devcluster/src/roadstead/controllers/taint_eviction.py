@@ -1,4 +1,4 @@
-"""Taint eviction: pods leave a node whose NoExecute taint they do not tolerate, or not for ever.
+"""Deletes pods that do not tolerate a NoExecute taint of their node, or only for a time.
 
 Source: kubernetes v1.36 ``pkg/controller/tainteviction/taint_eviction.go``.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roadstead.controllers.ownership import key_of
 from roadstead.controllers.pod_state import is_terminating, with_condition
 from roadstead.schemas.timestamps import to_seconds
-from roadstead.values.label_matching import tolerates
+from roadstead.values.label_selectors import tolerates
 
 if TYPE_CHECKING:
     from roadstead.controllers.context import Context
@@ -23,7 +23,7 @@ COMPONENT = "taint-eviction-controller"
 
 @dataclass(frozen=True, slots=True)
 class Driving:
-    """A NoExecute taint, and when it began: as it says, or when it was first seen."""
+    """A NoExecute taint and its start: ``timeAdded``, or the time at which it was first seen."""
 
     taint: Obj
     seen_s: float
@@ -31,19 +31,19 @@ class Driving:
     @property
     def since_s(self) -> float:
         """Seconds since the epoch."""
-        told = self.taint.get("timeAdded")
-        return to_seconds(told) if told else self.seen_s
+        added = self.taint.get("timeAdded")
+        return to_seconds(added) if added else self.seen_s
 
 
 class TaintEvictionController:
-    """Deletes pods that a NoExecute taint drives out."""
+    """Deletes pods that do not tolerate NoExecute taints."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._tainted: dict[str, list[Driving]] = {}
 
     def start(self) -> None:
-        """Follow nodes and pods."""
+        """Subscribe to nodes and pods."""
         api = self._context.api
         api.subscribe("nodes", self._node_changed)
         api.subscribe("pods", self._pod_changed)
@@ -51,7 +51,7 @@ class TaintEvictionController:
             self._node_changed("ADDED", node, None)
 
     def reconcile(self, key: str) -> None:
-        """Delete a pod whose time on its node is over, or come back when it will be."""
+        """Delete a pod whose toleration has expired, or queue it for that time."""
         pod = self._context.find("pods", key)
         if pod is None or is_terminating(pod):
             return
@@ -74,13 +74,13 @@ class TaintEvictionController:
             now=self._context.now,
         )
         self._context.write_status("pods", pod, {**(pod.get("status") or {}), "conditions": conditions})
-        self._context.events.tell(
+        self._context.events.record(
             COMPONENT, pod, "TaintManagerEviction", f"Marking for deletion Pod {key_of(pod)}"
         )
         self._context.api.delete("pods", metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _node_changed(self, kind: EventType, node: Obj, _old: Obj | None) -> None:
-        """Look at a node's pods when its NoExecute taints change."""
+        """Queue a node's pods if its NoExecute taints change."""
         name = node["metadata"]["name"]
         taints = [one for one in (node.get("spec") or {}).get("taints") or () if one["effect"] == "NoExecute"]
         if kind == "DELETED":
@@ -99,7 +99,7 @@ class TaintEvictionController:
             self._context.queue.add(self.reconcile, key_of(pod))
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
-        """Look at a pod that was bound to a tainted node."""
+        """Queue a pod that was bound to a tainted node."""
         node = pod["spec"].get("nodeName")
         if kind != "DELETED" and node in self._tainted and (old is None or not old["spec"].get("nodeName")):
             self._context.queue.add(self.reconcile, key_of(pod))

@@ -1,12 +1,12 @@
-"""WorkQueue: every controller and kubelet waits here for its turn.
+"""Queues the keys that controllers and kubelets reconcile.
 
 Place in the flow: an object changes -> the handler of a subscription adds a key -> the queue calls
-``reconcile(key)`` -> the controller reads what is, and writes what should be.
+``reconcile(key)`` -> the controller reads objects and writes changes.
 
-A handler runs inside somebody else's write, so it may only add. Keys are unique: a thousand changes
-of one ReplicaSet's pods are one reconcile. Work is done in slices of a few milliseconds between which
-the event loop serves requests, so ten thousand pods that start at once do not stall the server.
-A reconcile that is slow, because its object owns thousands of pods, waits before it runs again.
+A handler runs inside another write, so it may only add keys. Keys are unique: a thousand changes of one
+ReplicaSet's pods are one reconcile. Work is done in slices of a few milliseconds between which the event
+loop serves requests, so ten thousand pods that start simultaneously do not stall the server. A reconcile
+that is slow, because its object owns thousands of pods, waits before it runs again.
 """
 
 import asyncio
@@ -48,10 +48,10 @@ class WorkQueue:
         self._sequence = itertools.count()
         self._wake = asyncio.Event()
 
-    def add(self, reconcile: Reconcile, key: str, after_s: float = 0.0, *, anew: bool = False) -> None:
-        """Ask for ``reconcile(key)``; of several wishes the earliest counts, or this one if ``anew``."""
+    def add(self, reconcile: Reconcile, key: str, after_s: float = 0.0, *, restart: bool = False) -> None:
+        """Queue ``reconcile(key)``; of several delays the earliest counts, or this one with ``restart``."""
         task = (reconcile, key)
-        if anew:
+        if restart:
             self._due.pop(task, None)
             self._later.pop(task, None)
         if task in self._due:
@@ -71,7 +71,7 @@ class WorkQueue:
         self._wake.set()
 
     def run_due(self, budget_s: float = float("inf")) -> int:
-        """Reconcile what is due, for about so long; return how many keys that were."""
+        """Reconcile due keys for about ``budget_s``; return their number."""
         count, end = 0, self.clock() + budget_s
         self._promote()
         while self._due:
@@ -86,7 +86,7 @@ class WorkQueue:
         return count
 
     def next_due_s(self) -> float | None:
-        """Seconds until something is due: 0 now, None never."""
+        """Seconds until a key is due: 0 now, None never."""
         if self._due:
             return 0.0
         while self._heap and self._later.get(self._heap[0][2]) != self._heap[0][0]:
@@ -109,7 +109,7 @@ class WorkQueue:
                 continue
 
     def _promote(self) -> None:
-        """Move what has become due from later to now."""
+        """Move keys that have become due from later to now."""
         now = self.clock()
         while self._heap and self._heap[0][0] <= now:
             at, _, task = heapq.heappop(self._heap)
@@ -118,7 +118,7 @@ class WorkQueue:
                 self._due[task] = None
 
     def _run(self, task: Task) -> None:
-        """Reconcile one key; a failure costs that key a delay, and nobody else anything."""
+        """Reconcile one key; a failure delays that key only."""
         reconcile, key = task
         self._resting.pop(task, None)
         started = self.clock()
@@ -135,13 +135,13 @@ class WorkQueue:
             self._rest(task, self.clock() - started)
 
     def _retry(self, task: Task) -> None:
-        """Plan the next try of a task that failed."""
+        """Schedule the next attempt of a failed task."""
         failures = self._failures.get(task, 0)
         self._failures[task] = failures + 1
         self.add(*task, after_s=min(FIRST_RETRY_S * 2 ** min(failures, 16), LAST_RETRY_S))
 
     def _rest(self, task: Task, took_s: float) -> None:
-        """Let a slow task rest; wishes that came while it ran wait, too."""
+        """Delay the next run of a slow task, also if it was queued while it ran."""
         rest_s = min(took_s * REST_FACTOR, LONGEST_REST_S)
         if rest_s < SLICE_S:
             return

@@ -1,11 +1,11 @@
-"""The functions that the API server adds to the Common Expression Language.
+"""Implements the functions that the API server adds to the Common Expression Language.
 
 Quantities, URLs, addresses and networks are opaque types to the checker. The evaluator cannot carry Python
 objects, so at run time each is a map that holds its text; equal maps are equal values, because the text is
 normalised.
 
 Source: apiserver v1.36 ``pkg/cel/library`` (lists, regex, urls, quantity, ip, cidr) and cel-go ``ext/sets``.
-Not here: indexOf of lists (the string library holds the name), format, semver, authorizer, comprehensions of
+Missing: indexOf of lists (the string library has the name), format, semver, authorizer, comprehensions of
 two variables.
 """
 
@@ -189,7 +189,7 @@ def _all_found(text: str, pattern: str, most: int = -1) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One overload: the types that it is checked with, and what it does."""
+    """One overload: its types for the checker and its implementation."""
 
     name: str
     result: cel.Type
@@ -303,10 +303,10 @@ def _run_time_type(declared: cel.Type) -> cel.Type:
 
 
 def checked() -> list[cel.FunctionDecl]:
-    """The functions as an expression is checked with them."""
+    """The functions as the checker knows them."""
     return _declarations(FUNCTIONS, runs=False)
 
 
 def evaluated() -> list[cel.FunctionDecl]:
-    """The functions as an expression is evaluated with them."""
+    """The functions as the evaluator calls them."""
     return _declarations(FUNCTIONS, runs=True)

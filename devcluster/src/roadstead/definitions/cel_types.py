@@ -1,9 +1,9 @@
-"""Schemas as types of the Common Expression Language, and JSON values as values of those types.
+"""Converts schemas to types of the Common Expression Language, and JSON values to values of those types.
 
-The checker of the language knows no JSON schema, but it knows messages. So each object of a schema becomes a
-message type of a descriptor pool, with which an expression is checked: a field that the schema does not have
-is an error of the definition. Nothing is ever decoded with these messages; expressions are evaluated on the
-plain values that ``cel_value`` gives.
+The checker of the language does not know JSON schemas, but it knows messages. So each object of a schema
+becomes a message type of a descriptor pool, with which an expression is checked: a field that the schema
+does not have is an error of the definition. The messages decode nothing; expressions are evaluated on the
+plain values that ``cel_value`` returns.
 
 Source: apiextensions-apiserver v1.36 ``schema/cel/model`` and apiserver ``pkg/cel`` (types, escaping).
 """
@@ -28,7 +28,7 @@ _PACKAGE = "schema"
 _WELL_KNOWN = (any_pb2, struct_pb2, duration_pb2, timestamp_pb2)
 _FIELD = descriptor_pb2.FieldDescriptorProto
 
-#: Words of the language; a field of such a name is written ``__name__`` in an expression.
+#: Reserved words; a field of such a name is written ``__name__`` in an expression.
 _RESERVED = frozenset(
     {
         *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
@@ -39,7 +39,7 @@ _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sl
 _ESCAPABLE = re.compile(r"__|[./-]")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
-#: What expressions may say of a resource without its schema saying it.
+#: Fields of a resource that expressions may use without the schema.
 _RESOURCE_FIELDS: Obj = {
     "apiVersion": {"type": "string"},
     "kind": {"type": "string"},
@@ -51,7 +51,7 @@ _RESOURCE_FIELDS: Obj = {
 
 
 def escaped(name: str) -> str | None:
-    """A field's name as expressions write it, None for one that they cannot name."""
+    """A field's name in expressions, None for one that they cannot name."""
     if name in _RESERVED:
         return f"__{name}__"
     text = _ESCAPABLE.sub(lambda found: _ESCAPES[found[0]], name)
@@ -121,7 +121,7 @@ class Types:
 
     @property
     def pool(self) -> descriptor_pool.DescriptorPool:
-        """The descriptors of all shapes made so far; none can be added afterwards."""
+        """The descriptors of all shapes so far; none can be added afterwards."""
         if self._pool is None:
             self._pool = descriptor_pool.DescriptorPool()
             for module in _WELL_KNOWN:
@@ -132,7 +132,7 @@ class Types:
         return self._pool
 
     def shape(self, schema: Obj) -> Shape | None:
-        """The type of a schema's values, None where expressions cannot reach into them."""
+        """The type of a schema's values, None if expressions cannot access them."""
         if schema.get(INT_OR_STRING):
             return Shape("dyn")
         kind = schema.get("type")
@@ -187,7 +187,7 @@ class Types:
 
 
 def _field_type(shape: Shape) -> dict[str, Any]:
-    """How a message declares a field; lists of lists and the like are known only as lists of anything."""
+    """The declaration of a field; nested lists are declared as lists of anything."""
     if shape.kind in _SCALAR_FIELDS:
         return {"type": _SCALAR_FIELDS[shape.kind]}
     name = shape.name or f"google.protobuf.{_WELL_KNOWN_FIELDS[shape.kind]}"
@@ -195,13 +195,13 @@ def _field_type(shape: Shape) -> dict[str, Any]:
 
 
 def _entry_name(name: str) -> str:
-    """The name that the pair type of a map field must have: CamelCase and ``Entry``."""
+    """The required name of the pair type of a map field: CamelCase and ``Entry``."""
     parts = [part for part in name.split("_") if part]
     return "".join(part[0].upper() + part[1:] for part in parts) + "Entry"
 
 
 def declared(shape: Shape) -> cel.Type:
-    """The type as a variable is declared with it."""
+    """The type in a variable's declaration."""
     if shape.kind == "list" and shape.of:
         return cel.Type.List(declared(shape.of))
     if shape.kind == "map" and shape.of:
@@ -210,7 +210,7 @@ def declared(shape: Shape) -> cel.Type:
 
 
 def cel_value(value: Any, schema: Obj) -> Any:
-    """A JSON value as expressions see it: typed by its schema, fields by their escaped names."""
+    """A JSON value in expressions: typed by its schema, with escaped names of fields."""
     if value is None or schema.get(INT_OR_STRING):
         return value
     if isinstance(value, dict):

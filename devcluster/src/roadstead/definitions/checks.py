@@ -1,4 +1,4 @@
-"""Whether a CustomResourceDefinition can be accepted.
+"""Validates CustomResourceDefinitions.
 
 Source: apiextensions-apiserver v1.36 ``pkg/apis/apiextensions/validation/validation.go``.
 """
@@ -31,7 +31,7 @@ _MOST_SELECTABLE = 8
 
 
 def definition_causes(obj: Obj) -> Causes:
-    """What is wrong with a new definition."""
+    """Causes for which a new definition is invalid."""
     spec = obj.get("spec") or {}
     names, group = spec.get("names") or {}, spec.get("group", "")
     wanted = f"{names.get('plural', '')}.{group}"
@@ -43,7 +43,7 @@ def definition_causes(obj: Obj) -> Causes:
 
 
 def definition_update_causes(new: Obj, old: Obj, *, established: bool) -> Causes:
-    """What is wrong with a change of a definition."""
+    """Causes for which a change of a definition is invalid."""
     causes = _spec_causes(new.get("spec") or {})
     fixed: list[tuple[str, ...]] = [("group",), ("names", "plural")]
     if established:
@@ -147,8 +147,8 @@ def _scale_causes(scale: Obj, at: str) -> Causes:
         elif path_steps(given) is None or "[" in given:
             causes.append(invalid(f"{at}.{key}", given, "should be a json path in dot notation"))
         elif not given.startswith(starts):
-            told = " or ".join(start.rstrip(".") for start in starts)
-            causes.append(invalid(f"{at}.{key}", given, f"should be a json path under {told}"))
+            message = " or ".join(start.rstrip(".") for start in starts)
+            causes.append(invalid(f"{at}.{key}", given, f"should be a json path under {message}"))
     return causes
 
 

@@ -1,4 +1,4 @@
-"""Custom resources: one ``Kind`` for each definition, made from its schemas and rules.
+"""Makes a ``Kind`` of each definition, from its schemas and rules.
 
 Source: apiextensions-apiserver v1.36 ``pkg/registry/customresource/strategy.go`` and ``status_strategy.go``.
 """
@@ -19,7 +19,7 @@ from roadstead.values.status_errors import Cause, bad_request
 if TYPE_CHECKING:
     from roadstead.values.resources import Obj, Resource
 
-#: With one of these, rules are not evaluated: they would stumble over what is wrong already.
+#: With one of these, rules are not evaluated: they would fail on the invalid value.
 _BLOCKING = (
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -35,13 +35,13 @@ _UNCHECKED = (
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a definition, ready for use.
+    """One compiled version of a definition.
 
     Attributes:
-        given: the version as it stands in the definition.
+        given: the version in the definition.
         schema: of the resource, without its metadata.
-        node: the same as patches and apply walk it.
-        rules: of the schema, None where it has none.
+        node: the schema for patches and apply.
+        rules: of the schema, or None.
     """
 
     given: Obj
@@ -76,7 +76,7 @@ def made_version(given: Obj) -> Version:
 
 
 def merged_node(schema: Obj) -> Node:
-    """How values of a schema merge in server-side apply."""
+    """The schema by which server-side apply merges."""
     atomic = schema.get("x-kubernetes-map-type") == "atomic"
     kind = schema.get("type")
     if kind == "object":
@@ -134,7 +134,7 @@ class CustomKind(Kind):
         return self.versions[resource.api_version].node
 
     def decode(self, obj: Obj, resource: Resource) -> tuple[Obj, list[str]]:
-        """Drop what the schema does not know."""
+        """Drop unknown fields."""
         unknown = structural.prune(obj, self.versions[resource.api_version].schema)
         strays: list[str] = []
         try:
@@ -148,7 +148,7 @@ class CustomKind(Kind):
         return obj, unknown + [f"metadata.{stray}" for stray in strays]
 
     def scale_paths(self, resource: Resource) -> ScalePaths:
-        """As the definition says."""
+        """The paths of the definition."""
         scale = self.versions[resource.api_version].scale or {}
         return ScalePaths(
             *(
@@ -165,7 +165,7 @@ class CustomKind(Kind):
         structural.fill_defaults(obj, schema)
 
     def prepare_create(self, obj: Obj) -> None:
-        """Status has its own way in, where the definition says so."""
+        """Drop status if it has a subresource."""
         if self.version(obj).has_status:
             obj.pop("status", None)
 
@@ -179,7 +179,7 @@ class CustomKind(Kind):
             new.pop("status", None)
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """Only status is written, of metadata nothing."""
+        """Only status changes, and no metadata."""
         status = new.get("status")
         version = new["metadata"].get("resourceVersion")
         managed = new["metadata"].get("managedFields")
@@ -198,7 +198,7 @@ class CustomKind(Kind):
         return self._causes(obj, None)
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Likewise; what an update does not touch is let be."""
+        """Likewise; unchanged values are not validated again."""
         return self._causes(new, old)
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
@@ -217,7 +217,7 @@ class CustomKind(Kind):
         return causes + version.rules.causes(obj, old, update=old is not None)
 
     def spec_changed(self, new: Obj, old: Obj) -> bool:
-        """Whatever is not metadata counts."""
+        """Any change outside of metadata counts."""
         return any(
             new.get(key) != old.get(key)
             for key in {*new, *old}
@@ -225,7 +225,7 @@ class CustomKind(Kind):
         )
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """What ``selectableFields`` name."""
+        """The values of ``selectableFields``."""
         found: dict[str, str] = {}
         for name, path in self._selectable.items():
             values = json_paths.values(obj, path)

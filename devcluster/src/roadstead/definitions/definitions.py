@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions: accepted, established, served, changed, deleted.
+"""Serves the resources of CustomResourceDefinitions, from acceptance to deletion.
 
-A definition whose names nobody else has is established at once, and its resources are served from then on. A
-definition that is deleted first takes its resources with it; a finalizer keeps it until they are gone.
+A definition without conflicting names is established immediately and its resources are served. Deleting a
+definition first deletes its resources; a finalizer keeps it until they are gone.
 
 Source: apiextensions-apiserver v1.36 ``pkg/controller/{status,establish,finalizer}``.
 """
@@ -67,12 +67,12 @@ def served_versions(definition: Obj) -> list[Obj]:
 
 
 class DefinitionKind(StatusKind):
-    """How definitions themselves are written."""
+    """The kind of the definitions themselves."""
 
     qualified_finalizers = False
 
     def default(self, obj: Obj) -> None:
-        """Names that follow from others, and no conversion."""
+        """Names that derive from others, and no conversion."""
         spec = obj.get("spec")
         if not isinstance(spec, dict):
             return
@@ -88,7 +88,7 @@ class DefinitionKind(StatusKind):
             version.setdefault("storage", False)
 
     def prepare_create(self, obj: Obj) -> None:
-        """A new definition is stored in its storage version, and nothing is known about its names."""
+        """A new definition has one stored version and no accepted names."""
         versions = (obj.get("spec") or {}).get("versions") or []
         obj["status"] = {
             "conditions": [],
@@ -97,7 +97,7 @@ class DefinitionKind(StatusKind):
         }
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """Another storage version is one more in which objects may be stored."""
+        """A new storage version is added to the stored versions."""
         super().prepare_update(new, old)
         stored = list((old.get("status") or {}).get("storedVersions") or [])
         for version in (new.get("spec") or {}).get("versions") or []:
@@ -105,25 +105,25 @@ class DefinitionKind(StatusKind):
                 new["status"] = {**new["status"], "storedVersions": [*stored, version["name"]]}
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """As in ``definition_checks``."""
+        """As in ``checks``."""
         return definition_causes(obj)
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Likewise; an unchanged definition is not looked at again."""
+        """Likewise; an unchanged spec is not validated again."""
         if new.get("spec") == old.get("spec"):
             return []
         return definition_update_causes(new, old, established=is_true(old, "Established"))
 
     def deletion_finalizers(self, obj: Obj) -> tuple[str, ...]:
-        """Resources go first."""
+        """Resources are deleted first."""
         return (FINALIZER,) if is_true(obj, "Established") else ()
 
 
 class Definitions:
-    """Serves what definitions define, from their commits on.
+    """Serves the resources of definitions, beginning with each commit.
 
     Args:
-        api: definitions are read from it and their resources are added to it.
+        api: has the definitions; their resources are added to it.
     """
 
     def __init__(self, api: Api) -> None:
@@ -147,19 +147,19 @@ class Definitions:
     # -- names ---------------------------------------------------------------------------------------------
 
     def _accept(self, definition: Obj) -> None:
-        """Give a definition the names that it asks for, where nobody has them."""
+        """Accept the requested names of a definition that no other definition has."""
         changed = copied(definition)
         status = changed["status"]
         accepted, fault = self._accepted_names(definition)
         status["acceptedNames"] = accepted
-        told = fault or ("True", "NoConflicts", "no conflicts found")
-        self._set_condition(changed, "NamesAccepted", *told)
+        state = fault or ("True", "NoConflicts", "no conflicts found")
+        self._set_condition(changed, "NamesAccepted", *state)
         if not fault and not is_true(changed, "Established"):
-            told = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-            self._set_condition(changed, "Established", *told)
+            state = ("True", "InitialNamesAccepted", "the initial names have been accepted")
+            self._set_condition(changed, "Established", *state)
         elif fault and condition(changed, "Established") is None:
-            told = ("False", "NotAccepted", "not all names are accepted")
-            self._set_condition(changed, "Established", *told)
+            state = ("False", "NotAccepted", "not all names are accepted")
+            self._set_condition(changed, "Established", *state)
         if status != definition["status"]:
             definition = self._api.update_status(CRDS, changed)
         if is_true(definition, "Established"):
@@ -193,7 +193,7 @@ class Definitions:
         return accepted, fault
 
     def _taken_names(self, definition: Obj) -> tuple[set[str], set[str]]:
-        """The names that other definitions of the group have: of resources, and of kinds."""
+        """The names of resources and of kinds that other definitions of the group have."""
         resources: set[str] = set()
         kinds: set[str] = set()
         for other in self._api.list(CRDS):
@@ -222,7 +222,7 @@ class Definitions:
     # -- serving -------------------------------------------------------------------------------------------
 
     def _serve(self, definition: Obj) -> None:
-        """Serve the resources of a definition as it is now."""
+        """Serve the resources of the current definition."""
         api, key = self._api, key_of(definition)
         api.registry.remove(key)
         api.kinds[key] = kind = CustomKind(definition)
@@ -234,7 +234,7 @@ class Definitions:
             api.store.collection(key).subscribers.append(self._instance_changed)
 
     def _renew(self, key: str, kind: CustomKind) -> None:
-        """Show stored objects as the schema of today reads them; their versions stay as they are."""
+        """Prune and default stored objects by the current schema; their resourceVersions stay."""
         collection = self._api.store.collection(key)
         for name, entry in list(collection.entries.items()):
             schema = kind.version(entry.obj).schema
@@ -257,14 +257,14 @@ class Definitions:
     # -- the end -------------------------------------------------------------------------------------------
 
     def _terminate(self, definition: Obj) -> None:
-        """Delete the resources of a definition, and let it go when they are gone."""
+        """Delete the resources of a definition, and then the definition."""
         api, key = self._api, key_of(definition)
         if not is_true(definition, "Terminating"):
             changed = copied(definition)
-            told = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
-            self._set_condition(changed, "Terminating", *told)
+            state = ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            self._set_condition(changed, "Terminating", *state)
             api.update_status(CRDS, changed)
-            return  # called again with that change
+            return  # this change calls the subscriber again
         entries = list(api.store.collection(key).entries.values())
         for entry in entries:
             meta = entry.obj["metadata"]
@@ -282,7 +282,7 @@ class Definitions:
                 self._release(definition["metadata"]["name"], key_of(definition))
 
     def _release(self, name: str, key: str) -> None:
-        """Take the finalizer from a definition without resources."""
+        """Remove the finalizer of a definition without resources."""
         if self._api.store.collection(key).entries:
             return
         try:
@@ -296,7 +296,7 @@ class Definitions:
 
 
 def resources_of(definition: Obj) -> list[Resource]:
-    """What a definition adds to the table of resources, the preferred version first."""
+    """The resources of a definition, the preferred version first."""
     spec = definition["spec"]
     names = definition["status"]["acceptedNames"]
     storage = next(version["name"] for version in spec["versions"] if version["storage"])

@@ -1,4 +1,4 @@
-"""``x-kubernetes-validations``: rules in the Common Expression Language, checked and carried out.
+"""Compiles and evaluates ``x-kubernetes-validations``: rules in the Common Expression Language.
 
 A rule is checked against the types of its schema when the definition is written, and evaluated for every
 value of that schema when a resource is written. A rule about ``oldSelf`` is evaluated only where there is an
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from roadstead.values.status_errors import Cause
 
 RULES = "x-kubernetes-validations"
-#: The longest message that an expression may make, in bytes.
+#: The longest message of an expression, in bytes.
 _LONGEST_MESSAGE = 5 * 1024
 _STRING = re.compile(r"""[rR]?('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""", re.DOTALL)
 _OLD_SELF = re.compile(r"(?<![.\w])oldSelf\b")
 _FAULT = re.compile(r"^ERROR: .*?(?=^ERROR: |\Z)", re.MULTILINE | re.DOTALL)
-#: Comparisons of numbers of different types; the API server allows them, the checker does not by itself.
+#: Comparisons of numbers of different types, which the API server allows and the checker rejects.
 _NUMBERS_COMPARED = re.compile(
     r"found no matching overload for '_[<>]=?_' applied to '\((int|uint|double), (int|uint|double)\)'"
 )
@@ -49,7 +49,7 @@ _OPTIONAL_OLD = "oldSelf__given"
 
 
 def mentions_old(expression: str) -> bool:
-    """Whether an expression speaks of the old value."""
+    """Whether an expression uses the old value."""
     return _OLD_SELF.search(_STRING.sub("''", expression)) is not None
 
 
@@ -60,7 +60,7 @@ def _with_optional_old(expression: str, *, given: bool) -> str:
 
 
 class _Evaluation:
-    """The environment in which expressions are evaluated: their types are known from the check."""
+    """The environment in which checked expressions are evaluated."""
 
     def __init__(self) -> None:
         names = ("self", "oldSelf", _OPTIONAL_OLD)
@@ -85,7 +85,7 @@ def _program(expression: str) -> cel.Expression:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, ready to be evaluated."""
+    """One compiled rule."""
 
     source: Obj
     uses_old: bool
@@ -96,20 +96,20 @@ class Rule:
     message: cel.Expression | None
 
     @property
-    def told(self) -> str:
-        """How messages speak of the rule."""
+    def described(self) -> str:
+        """The rule in messages."""
         return str(self.source.get("message") or self.source["rule"]).strip()
 
     @property
     def default_message(self) -> str:
-        """What is said where no message expression says it."""
+        """The message without a message expression."""
         message = str(self.source.get("message", "")).strip()
         return message or f"failed rule: {self.source['rule'].strip()}"
 
 
 @dataclass(slots=True)
 class Rules:
-    """The rules of a schema and of the schemas below it; only branches with rules are kept."""
+    """The rules of a schema and of the schemas below it; branches without rules are omitted."""
 
     schema: Obj
     typed: Obj
@@ -119,13 +119,13 @@ class Rules:
     items: Rules | None = None
 
     def causes(self, value: Any, old: Any = None, path: str = "", *, update: bool = False) -> list[Cause]:
-        """What the rules say against a value.
+        """Causes for which the rules reject a value.
 
         Args:
             value: the value of this schema.
-            old: the value before, None where there was none.
-            path: where the value stands.
-            update: whether an unchanged value is let be, because it was there before the rule.
+            old: the previous value, or None.
+            path: of the value.
+            update: whether an unchanged value is skipped, because it may be older than the rule.
         """
         if value is None:
             return []
@@ -186,7 +186,7 @@ class Rules:
 
 
 def _message(rule: Rule, data: dict[str, Any]) -> str:
-    """What the message expression says; "" where it fails to say something fit to print."""
+    """The result of the message expression; "" if it fails or is not printable."""
     if rule.message is None:
         return ""
     result = rule.message.eval(data=data)
@@ -206,7 +206,7 @@ _FAILURES = (
 
 
 def _failure(error: str, rule: Rule) -> str:
-    """Why a rule could not be evaluated."""
+    """The message for a rule whose evaluation failed."""
     text = re.sub(r"^[A-Z_]+: ", "", error)
     for pattern, replacement in _FAILURES:
         if pattern.search(text):
@@ -215,9 +215,9 @@ def _failure(error: str, rule: Rule) -> str:
     if text.startswith("no such overload"):
         return (
             f"'{text}': call arguments did not match a supported operator, function or macro signature "
-            f"for rule: {rule.told}"
+            f"for rule: {rule.described}"
         )
-    return f"{text} evaluating rule: {rule.told}"
+    return f"{text} evaluating rule: {rule.described}"
 
 
 # -- compiling -----------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def _failure(error: str, rule: Rule) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a rule is refused: the schema it stands in, its index, the member of it, and a sentence."""
+    """Why a rule is rejected: the path of its schema, its index, the member, and a message."""
 
     at: tuple[str, ...]
     index: int
@@ -238,14 +238,14 @@ class Compiler:
     """Compiles the rules of one version's schema.
 
     Attributes:
-        rules: those that there are, None where there are none.
-        faults: those that are refused.
+        rules: the compiled ones, or None.
+        faults: the rejected ones.
     """
 
     def __init__(self, schema: Obj) -> None:
         self.faults: list[Fault] = []
         self._types = Types()
-        # All types are made before the first check: a descriptor pool is closed once it is used.
+        # All types are made before the first check: a descriptor pool is frozen on first use.
         self._typed: dict[int, tuple[Obj, Any]] = {}
         self._declare(schema, root=True)
         self.rules = self._compile(schema, ())
@@ -259,7 +259,7 @@ class Compiler:
             self._declare(inner)
 
     def _compile(self, schema: Obj, at: tuple[str, ...], *, blind: bool = False) -> Rules | None:
-        """The rules of a schema; ``blind``: where old values cannot be told apart."""
+        """The rules of a schema; ``blind``: below a list whose old items cannot be matched."""
         typed, shape = self._typed.get(id(schema), (schema, None))
         found = Rules(schema, typed)
         if schema.get(RULES):
@@ -298,7 +298,7 @@ class Compiler:
         for index, source in enumerate(found.schema[RULES]):
             text = source.get("rule", "")
             if not text.strip():
-                continue  # refused by the check of the schema
+                continue  # rejected by the check of the schema
             optional_old = bool(source.get("optionalOldSelf"))
             uses_old = mentions_old(text)
             if uses_old and blind:
@@ -310,8 +310,8 @@ class Compiler:
                     "oldSelf cannot be used on the uncorrelatable portion of the schema",
                 )
             if optional_old and not uses_old:
-                told = "may not be set if oldSelf is not used in rule"
-                self._refuse(at, index, "optionalOldSelf", optional_old, told)
+                why = "may not be set if oldSelf is not used in rule"
+                self._refuse(at, index, "optionalOldSelf", optional_old, why)
             checking = optional if optional_old else environment
             fault = self._fault(checking, text, cel.Type.BOOL, optional_old=optional_old)
             if fault:
@@ -331,7 +331,7 @@ class Compiler:
 
     @staticmethod
     def _fault(environment: cel.Env, text: str, wanted: cel.Type, *, optional_old: bool) -> str:
-        """What is wrong with an expression, "" where it is right."""
+        """The fault of an expression, "" for a valid one."""
         expression = _with_optional_old(text, given=True) if optional_old else text
         try:
             given = environment.compile(expression).return_type()
@@ -364,7 +364,7 @@ _PATH_STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]")
 
 
 def path_steps(path: str) -> list[str] | None:
-    """The field names of a rule's fieldPath, None where it cannot be read."""
+    """The field names of a rule's fieldPath, None for a malformed one."""
     steps, end = [], 0
     for found in _PATH_STEP.finditer(path):
         if found.start() != end:
@@ -375,12 +375,12 @@ def path_steps(path: str) -> list[str] | None:
 
 
 def normalised_path(path: str) -> str:
-    """A fieldPath as causes show it: without the first dot."""
+    """A fieldPath in causes: without the first dot."""
     return ".".join(path_steps(path.strip()) or ()) if path else ""
 
 
 def _below(schema: Obj) -> Iterator[tuple[Obj, str, str]]:
-    """The schemas directly below a schema, with the member they stand in and their name there."""
+    """The schemas directly below a schema, with their member and their name in it."""
     for name, inner in (schema.get("properties") or {}).items():
         yield inner, "properties", name
     if isinstance(schema.get("items"), dict):

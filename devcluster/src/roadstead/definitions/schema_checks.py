@@ -1,4 +1,4 @@
-"""Whether the schema of a definition is structural, and says nothing that contradicts itself.
+"""Validates the schemas of definitions: they must be structural and consistent.
 
 Source: apiextensions-apiserver v1.36 ``pkg/apiserver/schema/validation.go`` and
 ``pkg/apis/apiextensions/validation/validation.go``.
@@ -31,7 +31,7 @@ Causes = list["Cause"]
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
-#: Keywords that no definition may use; the API has no place for what they mean.
+#: Keywords that no definition may use.
 _FORBIDDEN = {
     "definitions": "definitions is not supported",
     "dependencies": "dependencies is not supported",
@@ -40,7 +40,7 @@ _FORBIDDEN = {
     "id": "id is not supported",
     "$ref": "$ref is not supported",
 }
-#: What a schema inside allOf, anyOf, oneOf and not must leave to the schema around it.
+#: Keywords that a schema inside allOf, anyOf, oneOf and not must leave to the surrounding schema.
 _ONLY_STRUCTURE = {
     "type": "must be empty to be structural",
     "title": "must be empty to be structural",
@@ -61,7 +61,7 @@ _EMPTY_TYPE = {
     "items": "must not be empty for specified array items",
     "field": "must not be empty for specified object fields",
 }
-#: Keywords at the root of a schema whose status is written on its own.
+#: Keywords allowed at the root of a schema with a status subresource.
 _WITH_STATUS = frozenset(
     {"description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"}
     | {"maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required"}
@@ -71,11 +71,11 @@ _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "
 
 
 def schema_causes(schema: Obj, path: str, *, with_status: bool) -> Causes:
-    """What is wrong with the schema of a version; ``path`` is where it stands in the definition."""
+    """Causes for which the schema of a version is invalid; ``path`` is its path in the definition."""
     causes = _root_causes(schema, path, with_status=with_status)
     causes += _node_causes(schema, path, "root", resource=True)
     if causes:
-        return causes  # defaults and rules are looked at in a sound schema only
+        return causes  # defaults and rules are checked in a valid schema only
     causes = _default_causes(schema, path, root=True)
     return causes or rule_causes(schema, path)
 
@@ -106,7 +106,7 @@ def _root_causes(schema: Obj, path: str, *, with_status: bool) -> Causes:
 
 
 def _node_causes(schema: Obj, path: str, level: str, *, resource: bool = False) -> Causes:
-    """What is wrong with one schema and those below it."""
+    """Causes for which one schema, or a schema below it, is invalid."""
     causes = _type_causes(schema, path, level)
     causes += [forbidden(f"{path}.{key}", why) for key, why in _FORBIDDEN.items() if key in schema]
     if schema.get("uniqueItems"):
@@ -263,13 +263,13 @@ def _key_causes(items: Obj, keys: list[str], path: str, at_keys: str) -> Causes:
 
 
 def _all_nested_causes(schema: Obj, path: str, structure: Obj, at: str) -> Causes:
-    """What is wrong with the schemas in allOf, anyOf, oneOf and not.
+    """Causes for which schemas in allOf, anyOf, oneOf and not are invalid.
 
     Args:
-        schema: has them.
-        path: where it stands.
-        structure: the schema outside of all of them that is about the same value.
-        at: where that stands.
+        schema: contains them.
+        path: of the schema.
+        structure: the surrounding schema of the same value.
+        at: the path of ``structure``.
     """
     causes: Causes = []
     for junctor in _JUNCTORS:
@@ -283,7 +283,7 @@ def _all_nested_causes(schema: Obj, path: str, structure: Obj, at: str) -> Cause
 
 
 def _is_int_or_string(nested: Obj) -> bool:
-    """Whether a nested schema only repeats that the value is an integer or a string."""
+    """Whether a nested schema only states that the value is an integer or a string."""
     if nested in ({"type": "integer"}, {"type": "string"}):
         return True
     return bool(nested.get("anyOf")) and all(_is_int_or_string(one) for one in nested["anyOf"])
@@ -310,7 +310,7 @@ def _nested_causes(nested: Obj, path: str, structure: Obj, at: str) -> Causes:
 
 
 def _default_causes(schema: Obj, path: str, *, root: bool = False) -> Causes:
-    """Defaults must be valid by the schema they stand in, and say nothing that it prunes."""
+    """Defaults must be valid by their schema and have no fields that it prunes."""
     causes: Causes = []
     default = schema.get("default")
     if default is not None:
@@ -318,7 +318,7 @@ def _default_causes(schema: Obj, path: str, *, root: bool = False) -> Causes:
         prune(kept, {"properties": {"value": schema}})
         if kept["value"] != default:
             causes.append(invalid(f"{path}.default", default, "must not have unknown fields"))
-        # The path of the value is the path of the keyword, as messages tell it.
+        # In messages the path of the value is the path of the keyword.
         causes += value_causes(default, schema, f"{path}.default")
         causes += list_causes(default, schema, f"{path}.default")
     for name, inner in (schema.get("properties") or {}).items():
@@ -333,7 +333,7 @@ def _default_causes(schema: Obj, path: str, *, root: bool = False) -> Causes:
 
 
 def _written_rule_causes(schema: Obj, path: str) -> Causes:
-    """What is wrong with the members of a rule, apart from its expressions."""
+    """Causes for which the members of a rule, apart from its expressions, are invalid."""
     causes = []
     for index, rule in enumerate(schema.get(RULES) or []):
         where = f"{path}.{RULES}[{index}]"
@@ -345,12 +345,12 @@ def _written_rule_causes(schema: Obj, path: str) -> Causes:
         elif re.search(r"[\n\r]", message.strip()):
             causes.append(invalid(f"{where}.message", message, "must not contain line breaks"))
         elif re.search(r"[\n\r]", text) and not message:
-            told = "message must be specified if rule contains line breaks"
-            causes.append(required(f"{where}.message", told))
+            why = "message must be specified if rule contains line breaks"
+            causes.append(required(f"{where}.message", why))
         expression = rule.get("messageExpression")
         if expression and not expression.strip():
-            told = "messageExpression must be non-empty if specified"
-            causes.append(required(f"{where}.messageExpression", told))
+            why = "messageExpression must be non-empty if specified"
+            causes.append(required(f"{where}.messageExpression", why))
         if rule.get("reason") is not None and rule["reason"] not in _REASONS:
             causes.append(not_supported(f"{where}.reason", rule["reason"], _REASONS))
         field_path = rule.get("fieldPath")
@@ -372,7 +372,7 @@ def _leads_somewhere(schema: Obj, field_path: str) -> bool:
 
 
 def rule_causes(schema: Obj, path: str) -> Causes:
-    """What is wrong with the expressions of a schema's rules."""
+    """Causes for which the expressions of a schema's rules are invalid."""
     causes = []
     for fault in Compiler(schema).faults:
         where = path

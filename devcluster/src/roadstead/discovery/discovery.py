@@ -1,7 +1,7 @@
-"""Discovery: which groups, versions and resources there are.
+"""Answers discovery: groups, versions and resources.
 
-Two forms of the same: the documents of old, one for each group and version, and the aggregated ones, which
-client-go and kubectl ask for first.
+In two forms: one document for each group and version, and aggregated documents, which client-go and kubectl
+request first.
 
 Source: kube-apiserver v1.36; ``pkg/endpoints/discovery`` of apiserver.
 """
@@ -52,14 +52,14 @@ class Discovery:
     """Answers below ``/api`` and ``/apis`` that name no resource.
 
     Args:
-        registry: what is served.
+        registry: the served resources.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def __call__(self, path: str, accept: str) -> Document | None:
-        """The document at a path, None where there is none."""
+        """The document at a path, None for an unknown path."""
         parts = [part for part in path.split("/") if part]
         match parts:
             case ["api" | "apis"] if version := _aggregated_version(accept):
@@ -141,7 +141,7 @@ def _document(body: Obj, content_type: str = "application/json") -> Document:
 
 
 def _aggregated_version(accept: str) -> str:
-    """The version of aggregated discovery that a client takes, "" for none."""
+    """The version of aggregated discovery that a client accepts, "" for none."""
     for clause in accept.split(","):
         given = dict(part.strip().split("=", 1) for part in clause.split(";")[1:] if "=" in part)
         if given.get("g") == "apidiscovery.k8s.io" and given.get("as") == _AGGREGATED:
@@ -156,16 +156,16 @@ def _verbs(verbs: Iterable[str]) -> list[str]:
 
 
 def _names(resource: Resource) -> Obj:
-    told: Obj = {}
+    document: Obj = {}
     if resource.short_names:
-        told["shortNames"] = list(resource.short_names)
+        document["shortNames"] = list(resource.short_names)
     if resource.categories:
-        told["categories"] = list(resource.categories)
-    return told
+        document["categories"] = list(resource.categories)
+    return document
 
 
 def _resource(resource: Resource) -> Obj:
-    told: Obj = {
+    document: Obj = {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
@@ -174,36 +174,36 @@ def _resource(resource: Resource) -> Obj:
         **_names(resource),
     }
     if not resource.ephemeral:
-        told["storageVersionHash"] = _storage_hash(resource)
-    return told
+        document["storageVersionHash"] = _storage_hash(resource)
+    return document
 
 
 def _storage_hash(resource: Resource) -> str:
-    """Tells clients when the storage version has changed; eight bytes of a hash of its name."""
+    """Eight bytes of a hash of the storage version's name, by which clients notice a change."""
     text = f"{resource.stored_api_version}/{resource.kind}"
     return b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
 def _subresource(resource: Resource, sub: Subresource) -> Obj:
-    told: Obj = {
+    document: Obj = {
         "name": f"{resource.plural}/{sub.name}",
         "singularName": "",
         "namespaced": resource.namespaced,
     }
     if sub.group:
-        told |= {"group": sub.group, "version": sub.version}
-    return {**told, "kind": sub.kind or resource.kind, "verbs": _verbs(sub.verbs)}
+        document |= {"group": sub.group, "version": sub.version}
+    return {**document, "kind": sub.kind or resource.kind, "verbs": _verbs(sub.verbs)}
 
 
 def _response_kind(resource: Resource, kind: str, group: str = "", version: str = "") -> Obj:
-    """The kind of an answer; group and version of built-in resources are left for the client to infer."""
+    """The kind of an answer; clients infer group and version of built-in resources."""
     if resource.custom and not group:
         group, version = resource.group, resource.version
     return {"group": group, "version": version, "kind": kind}
 
 
 def _aggregated_resource(resource: Resource) -> Obj:
-    told: Obj = {
+    document: Obj = {
         "resource": resource.plural,
         "responseKind": _response_kind(resource, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
@@ -212,7 +212,7 @@ def _aggregated_resource(resource: Resource) -> Obj:
         **_names(resource),
     }
     if resource.subresources:
-        told["subresources"] = [
+        document["subresources"] = [
             {
                 "subresource": sub.name,
                 "responseKind": _response_kind(resource, sub.kind or resource.kind, sub.group, sub.version),
@@ -220,4 +220,4 @@ def _aggregated_resource(resource: Resource) -> Obj:
             }
             for sub in resource.subresources
         ]
-    return told
+    return document

@@ -1,7 +1,7 @@
-"""``/openapi/v3``: an index, and a document for each group version; ``/openapi/v2``: one for all.
+"""Answers ``/openapi/v3`` (an index and a document for each group version) and ``/openapi/v2``.
 
-kubectl looks in them for the parameters that a PATCH takes, for how lists merge, and for what to explain. The
-documents of built-in groups are made once; those of definitions follow the definitions.
+kubectl reads them for the parameters of PATCH, the merging of lists and the descriptions of fields. The
+documents of built-in groups are made once; those of custom resources change with their definitions.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OpenApi:
         self._made: dict[str, bytes] = {}
 
     def __call__(self, path: str, _accept: str) -> Document | None:
-        """The document at a path, None where there is none."""
+        """The document at a path, None for an unknown path."""
         if path == "/openapi/v2":
             return Document(self._version_2())
         if path.rstrip("/") == _ROOT:
@@ -100,15 +100,15 @@ class OpenApi:
         return index
 
     def _hash(self, resources: list[Resource]) -> str:
-        """Changes with the document; clients keep what they have read under it."""
-        told = [VERSION["gitVersion"], *sorted(map(repr, resources))]
-        told += [
+        """A hash that changes with the document; clients cache documents by it."""
+        parts = [VERSION["gitVersion"], *sorted(map(repr, resources))]
+        parts += [
             orjson.dumps(version.given).decode()
             for resource in resources
             if isinstance(kind := self._api.kind(resource), CustomKind)
             for version in kind.versions.values()
         ]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest().upper()
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest().upper()
 
     def _version_2(self) -> bytes:
         """The schemas of all group versions in one document, in JSON only, and without paths."""
@@ -172,17 +172,19 @@ def _operations(
     kind: tuple[str, str, str] = ("", "", ""),
 ) -> Obj:
     group, version, name = kind
-    told = {
+    operation = {
         "group": group or resource.group,
         "version": version or resource.version,
         "kind": name or resource.kind,
     }
-    return {method: _operation(resource, verb, told) for method, verb in methods.items() if verb in verbs}
+    return {
+        method: _operation(resource, verb, operation) for method, verb in methods.items() if verb in verbs
+    }
 
 
 def _operation(resource: Resource, verb: str, kind: Obj) -> Obj:
     content = {"application/json": {"schema": reference(schema_name(resource))}}
-    told: Obj = {
+    operation: Obj = {
         "tags": [f"{resource.group or 'core'}_{resource.version}"],
         "description": f"{verb} objects of kind {resource.kind}",
         "operationId": f"{verb}{resource.kind}",
@@ -199,10 +201,10 @@ def _operation(resource: Resource, verb: str, kind: Obj) -> Obj:
         GVK: kind,
     }
     if verb == "patch":
-        # kubectl sends a strategic merge patch wherever one is taken.
+        # kubectl sends a strategic merge patch to every resource that accepts one.
         taken = [media for media in _PATCH_TYPES if not (resource.custom and media == _STRATEGIC)]
         body = {media: {"schema": {"type": "object"}} for media in taken}
-        told["requestBody"] = {"content": body, "required": True}
+        operation["requestBody"] = {"content": body, "required": True}
     elif verb in ("create", "update"):
-        told["requestBody"] = {"content": content, "required": True}
-    return told
+        operation["requestBody"] = {"content": content, "required": True}
+    return operation

@@ -1,7 +1,7 @@
-"""Schemas in OpenAPI documents.
+"""Renders schemas for OpenAPI documents.
 
 Those of built-in kinds come from the generated client's models, those of custom resources from definitions.
-``kubectl explain`` prints them, and ``kubectl apply`` learns from them how lists are merged.
+``kubectl explain`` prints them, and ``kubectl apply`` merges lists by them.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _SCALARS: dict[str, Obj] = {
     "datetime": {"type": "string", "format": "date-time"},
     "object": {"type": "object"},
 }
-#: Types that have a name of their own, although they are strings or numbers in JSON.
+#: Named types that are strings or numbers in JSON.
 _NAMED: dict[Node, tuple[str, Obj]] = {
     INT_OR_STRING: (
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-        # Without a type: kubectl explain then tells the name.
+        # Without a type: kubectl explain then shows the name.
         {"description": "A number, or a string such as a share in percent.", "format": "int-or-string"}
         | {"oneOf": [{"type": "integer"}, {"type": "string"}]},
     ),
@@ -137,10 +137,10 @@ def _collect(model: str, home: str, found: Obj) -> None:
     found[name] = schema = {**schema, "properties": {}}
     for key, (kind, description) in inner.items():
         node = struct(model).fields[key]
-        told = _typed(kind, node, home)
+        typed = _typed(kind, node, home)
         if description:
-            told = {"description": description, **told}
-        schema["properties"][key] = told
+            typed = {"description": description, **typed}
+        schema["properties"][key] = typed
         for other in re.findall(r"\w+", kind):
             if hasattr(models, other):
                 _collect(other, home, found)
@@ -165,7 +165,7 @@ def _model_schema(model: str) -> tuple[Obj, dict[str, tuple[str, str]]]:
 
 
 def _description(text: str) -> str:
-    """What the generated client's docstring says of a field."""
+    """The description of a field in the generated client's docstring."""
     lines = text.replace("# noqa: E501", "").split("\n\n")
     return " ".join(lines[1].split()) if len(lines) > 2 else ""
 
@@ -173,8 +173,8 @@ def _description(text: str) -> str:
 def _typed(kind: str, node: Node, home: str) -> Obj:
     if found := re.fullmatch(r"list\[(.*)\]", kind):
         items = node.items if isinstance(node, Array) else node
-        told: Obj = {"type": "array", "items": _typed(found[1], items, home)}
-        return {**told, **(_merging(node) if isinstance(node, Array) else {})}
+        typed: Obj = {"type": "array", "items": _typed(found[1], items, home)}
+        return {**typed, **(_merging(node) if isinstance(node, Array) else {})}
     if found := re.fullmatch(r"dict\(str, (.*)\)", kind):
         values = node.values if isinstance(node, Mapping) else node
         return {"type": "object", "additionalProperties": _typed(found[1], values, home)}
@@ -186,15 +186,15 @@ def _typed(kind: str, node: Node, home: str) -> Obj:
 
 
 def _merging(node: Array) -> Obj:
-    """How apply and strategic merge patch merge a list."""
-    told: Obj = {"x-kubernetes-list-type": "map" if node.keys else "set" if node.is_set else "atomic"}
+    """The extensions by which apply and strategic merge patch merge a list."""
+    extensions: Obj = {"x-kubernetes-list-type": "map" if node.keys else "set" if node.is_set else "atomic"}
     if node.keys:
-        told["x-kubernetes-list-map-keys"] = list(node.keys)
+        extensions["x-kubernetes-list-map-keys"] = list(node.keys)
     if node.merge_key:
-        told["x-kubernetes-patch-merge-key"] = node.merge_key
+        extensions["x-kubernetes-patch-merge-key"] = node.merge_key
     if node.merge_key or node.merges_values:
-        told["x-kubernetes-patch-strategy"] = "merge"
-    return told
+        extensions["x-kubernetes-patch-strategy"] = "merge"
+    return extensions
 
 
 def custom_schemas(resource: Resource, schema: Obj) -> Obj:

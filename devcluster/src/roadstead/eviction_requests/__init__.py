@@ -1,7 +1,7 @@
-"""lifecycle.k8s.io: evictions by request, as with the feature gate EvictionRequestAPI of Kubernetes 1.37.
+"""Serves lifecycle.k8s.io: evictions by request, as the feature gate EvictionRequestAPI of Kubernetes 1.37.
 
-Off unless it is asked for, as on a real server. With controllers it does what kube-controller-manager is
-meant to do for it; Kubernetes 1.37.0 serves the API, its controllers were still being reviewed then.
+Off by default, as on a real server. The controllers follow pull requests: Kubernetes 1.37.0 serves the API
+without them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def offer_eviction_requests(context: Context, *, controllers: bool = True) -> None:
-    """Serve the API from now on.
+    """Start to serve the API.
 
     Args:
-        context: what controllers share.
-        controllers: act on requests, too.
+        context: of controllers.
+        controllers: run the controllers as well.
     """
     api = context.api
     api.kinds[EVICTION_REQUESTS.key] = EvictionRequests()

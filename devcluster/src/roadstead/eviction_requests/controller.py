@@ -1,8 +1,8 @@
-"""EvictionRequests: each becomes part of the Eviction of its pod, whose responders take turns.
+"""Creates Evictions of EvictionRequests, and lets their responders act one after another.
 
-The Eviction is made for the first request and shared by all of the same pod. Its responders are those that
-the pod names, by priority, and the imperative evictor after them. It ends when the pod is gone, when nobody
-wants it any more, or when no responder is left; requests show the same conditions.
+The first request for a pod creates its Eviction, which all requests for the pod share. Its responders are
+those of the pod, by priority, and then the imperative evictor. It ends when the pod is gone, when all
+requests are withdrawn, or when no responder is left; requests have the same conditions.
 
 Source: Kubernetes pull request 137133 ``pkg/controller/evictionrequest``, as of July 2026.
 """
@@ -38,14 +38,14 @@ _AWAITING = "AwaitingEviction"
 
 
 class EvictionRequestController:
-    """Makes Evictions of EvictionRequests, and gives their responders turns."""
+    """Creates Evictions of EvictionRequests, and activates their responders."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._left: dict[str, float] = {}  #: when pods of Evictions were first seen gone, by uid
+        self._left: dict[str, float] = {}  #: times at which pods of Evictions were first seen gone, by uid
 
     def start(self) -> None:
-        """Follow requests, evictions and pods."""
+        """Subscribe to requests, evictions and pods."""
         api = self._context.api
         api.subscribe(EVICTION_REQUESTS, self._request_changed)
         api.subscribe(EVICTIONS, self._eviction_changed)
@@ -75,12 +75,12 @@ class EvictionRequestController:
             self._context.queue.add(self.reconcile_eviction, key_of(eviction))
 
     def _same_target(self, resource: str, like: Obj) -> list[Obj]:
-        """The objects of a resource that are about the same pod."""
+        """The objects of a resource with the same target."""
         listed = self._context.api.list(resource, like["metadata"]["namespace"])
         return [each for each in listed if _uid(each) == _uid(like)]
 
     def _pod_of(self, obj: Obj) -> Obj | None:
-        """The pod of the target's name; it may be another one by now."""
+        """The pod with the target's name, possibly one with another uid."""
         return self._context.api.find(
             "pods", obj["metadata"]["namespace"], obj["spec"]["target"]["pod"]["name"]
         )
@@ -88,7 +88,7 @@ class EvictionRequestController:
     # -- requests --------------------------------------------------------------------------------------------
 
     def reconcile_request(self, key: str) -> None:
-        """Judge a request, make an Eviction of it if there is none, show how that fares."""
+        """Validate a request, create its Eviction if it is missing, and copy the Eviction's conditions."""
         request = self._context.find(EVICTION_REQUESTS.key, key)
         if request is None or has_evicted(request) or _is_invalid(request):
             return
@@ -102,18 +102,18 @@ class EvictionRequestController:
         shown = []
         for name in ("TargetEvicted", "Failed"):
             found = condition_of(relevant, name) if relevant else None
-            told = found or {
+            text = found or {
                 "status": "False",
                 "reason": _AWAITING,
                 "message": "waiting for an Eviction to report on progress",
             }
-            shown.append((name, told["status"], told["reason"], told.get("message", "")))
+            shown.append((name, text["status"], text["reason"], text.get("message", "")))
         if wants_eviction(requests) and (relevant is None or has_failed(relevant)):
             self._open(request)
         self._write(request, shown)
 
     def _open(self, request: Obj) -> None:
-        """Make the Eviction of a request's pod."""
+        """Create the Eviction of a request's pod."""
         meta, spec = request["metadata"], request["spec"]
         self._context.api.create(
             EVICTIONS,
@@ -129,16 +129,16 @@ class EvictionRequestController:
         )
 
     def _new_name(self, namespace: str, pod: str) -> str:
-        """``pod-1-name``, counted on while there are Evictions of that name."""
+        """``pod-1-name``, with the first unused number."""
         form = re.compile(rf"pod-([0-9]+)-{re.escape(pod)}$")
         names = [each["metadata"]["name"] for each in self._context.api.list(EVICTIONS, namespace)]
         count = max((int(found[1]) for name in names if (found := form.match(name))), default=0)
         return f"pod-{count + 1}-{pod}"[:_NAME_LENGTH]
 
-    def _write(self, obj: Obj, told: list[tuple[str, str, str, str]], **status: object) -> None:
-        """Write conditions, and what else is in a status."""
+    def _write(self, obj: Obj, text: list[tuple[str, str, str, str]], **status: object) -> None:
+        """Write conditions and further fields of the status."""
         conditions = (obj.get("status") or {}).get("conditions") or []
-        for name, value, reason, message in told:
+        for name, value, reason, message in text:
             conditions = with_condition(conditions, name, value, reason, message, now=self._context.now)
         resource = (EVICTION_REQUESTS if obj["kind"] == EVICTION_REQUESTS.kind else EVICTIONS).key
         generation = obj["metadata"].get("generation", 1)
@@ -150,7 +150,7 @@ class EvictionRequestController:
     # -- evictions -------------------------------------------------------------------------------------------
 
     def reconcile_eviction(self, key: str) -> None:
-        """Say who wants an Eviction and who is to act, and give the next turn."""
+        """Write the requesters and responders of an Eviction, and activate the next responder."""
         eviction = self._context.find(EVICTIONS.key, key)
         if eviction is None:
             return
@@ -190,7 +190,7 @@ class EvictionRequestController:
             self._context.queue.add(self.reconcile_eviction, key, turn.again_s)
 
     def _labelled(self, eviction: Obj, requests: list[Obj], pod: Obj | None) -> Obj:
-        """The Eviction with a label for each who takes part, owned by each request."""
+        """The Eviction with a label for each participant, owned by each request."""
         meta = eviction["metadata"]
         roles = {each["spec"]["requester"]: "requester" for each in requests}
         kept = {key: role for key, role in (meta.get("labels") or {}).items() if role.endswith("responder")}
@@ -207,7 +207,7 @@ class EvictionRequestController:
         if roles == (meta.get("labels") or {}) and owners == (meta.get("ownerReferences") or []):
             return eviction
         if not requests:
-            return eviction  # the collector's, by now
+            return eviction  # the garbage collector deletes it
         changed = {**eviction, "metadata": {**meta, "labels": roles, "ownerReferences": owners}}
         return self._context.api.update(EVICTIONS, changed)
 
@@ -242,7 +242,7 @@ def _is_invalid(request: Obj) -> bool:
 
 
 def _problem(request: Obj, pod: Obj | None, *, has_evictions: bool) -> str:
-    """Why a request is not taken up, "" when it is."""
+    """The reason why a request is invalid, "" if it is valid."""
     uid = _uid(request)
     if pod is None:
         return "" if has_evictions else "Target pod not found."
@@ -260,7 +260,7 @@ def _group_problem(pod: Obj | None) -> str:
 
 
 def _most_relevant(evictions: list[Obj]) -> Obj | None:
-    """One that has evicted, else the oldest under way, else the last that failed."""
+    """An Eviction that has evicted, else the oldest active one, else the last that failed."""
     by_age = sorted(evictions, key=lambda one: (one["metadata"]["creationTimestamp"], _name(one)))
     evicted = [each for each in by_age if has_evicted(each)]
     active = [each for each in by_age if not ended(each)]
@@ -268,7 +268,7 @@ def _most_relevant(evictions: list[Obj]) -> Obj | None:
 
 
 def _requesters(requests: list[Obj], before: list[Obj]) -> list[Obj]:
-    """Who wants or wanted the Eviction; those that still want it first."""
+    """The requesters of the Eviction; those that still want it first."""
     present = sorted(
         requests,
         key=lambda one: (

@@ -1,4 +1,4 @@
-"""The last responder of every Eviction: it evicts the pod through the Eviction API, budgets included.
+"""Evicts pods through the Eviction API, as the last responder of every Eviction.
 
 Source: Kubernetes pull request 137396 ``pkg/controller/imperativeevictionresponder``, as of July 2026.
 """
@@ -28,14 +28,14 @@ _ATTEMPTS = re.compile(r"\(attempts=(\d+)\)")
 
 
 class ImperativeEvictor:
-    """Evicts pods whose other responders have had their turns."""
+    """Evicts pods whose other responders have finished."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._tried: dict[str, float] = {}
 
     def start(self) -> None:
-        """Follow evictions and pods."""
+        """Subscribe to evictions and pods."""
         self._context.api.subscribe(EVICTIONS, self._eviction_changed)
         self._context.api.subscribe("pods", self._pod_changed)
 
@@ -53,14 +53,14 @@ class ImperativeEvictor:
                 self._context.queue.add(self.reconcile, key_of(eviction))
 
     def reconcile(self, key: str) -> None:
-        """Do what is next where it is this responder's turn, and tell."""
+        """Act if this responder is active, and report."""
         eviction = self._context.find(EVICTIONS.key, key)
         if eviction is None:
             return
         status = eviction.get("status") or {}
-        targets, told = status.get("targetResponders") or [], status.get("responders") or []
+        targets, reports = status.get("targetResponders") or [], status.get("responders") or []
         mine = next((one for one in targets if one["name"] == IMPERATIVE), None)
-        report = next((one for one in told if one["name"] == IMPERATIVE), None)
+        report = next((one for one in reports if one["name"] == IMPERATIVE), None)
         if mine is None or mine["state"] != "Active" or report is None or "completionTime" in report:
             return
         target = eviction["spec"]["target"]["pod"]
@@ -73,25 +73,25 @@ class ImperativeEvictor:
         silent = now - to_seconds(report["heartbeatTime"]) if "heartbeatTime" in report else HEARTBEAT_S
         if changed != report or silent >= HEARTBEAT_S - 1:
             changed["heartbeatTime"] = to_timestamp(now)
-            responders = [changed if one["name"] == IMPERATIVE else one for one in told]
+            responders = [changed if one["name"] == IMPERATIVE else one for one in reports]
             self._context.write_status(EVICTIONS.key, eviction, {**status, "responders": responders})
         if again_s is not None:
             self._context.queue.add(self.reconcile, key, min(again_s, HEARTBEAT_S))
 
     def _act(self, pod: Obj | None, name: str, report: Obj) -> tuple[Obj, float | None]:
-        """Evict the pod unless it is on its way; what is to be told, and when to look again."""
+        """Evict the pod unless it is being deleted; the report, and when to reconcile again."""
         now = to_timestamp(self._context.now)
         quoted = f'"{name}" pod'
         if pod is None:
-            told = f"{quoted} has been deleted and fully terminated"
-            return {"message": told, "completionTime": now, "expectedCompletionTime": now}, None
+            message = f"{quoted} has been deleted and fully terminated"
+            return {"message": message, "completionTime": now, "expectedCompletionTime": now}, None
         if is_finished(pod):
-            told = f'{quoted} has been fully terminated (pod phase="{phase_of(pod)}")'
-            return {"message": told, "completionTime": now, "expectedCompletionTime": now}, None
+            message = f'{quoted} has been fully terminated (pod phase="{phase_of(pod)}")'
+            return {"message": message, "completionTime": now, "expectedCompletionTime": now}, None
         if is_terminating(pod):
             due = max(pod["metadata"]["deletionTimestamp"], now)
-            told = f"{quoted} has been been marked for deletion and is being terminated gracefully"
-            return {"message": told, "expectedCompletionTime": due}, HEARTBEAT_S
+            message = f"{quoted} has been been marked for deletion and is being terminated gracefully"
+            return {"message": message, "expectedCompletionTime": due}, HEARTBEAT_S
         return self._evict(pod, quoted, report.get("message", ""))
 
     def _evict(self, pod: Obj, quoted: str, said: str) -> tuple[Obj, float | None]:
@@ -114,13 +114,13 @@ class ImperativeEvictor:
             )
         except StatusError as error:
             self._tried[meta["uid"]] = self._context.now
-            told = (
+            message = (
                 f"{quoted} deletion via the /eviction subresource failed (attempts={attempts + 1}): {error}"
             )
-            return {"message": told[:4000]}, _backoff(attempts)
+            return {"message": message[:4000]}, _backoff(attempts)
         self._tried.pop(meta["uid"], None)
-        told = f"{quoted} has been been marked for deletion via the /eviction subresource"
-        return {"message": f"{told} and will be terminated gracefully"}, None
+        message = f"{quoted} has been been marked for deletion via the /eviction subresource"
+        return {"message": f"{message} and will be terminated gracefully"}, None
 
 
 def _backoff(attempts: int) -> float:

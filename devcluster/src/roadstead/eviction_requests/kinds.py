@@ -1,7 +1,6 @@
-"""EvictionRequests and Evictions of lifecycle.k8s.io/v1alpha1, and the responders that pods name.
+"""Checks EvictionRequests and Evictions of lifecycle.k8s.io/v1alpha1, and the responders of pods.
 
-Served only where somebody switches the feature gate EvictionRequestAPI on; ``controllers/evictions`` acts on
-them.
+Served only with the feature gate EvictionRequestAPI.
 
 Source: k8s.io/api at 10b39a39bcee (after v0.37.0-beta.0) ``{lifecycle/v1alpha1,core/v1}/types.go``;
 Kubernetes pull request 137050 ``pkg/registry/lifecycle``, ``pkg/apis/lifecycle/validation``.
@@ -96,7 +95,7 @@ _EVICTION = _kind(
 
 
 def prefixed_key_causes(field: str, key: str) -> list[Cause]:
-    """What is wrong with a name such as "acme.io/foo"."""
+    """Faults of a name such as "acme.io/foo"."""
     if not key:
         return [required(field)]
     if "/" not in key:
@@ -112,7 +111,7 @@ def _reserved(field: str, key: str) -> list[Cause]:
 
 
 class _OfPods(StatusKind):
-    """What both kinds have: a target that stays."""
+    """The common part of both kinds: a target that cannot change."""
 
     unconditional_update = False
     types: Struct
@@ -123,11 +122,11 @@ class _OfPods(StatusKind):
         return self.types
 
     def default(self, obj: Obj) -> None:
-        """There is a spec, though it may be empty."""
+        """A spec is always present, possibly empty."""
         obj.setdefault("spec", {})
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """The target is a pod, by name and uid."""
+        """Faults of the target, which is a pod with name and uid."""
         pod = (obj["spec"].get("target") or {}).get("pod")
         if pod is None:
             return [invalid("spec.target", "", "must specify one of: `pod`")]
@@ -138,22 +137,22 @@ class _OfPods(StatusKind):
         if not uid:
             return [*causes, required(f"{at}.uid")]
         if not _UUID.fullmatch(uid):
-            told = "must be a lowercase UUID in 8-4-4-4-12 format"
-            causes.append(invalid(f"{at}.uid", uid, told))
+            message = "must be a lowercase UUID in 8-4-4-4-12 format"
+            causes.append(invalid(f"{at}.uid", uid, message))
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The target stays."""
+        """The target cannot change."""
         return immutable("spec.target", new["spec"].get("target"), old["spec"].get("target"))
 
 
 class EvictionRequests(_OfPods):
-    """What somebody wants of a pod."""
+    """Requests to evict a pod."""
 
     types = _REQUEST
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """A target, who asks, and what for."""
+        """Faults of target, requester and intent."""
         requester, intent = obj["spec"].get("requester", ""), obj["spec"].get("intent", "")
         causes = super().validate_create(obj)
         causes += prefixed_key_causes("spec.requester", requester) or _reserved("spec.requester", requester)
@@ -167,12 +166,12 @@ class EvictionRequests(_OfPods):
         return causes + _intent(after.get("intent", ""))
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
-        """Generations go up."""
+        """The observed generation may only grow."""
         return generation_causes(new, old)
 
 
 class Evictions(_OfPods):
-    """What becomes of a pod that somebody wants away.
+    """The progress of a pod's eviction.
 
     Args:
         now: seconds since the epoch.
@@ -184,7 +183,7 @@ class Evictions(_OfPods):
         self._now = now
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
-        """Responders take turns, and what has ended has ended."""
+        """Faults of the responders' progress; a finished Eviction cannot change."""
         causes = generation_causes(new, old) + condition_causes(new, old)
         return causes + responder_causes(new, old, self._now())
 
@@ -193,7 +192,7 @@ class RespondedPods(Pods):
     """Pods that may name responders."""
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new pod."""
+        """Faults of a new pod."""
         return super().validate_create(obj) + _pod_responder_causes(obj["spec"])
 
 
@@ -218,19 +217,19 @@ def _pod_responder_causes(spec: Obj) -> list[Cause]:
         if priority is None:
             causes.append(required(f"{here}.priority"))
         elif not 1000 <= priority <= _MOST_PRIORITY:
-            told = "must be between 1000 and 100000, inclusive; 0-999 is reserved for *.k8s.io"
-            causes.append(invalid(f"{here}.priority", priority, told))
+            message = "must be between 1000 and 100000, inclusive; 0-999 is reserved for *.k8s.io"
+            causes.append(invalid(f"{here}.priority", priority, message))
     return causes
 
 
 @cache
 def with_responders(node: Node) -> Node:
-    """A schema in which pods may name responders, also those of workloads' templates."""
+    """A schema in which pods and pod templates may name responders."""
     return grafted(node, "V1PodSpec", {"evictionResponders": _named(priority=INTEGER)}, {})
 
 
 def pod_kinds(kinds: dict[str, Kind]) -> None:
-    """Let pods, and the templates of workloads, name responders."""
+    """Allow responders in pods and in the templates of workloads."""
     kinds["pods"] = RespondedPods()
     for key in ("pods", *(key for key in kinds if key.endswith((".apps", ".batch")))):
         kinds[key].extend_schema = with_responders

@@ -1,4 +1,4 @@
-"""Whose turn it is: how the responders of an Eviction follow each other, and when it has ended.
+"""Decides which responder of an Eviction acts next, and when the Eviction has ended.
 
 Source: Kubernetes pull request 137133 ``pkg/controller/evictionrequest/eviction_utils.go``, as of July 2026.
 """
@@ -22,13 +22,13 @@ _AWAITING = "AwaitingEviction"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an Eviction finds.
+    """The state of an Eviction's pod.
 
     Attributes:
-        is_gone: the pod does not exist any more.
+        is_gone: the pod does not exist.
         is_terminal: it has ended.
-        is_cancelled: nobody wants the Eviction.
-        left_at: when it was first seen gone or ended, None while it is there; as ``now``.
+        is_cancelled: all requests are withdrawn.
+        left_at: the time at which it was first seen gone or finished, None before; as ``now``.
         now: seconds since the epoch.
     """
 
@@ -40,19 +40,19 @@ class Situation:
 
     @property
     def has_left(self) -> bool:
-        """Whether there is nothing left to evict."""
+        """Whether the pod is gone or finished."""
         return self.is_gone or self.is_terminal
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What follows.
+    """The next status of an Eviction.
 
     Attributes:
         targets: ``status.targetResponders``.
         responders: ``status.responders``.
-        again_s: after which to look again, None for never.
-        is_waiting: whether the active responder may still tell how it ended.
+        again_s: seconds until the next reconcile, None for never.
+        is_waiting: whether the active responder may still report its result.
         is_done: whether no responder is left.
     """
 
@@ -69,17 +69,17 @@ def has_evicted(obj: Obj) -> bool:
 
 
 def has_failed(obj: Obj) -> bool:
-    """Whether nobody acts any more, though the pod is there."""
+    """Whether no responder is left although the pod exists."""
     return has_condition(obj, "Failed")
 
 
 def ended(eviction: Obj) -> bool:
-    """Whether an Eviction has come to its end."""
+    """Whether an Eviction has ended."""
     return has_evicted(eviction) or has_failed(eviction)
 
 
 def wants_eviction(requests: list[Obj]) -> bool:
-    """Whether anybody wants the pod away; a request that is being deleted wants nothing."""
+    """Whether a request wants the eviction; a request that is being deleted does not."""
     return any(
         one["spec"]["intent"] == "Eviction" and "deletionTimestamp" not in one["metadata"] for one in requests
     )
@@ -91,7 +91,7 @@ def _order(responder: Obj) -> tuple[int, list[str], str]:
 
 
 def ordered_responders(status: Obj, pod: Obj | None) -> list[Obj]:
-    """The responders of an Eviction: as they stand, else those that the pod names and the default one."""
+    """The responders of an Eviction: those of its status, else those of the pod and the default one."""
     known: list[Obj] = status.get("targetResponders") or []
     if known:
         return [dict(one) for one in known]
@@ -108,17 +108,17 @@ def ordered_responders(status: Obj, pod: Obj | None) -> list[Obj]:
 
 
 def next_turn(status: Obj, targets: list[Obj], situation: Situation, report_s: float) -> Turn:
-    """How the turns go on.
+    """The next status of an Eviction.
 
     Args:
         status: of the Eviction.
         targets: its responders; changed.
-        situation: what is.
-        report_s: for so long after a pod has left its responder may tell how it ended.
+        situation: the state of the pod.
+        report_s: seconds after the pod left in which its responder may report its result.
     """
-    told = {one["name"]: one for one in status.get("responders") or []}
+    reports = {one["name"]: one for one in status.get("responders") or []}
     active = next((at for at, one in enumerate(targets) if one["state"] == "Active"), None)
-    at_work = None if active is None else told.get(targets[active]["name"])
+    at_work = None if active is None else reports.get(targets[active]["name"])
     wait_s = _report_left(at_work, situation, report_s)
     again_s: float | None = None
     is_done = not targets or targets[-1]["state"] in _ENDED
@@ -133,27 +133,27 @@ def next_turn(status: Obj, targets: list[Obj], situation: Situation, report_s: f
         if active is not None:
             targets[active]["state"] = "Canceled"
     else:
-        again_s = _go_on(targets, told, active, situation.now)
-    responders = [_begun(told.get(one["name"]), one, situation.now) for one in targets]
+        again_s = _go_on(targets, reports, active, situation.now)
+    responders = [_begun(reports.get(one["name"]), one, situation.now) for one in targets]
     if situation.has_left:
         again_s = wait_s
     return Turn(targets, responders, again_s, is_waiting=wait_s is not None, is_done=is_done)
 
 
 def _report_left(at_work: Obj | None, situation: Situation, report_s: float) -> float | None:
-    """Seconds that an active responder whose pod has left may still tell how it ended."""
+    """Seconds in which an active responder whose pod has left may still report its result."""
     if at_work is None or "completionTime" in at_work or situation.left_at is None:
         return None
     left = report_s - (situation.now - situation.left_at)
     return left if left > 0 else None
 
 
-def _go_on(targets: list[Obj], told: dict[str, Obj], active: int | None, now: float) -> float:
-    """Keep or pass on the turn; seconds until the one who has it must have been heard of."""
+def _go_on(targets: list[Obj], reports: dict[str, Obj], active: int | None, now: float) -> float:
+    """Keep the active responder or activate the next; seconds until the active one must report."""
     at = active
     if at is None:
         at = next(index for index, one in enumerate(targets) if one["state"] == "Inactive")
-    report = told.get(targets[at]["name"]) or {}
+    report = reports.get(targets[at]["name"]) or {}
     if "completionTime" in report:
         targets[at]["state"] = "Completed"
     else:
@@ -167,9 +167,9 @@ def _go_on(targets: list[Obj], told: dict[str, Obj], active: int | None, now: fl
     return HEARTBEAT_S
 
 
-def _begun(told: Obj | None, target: Obj, now: float) -> Obj:
-    """What a responder has told; one whose turn it is has begun."""
-    report = dict(told or {"name": target["name"]})
+def _begun(text: Obj | None, target: Obj, now: float) -> Obj:
+    """The report of a responder; an active one has a start time."""
+    report = dict(text or {"name": target["name"]})
     if target["state"] == "Active":
         report.setdefault("startTime", to_timestamp(now))
     return report

@@ -1,6 +1,6 @@
-"""Checks of the status of lifecycle.k8s.io's Evictions: conditions end once, responders take turns.
+"""Checks the status of Evictions: final conditions, order and progress of responders.
 
-Many write here (the controller, each responder), so the server guards the protocol.
+The controller and each responder write the status, so the server enforces the protocol.
 
 Source: Kubernetes pull request 137050 ``pkg/apis/lifecycle/validation/validation.go``
 (ValidateAllEvictionStatusResponderFields).
@@ -29,7 +29,7 @@ _MESSAGE_LENGTH = 4000
 
 
 def generation_causes(new: Obj, old: Obj) -> list[Cause]:
-    """The observed generation only grows."""
+    """The observed generation may only grow."""
     field = "status.observedGeneration"
     after = (new.get("status") or {}).get("observedGeneration")
     before = (old.get("status") or {}).get("observedGeneration")
@@ -45,7 +45,7 @@ def _conditions(obj: Obj) -> dict[str, Obj]:
 
 
 def condition_causes(new: Obj, old: Obj) -> list[Cause]:
-    """An Eviction that has ended stays as it ended."""
+    """The conditions of a finished Eviction cannot change."""
     after = _conditions(new)
     return [
         invalid("status.conditions", list(after.values()), f"{name} condition status cannot be reverted")
@@ -55,7 +55,7 @@ def condition_causes(new: Obj, old: Obj) -> list[Cause]:
 
 
 def responder_causes(new: Obj, old: Obj, now: float) -> list[Cause]:
-    """What is wrong with the turns of the responders, and with what they tell.
+    """Faults of the order and the reports of responders.
 
     Args:
         new: with the new status.
@@ -64,13 +64,13 @@ def responder_causes(new: Obj, old: Obj, now: float) -> list[Cause]:
     """
     status, before = new.get("status") or {}, old.get("status") or {}
     targets, was = status.get("targetResponders") or [], before.get("targetResponders") or []
-    told, told_before = status.get("responders") or [], before.get("responders") or []
+    reports, reports_before = status.get("responders") or [], before.get("responders") or []
     names = [one.get("name") for one in targets]
     if was and names != [one.get("name") for one in was]:
         return [invalid("status.targetResponders", names, "must preserve the same keys in the same order")]
-    if names != [one.get("name") for one in told]:
+    if names != [one.get("name") for one in reports]:
         why = "must contain the same keys in the same order as status.targetResponders"
-        return [invalid("status.responders", [one.get("name") for one in told], why)]
+        return [invalid("status.responders", [one.get("name") for one in reports], why)]
     conditions = {**_conditions(old), **_conditions(new)}
     is_final = any(conditions.get(name, {}).get("status") == "True" for name in _FINAL)
     causes: list[Cause] = []
@@ -83,11 +83,11 @@ def responder_causes(new: Obj, old: Obj, now: float) -> list[Cause]:
         if one.get("state") not in allowed:
             wanted = ", ".join(sorted(allowed))
             causes.append(invalid(field, one.get("state"), f"must be one of: {wanted}, because {why}"))
-        elif "Active" not in allowed and not is_final and _is_at_work(told[at], now):
+        elif "Active" not in allowed and not is_final and _is_at_work(reports[at], now):
             why = "must stay Active because the responder is in progress and it should report"
             causes.append(forbidden(field, f"{why} status.responders.heartbeatTime or completionTime"))
-    for at, one in enumerate(told):
-        known = told_before[at] if at < len(told_before) else None
+    for at, one in enumerate(reports):
+        known = reports_before[at] if at < len(reports_before) else None
         causes += _progress_causes(one, known, f"status.responders[{at}]", targets[at].get("state"), now)
     return causes
 
@@ -95,7 +95,7 @@ def responder_causes(new: Obj, old: Obj, now: float) -> list[Cause]:
 def _allowed(
     at: int, was: list[Obj], active: int, *, gave_up: bool, is_final: bool
 ) -> tuple[tuple[str, ...], str]:
-    """The states that a responder may have, and why."""
+    """The states that a responder may have, and the reason."""
     if was and (at < active or (active < 0 and is_final)):
         return (was[at].get("state", ""),), "final state is immutable"
     if at == active and (gave_up or is_final):
@@ -109,16 +109,16 @@ def _allowed(
     return ("Inactive",), "the previously active has not finished processing"
 
 
-def _is_at_work(told: Obj, now: float) -> bool:
-    """Whether a responder has begun, has not ended, and was heard of lately."""
-    started = told.get("startTime")
-    if started is None or told.get("completionTime") is not None:
+def _is_at_work(report: Obj, now: float) -> bool:
+    """Whether a responder has started, has not finished, and has reported recently."""
+    started = report.get("startTime")
+    if started is None or report.get("completionTime") is not None:
         return False
-    return now < to_seconds(told.get("heartbeatTime") or started) + HEARTBEAT_S - SKEW_S
+    return now < to_seconds(report.get("heartbeatTime") or started) + HEARTBEAT_S - SKEW_S
 
 
 def _progress_causes(new: Obj, old: Obj | None, at: str, state: str | None, now: float) -> list[Cause]:
-    """What is wrong with what one responder tells."""
+    """Faults of the report of one responder."""
     if old is not None and new != old and state != "Active":
         return [invalid(at, new.get("name"), IMMUTABLE)]
     before = old or {}
@@ -140,7 +140,7 @@ def _progress_causes(new: Obj, old: Obj | None, at: str, state: str | None, now:
 
 
 def _time_causes(field: str, name: str, new: Obj, before: Obj, now: float) -> list[Cause]:
-    """What is wrong with one time that a responder has set anew."""
+    """Faults of a time that a responder has changed."""
     started, value = new.get("startTime"), new[name]
     if started is None:
         return [invalid(field, value, "cannot be set before startTime is set")]

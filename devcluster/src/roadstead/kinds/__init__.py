@@ -1,1 +1,1 @@
-"""What is particular to each kind: defaults, checks, what an update may change. One small file a family."""
+"""Defines the behaviour of each kind: defaults, checks, allowed updates."""

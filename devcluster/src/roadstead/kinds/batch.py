@@ -1,4 +1,4 @@
-"""Jobs and CronJobs: defaults and checks.
+"""Sets defaults of Jobs and CronJobs and checks them.
 
 Source: Kubernetes v1.36 ``pkg/apis/batch``: ``v1/defaults.go``, ``validation``; ``pkg/registry/batch``.
 """
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _UID_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 _NAME_LABELS = ("batch.kubernetes.io/job-name", "job-name")
-_MOST_AT_ONCE = 100_000
+_MOST_PARALLEL = 100_000
 _LONGEST_CRON_NAME = 52
 
 
 def _default_job(spec: Obj) -> None:
-    """What a job's spec is given where it leaves something out."""
+    """Set defaults of a job's spec."""
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
@@ -49,7 +49,7 @@ def _default_job(spec: Obj) -> None:
 
 
 def job_causes(spec: Obj, at: str) -> list[Cause]:
-    """What is wrong with a job's spec, but for its selector."""
+    """Faults of a job's spec, except for its selector."""
     causes: list[Cause] = []
     for field in (
         "parallelism",
@@ -92,8 +92,8 @@ def _restart_causes(spec: Obj, at: str) -> list[Cause]:
     if policy not in ("OnFailure", "Never"):
         return [not_among(at, policy, ("OnFailure", "Never"))]
     if spec.get("podFailurePolicy") is not None and policy != "Never":
-        told = 'only "Never" is supported when podFailurePolicy is specified'
-        return [invalid(at, policy, told)]
+        message = 'only "Never" is supported when podFailurePolicy is specified'
+        return [invalid(at, policy, message)]
     return []
 
 
@@ -102,14 +102,14 @@ def _indexed_causes(spec: Obj, at: str) -> list[Cause]:
     completions, most = spec.get("completions"), spec.get("maxFailedIndexes")
     if completions is None:
         causes.append(required(f"{at}.completions", "when completion mode is Indexed"))
-    if spec.get("parallelism", 0) > _MOST_AT_ONCE:
-        told = f"must be less than or equal to {_MOST_AT_ONCE} when completion mode is Indexed"
-        causes.append(invalid(f"{at}.parallelism", spec["parallelism"], told))
+    if spec.get("parallelism", 0) > _MOST_PARALLEL:
+        message = f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed"
+        causes.append(invalid(f"{at}.parallelism", spec["parallelism"], message))
     if most is not None and completions is not None and most > completions:
         causes.append(invalid(f"{at}.maxFailedIndexes", most, "must be less than or equal to completions"))
-    if most is not None and most > _MOST_AT_ONCE:
+    if most is not None and most > _MOST_PARALLEL:
         causes.append(
-            invalid(f"{at}.maxFailedIndexes", most, f"must be less than or equal to {_MOST_AT_ONCE}")
+            invalid(f"{at}.maxFailedIndexes", most, f"must be less than or equal to {_MOST_PARALLEL}")
         )
     return causes
 
@@ -126,7 +126,7 @@ def _chosen(at: str, value: str, words: tuple[str, ...]) -> list[Cause]:
 
 
 def _failure_causes(spec: Obj, policy: Obj, at: str) -> list[Cause]:
-    """Rules of what becomes of a job when one of its pods fails."""
+    """Faults of the rules for failed pods."""
     causes: list[Cause] = []
     pod = spec["template"]["spec"]
     names = {one.get("name", "") for kind in ("containers", "initContainers") for one in pod.get(kind) or ()}
@@ -144,10 +144,10 @@ def _failure_causes(spec: Obj, policy: Obj, at: str) -> list[Cause]:
             statuses = ("False", "True", "Unknown")
             causes += one_of(f"{inner}.status", pattern.get("status") or "True", statuses)
         if (codes is None) is not bool(conditions):
-            told = "both OnExitCodes and OnPodConditions is not supported"
+            message = "both OnExitCodes and OnPodConditions is not supported"
             if codes is None:
-                told = "one of OnExitCodes and OnPodConditions is required"
-            causes.append(Cause(here, f"Invalid value: specifying {told}"))
+                message = "one of OnExitCodes and OnPodConditions is required"
+            causes.append(Cause(here, f"Invalid value: specifying {message}"))
     return causes
 
 
@@ -156,8 +156,8 @@ def _code_causes(codes: Obj, at: str, names: set[str]) -> list[Cause]:
     causes = _chosen(f"{at}.operator", operator, ("In", "NotIn"))
     container = codes.get("containerName")
     if container is not None and container not in names:
-        told = "must be one of the container or initContainer names in the pod template"
-        causes.append(invalid(f"{at}.containerName", container, told))
+        message = "must be one of the container or initContainer names in the pod template"
+        causes.append(invalid(f"{at}.containerName", container, message))
     if not values:
         causes.append(invalid(f"{at}.values", values, "at least one value is required"))
     for index, value in enumerate(values):
@@ -171,12 +171,12 @@ def _code_causes(codes: Obj, at: str, names: set[str]) -> list[Cause]:
 
 
 class Jobs(StatusKind):
-    """Jobs: the selector and the template's labels are made of the uid."""
+    """Jobs; the selector and the template's labels derive from the uid."""
 
     default_propagation = "Orphan"
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
+        """Set defaults."""
         spec = obj.setdefault("spec", {})
         default_template(spec.setdefault("template", {}))
         _default_job(spec)
@@ -185,7 +185,7 @@ class Jobs(StatusKind):
             obj["metadata"]["labels"] = dict(labels)
 
     def prepare_create(self, obj: Obj) -> None:
-        """The selector names the job; where the job has no labels it has those of its pods."""
+        """The selector names the job; a job without labels gets those of its pods."""
         super().prepare_create(obj)
         spec, uid = obj["spec"], obj["metadata"].get("uid", "")
         if spec["manualSelector"]:
@@ -198,21 +198,23 @@ class Jobs(StatusKind):
         spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(_UID_LABELS[0], uid)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new object."""
+        """Faults of a new object."""
         meta, spec = obj["metadata"], obj["spec"]
         causes = self._label_causes(obj) + self.spec_causes(spec)
         last = (spec.get("completions") or 0) - 1
         if spec["completionMode"] == "Indexed" and last >= 0:
             hostname = f"{meta.get('name', '')}-{last}"
-            told = f"will not able to create pod with invalid DNS label: {hostname}"
-            causes += [invalid("metadata.name", meta.get("name", ""), told)] if label_faults(hostname) else []
+            message = f"will not able to create pod with invalid DNS label: {hostname}"
+            causes += (
+                [invalid("metadata.name", meta.get("name", ""), message)] if label_faults(hostname) else []
+            )
         if not causes and not meta.get("labels"):
             meta["labels"] = dict(spec["template"]["metadata"].get("labels") or {})
         return causes
 
     @staticmethod
     def _label_causes(obj: Obj) -> list[Cause]:
-        """The labels that were made must be those that the pods have."""
+        """The pods must have the generated labels."""
         meta, selector = obj["metadata"], obj["spec"].get("selector")
         if obj["spec"]["manualSelector"] or selector is None:
             return []
@@ -220,37 +222,37 @@ class Jobs(StatusKind):
         expected = dict.fromkeys(_UID_LABELS, meta["uid"]) | dict.fromkeys(_NAME_LABELS, meta.get("name", ""))
         causes = []
         for key, value in expected.items():
-            at, told = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+            at, message = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
             if key not in labels:
-                causes.append(required(at, told))
+                causes.append(required(at, message))
             elif labels[key] != value:
-                causes.append(invalid(at, labels, told))
+                causes.append(invalid(at, labels, message))
         if not label_selector(selector, "") and not selects(selector, expected):
             causes.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
         return causes
 
     def spec_causes(self, spec: Obj) -> list[Cause]:
-        """What is wrong with a spec."""
+        """Faults of a spec."""
         causes = job_causes(spec, "spec")
         selector = spec.get("selector")
         faults = label_selector(selector, "spec.selector")
         causes += [required("spec.selector")] if selector is None else faults
         labels = spec["template"]["metadata"].get("labels") or {}
         if not faults and (selector is None or not selects(selector, labels)):
-            told = "`selector` does not match template `labels`"
-            causes.append(invalid("spec.template.metadata.labels", labels, told))
+            message = "`selector` does not match template `labels`"
+            causes.append(invalid("spec.template.metadata.labels", labels, message))
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The template and what counts completions cannot change."""
+        """The template and the number of completions cannot change."""
         before, after = old["spec"], new["spec"]
         causes = self._label_causes(new) + self.spec_causes(after)
         completions, was = after.get("completions"), before.get("completions")
         if after["completionMode"] != "Indexed":
             causes += immutable("spec.completions", completions, was)
         elif completions not in (was, None, after["parallelism"]):
-            told = "can only be modified in tandem with spec.parallelism"
-            causes.append(invalid("spec.completions", completions, told))
+            message = "can only be modified in tandem with spec.parallelism"
+            causes.append(invalid("spec.completions", completions, message))
         causes += immutable("spec.selector", after.get("selector"), before.get("selector"))
         if before.get("suspend"):
             spec = _changeable(new, old)
@@ -268,16 +270,16 @@ class Jobs(StatusKind):
         return causes
 
     def field_labels(self) -> frozenset[str]:
-        """As upstream."""
+        """The names of ``fields``."""
         return frozenset(("status.successful",))
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream."""
+        """The values of field selectors."""
         return {"status.successful": str((obj.get("status") or {}).get("succeeded", 0))}
 
 
 def _changeable(new: Obj, old: Obj) -> Obj:
-    """The pods of a suspended job as before, but for amounts, and for where they go if none ran yet."""
+    """A suspended job's template with the amounts and, before the start, the placement of the new one."""
     spec: Obj = copied(old["spec"]["template"]["spec"])
     wanted = new["spec"]["template"]["spec"]
     if not (old.get("status") or {}).get("startTime"):
@@ -298,10 +300,10 @@ def _changeable(new: Obj, old: Obj) -> Obj:
 
 
 class CronJobs(StatusKind):
-    """CronJobs; nothing here runs them."""
+    """CronJobs; no controller runs them."""
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
+        """Set defaults."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("schedule", "")
         spec.setdefault("concurrencyPolicy", "Allow")
@@ -313,7 +315,7 @@ class CronJobs(StatusKind):
         default_template(template.setdefault("spec", {}).setdefault("template", {}))
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new one; its jobs are named after it."""
+        """Faults of a new one; its jobs are named after it."""
         name, causes = obj["metadata"].get("name", ""), self.spec_causes(obj["spec"])
         if len(name) > _LONGEST_CRON_NAME:
             causes.append(
@@ -328,7 +330,7 @@ class CronJobs(StatusKind):
 
     @staticmethod
     def spec_causes(spec: Obj) -> list[Cause]:
-        """What is wrong with a spec."""
+        """Faults of a spec."""
         causes = _schedule_causes(spec["schedule"], "spec.schedule")
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
             causes += not_negative(f"spec.{field}", spec.get(field))
@@ -356,7 +358,7 @@ def _schedule_causes(schedule: str, at: str) -> list[Cause]:
     if schedule in _NICKNAMES or _EVERY.fullmatch(schedule):
         return []
     if len(parts) != _FIELDS:
-        told = f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]"
-        return [invalid(at, schedule, told)]
+        message = f"expected exactly 5 fields, found {len(parts)}: [{' '.join(parts)}]"
+        return [invalid(at, schedule, message)]
     wrong = [part for part in parts if not _FIELD.fullmatch(part)]
     return [invalid(at, schedule, f"failed to parse int from {wrong[0]}")] if wrong else []

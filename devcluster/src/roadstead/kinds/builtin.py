@@ -1,4 +1,4 @@
-"""Which resource behaves how."""
+"""Maps built-in resources to their kinds."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from roadstead.kinds.workloads import Deployments, ReplicaSets
 
 
 class Uncounted(StatusKind):
-    """Kinds with a status, and without generations."""
+    """A kind with a status and without generations."""
 
     counts_generation = False
 
 
 def built_in_kinds() -> dict[str, Kind]:
-    """By the resource's key; those that are not here are taken as they come."""
+    """Kinds by the resource's key; objects of other resources are stored as they come."""
     return {
         "configmaps": KeyedData(),
         "events": Events(),

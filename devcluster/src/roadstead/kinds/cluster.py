@@ -1,4 +1,4 @@
-"""Namespaces and PriorityClasses.
+"""Sets defaults of Namespaces and PriorityClasses and checks them.
 
 Source: Kubernetes v1.36 ``pkg/registry/core/namespace``, ``pkg/registry/scheduling``,
 ``pkg/apis/*/validation``.
@@ -26,7 +26,7 @@ _UNDELETABLE = ("default", "kube-system", "kube-public")
 
 
 class Namespaces(StatusKind):
-    """Namespaces: they end when ``spec.finalizers`` is empty, by whoever empties them."""
+    """Namespaces; they are removed when ``spec.finalizers`` is empty."""
 
     counts_generation = False
 
@@ -35,23 +35,23 @@ class Namespaces(StatusKind):
         return label_faults(name)
 
     def default(self, obj: Obj) -> None:
-        """The label that selectors know a namespace by."""
+        """The label with the name, for selectors."""
         name = obj["metadata"].get("name")
         if name:
             obj["metadata"].setdefault("labels", {})[_NAME_LABEL] = name
 
     def prepare_create(self, obj: Obj) -> None:
-        """A new one is active and held by its finalizer."""
+        """A new namespace is active and has a finalizer."""
         finalizers = obj.setdefault("spec", {}).setdefault("finalizers", [])
         if "kubernetes" not in finalizers:
             finalizers.append("kubernetes")
         obj["status"] = {"phase": "Active"}
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Its own finalizers say whose they are, too."""
-        told = "name is neither a standard finalizer name nor is it fully qualified"
+        """Finalizers of the spec must be qualified as well."""
+        message = "name is neither a standard finalizer name nor is it fully qualified"
         return [
-            invalid("spec.finalizers", one, told)
+            invalid("spec.finalizers", one, message)
             for one in obj["spec"]["finalizers"]
             if "/" not in one and one not in BUILT_IN_FINALIZERS
         ]
@@ -62,10 +62,10 @@ class Namespaces(StatusKind):
         new["spec"] = old.get("spec", {})
 
     def begin_deletion(self, old: Obj, now: dt.datetime) -> Obj | None:
-        """Mark it terminating; whoever finalizes it does the rest.
+        """Mark it terminating; a controller removes its finalizer.
 
         Raises:
-            StatusError: 403, for those that every cluster has.
+            StatusError: 403, for built-in namespaces.
         """
         name = old["metadata"]["name"]
         if name in _UNDELETABLE:
@@ -80,15 +80,15 @@ class Namespaces(StatusKind):
         return marked
 
     def may_end(self, obj: Obj) -> bool:
-        """Not before its own finalizers are gone."""
+        """Whether the finalizers of the spec are gone."""
         return not (obj.get("spec") or {}).get("finalizers")
 
     def field_labels(self) -> frozenset[str]:
-        """As upstream."""
+        """The names of ``fields``."""
         return frozenset(("status.phase",))
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream."""
+        """The values of field selectors."""
         return {"status.phase": (obj.get("status") or {}).get("phase", "")}
 
 
@@ -103,24 +103,24 @@ class PriorityClasses(Kind):
     counts_generation = True
 
     def default(self, obj: Obj) -> None:
-        """They preempt unless they say otherwise."""
+        """The preemption policy defaults to PreemptLowerPriority."""
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
         obj.setdefault("value", 0)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """The system's names and values are the system's."""
+        """System names and values are reserved."""
         name, value = obj["metadata"].get("name", ""), obj["value"]
         if name.startswith(_SYSTEM_PREFIX):
             if _SYSTEM.get(name) != value:
-                told = "priority class names with 'system-' prefix are reserved for system use only"
-                return [forbidden("metadata.name", told)]
+                message = "priority class names with 'system-' prefix are reserved for system use only"
+                return [forbidden("metadata.name", message)]
         elif value > _HIGHEST_USER_PRIORITY:
-            told = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
-            return [forbidden("value", told)]
+            message = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
+            return [forbidden("value", message)]
         return one_of("preemptionPolicy", obj["preemptionPolicy"], ("Never", "PreemptLowerPriority"))
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The value stays."""
+        """The value cannot change."""
         causes = []
         if new.get("value") != old.get("value"):
             causes.append(forbidden("value", "may not be changed in an update."))
@@ -129,6 +129,6 @@ class PriorityClasses(Kind):
         )
 
     def spec_changed(self, new: Obj, old: Obj) -> bool:
-        """A PriorityClass has no spec, and stays at generation 1."""
+        """A PriorityClass has no spec and stays at generation 1."""
         del new, old
         return False

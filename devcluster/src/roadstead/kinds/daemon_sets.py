@@ -29,8 +29,8 @@ class DaemonSets(Workload):
     """DaemonSets."""
 
     sized = False
-    kind_told = "daemonset"
-    template_kind_told = "DaemonSet"
+    error_kind = "daemonset"
+    error_template_kind = "DaemonSet"
     counts = (
         "currentNumberScheduled",
         "numberMisscheduled",
@@ -44,7 +44,7 @@ class DaemonSets(Workload):
     always = counts[:4]
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
+        """Set defaults."""
         super().default(obj)
         strategy = obj["spec"].setdefault("updateStrategy", {})
         if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
@@ -54,17 +54,17 @@ class DaemonSets(Workload):
         obj["spec"].setdefault("revisionHistoryLimit", DEFAULT_HISTORY)
 
     def prepare_create(self, obj: Obj) -> None:
-        """A new one runs nowhere; the generation of its template is an annotation, for older clients."""
+        """A new one has an empty status; an annotation counts generations of its template."""
         obj["status"] = dict.fromkeys(self.always, 0)
         _set_generation(obj, max(1, _generation(obj)))
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """A new template is a new generation of it."""
+        """A new template increments that generation."""
         super().prepare_update(new, old)
         _set_generation(new, _generation(old) + (new["spec"]["template"] != old["spec"]["template"]))
 
     def selected_causes(self, spec: Obj) -> list[Cause]:
-        """The selector must choose the template."""
+        """The selector must match the template."""
         selector = spec.get("selector")
         causes = label_selector(selector, "spec.selector")
         labels = spec["template"]["metadata"].get("labels") or {}
@@ -75,7 +75,7 @@ class DaemonSets(Workload):
         return causes + self.template_causes(spec, matches=matches)
 
     def spec_causes(self, spec: Obj) -> list[Cause]:
-        """What is wrong with a spec."""
+        """Faults of a spec."""
         causes = super().spec_causes(spec)
         strategy, at = spec["updateStrategy"], "spec.updateStrategy"
         if strategy["type"] == "RollingUpdate":
@@ -84,11 +84,11 @@ class DaemonSets(Workload):
             causes += percentage_or_number(f"{at}.rollingUpdate.maxUnavailable", unavailable)
             causes += percentage_or_number(f"{at}.rollingUpdate.maxSurge", surge)
             if amount_of(unavailable) and amount_of(surge):
-                told = "may not be set when maxUnavailable is non-zero"
-                causes.append(invalid(f"{at}.rollingUpdate.maxSurge", surge, told))
+                message = "may not be set when maxUnavailable is non-zero"
+                causes.append(invalid(f"{at}.rollingUpdate.maxSurge", surge, message))
             elif not amount_of(unavailable) and not amount_of(surge):
-                told = "cannot be 0 when maxSurge is 0"
-                causes.append(required(f"{at}.rollingUpdate.maxUnavailable", told))
+                message = "cannot be 0 when maxSurge is 0"
+                causes.append(required(f"{at}.rollingUpdate.maxUnavailable", message))
         elif strategy["type"] != "OnDelete":
             causes.append(not_among(at, strategy, ("RollingUpdate", "OnDelete")))
         return causes + not_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))

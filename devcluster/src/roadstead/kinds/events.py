@@ -1,6 +1,6 @@
-"""Events, in their two API groups: the same objects with other field names.
+"""Checks Events and converts them between their two API groups.
 
-They are kept as those of v1. Source: Kubernetes v1.36 ``pkg/apis/events/v1/conversion.go``,
+They are stored as v1. Source: Kubernetes v1.36 ``pkg/apis/events/v1/conversion.go``,
 ``pkg/apis/core/validation/events.go``, ``pkg/registry/core/event``.
 """
 
@@ -53,11 +53,11 @@ class Events(Kind):
         self._about = "regarding" if new else "involvedObject"
 
     def name_faults(self, name: str) -> list[str]:
-        """Anything that can be in a path; recorders put the time in."""
+        """Any path segment is a name; recorders append the time."""
         return path_segment_faults(name)
 
     def default(self, obj: Obj) -> None:
-        """Some fields are always there, if only as nothing."""
+        """Some fields are always present, possibly empty."""
         if self._new:
             obj.setdefault("deprecatedSource", {})
             return
@@ -67,16 +67,16 @@ class Events(Kind):
         obj.setdefault("reportingInstance", "")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Those of events.k8s.io must say who reports what and when; those of v1 may be older."""
+        """Events of events.k8s.io must name the reporter and the time; those of v1 need not."""
         causes = self._shared_causes(obj)
         return causes + self._modern_causes(obj) if self._new else causes
 
     def _shared_causes(self, obj: Obj) -> list[Cause]:
-        """What holds in both groups; what has a time of its own says also who reports it."""
+        """Faults in either group; an event with ``eventTime`` must name its reporter."""
         namespace = obj["metadata"].get("namespace", "")
         about = (obj.get(self._about) or {}).get("namespace", "")
-        told = "does not match event.namespace"
-        mismatch = [invalid("involvedObject.namespace", about, told)]
+        why = "does not match event.namespace"
+        mismatch = [invalid("involvedObject.namespace", about, why)]
         if not obj.get("eventTime"):
             return mismatch if namespace != (about or "default") else []
         causes = mismatch if not about and namespace not in ("default", "kube-system") else []
@@ -113,7 +113,7 @@ class Events(Kind):
         ]
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Only the series counts on; in v1 most may change."""
+        """In events.k8s.io only the series may change, in v1 most fields."""
         causes = self._shared_causes(new)
         if not self._new:
             return causes
@@ -122,11 +122,11 @@ class Events(Kind):
         return causes + immutable("message", new.get("note"), old.get("note"))
 
     def field_labels(self) -> frozenset[str]:
-        """As upstream."""
+        """The names of ``fields``."""
         return _NEW_LABELS if self._new else _OLD_LABELS
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream; ``obj`` is as stored, of v1."""
+        """The values of field selectors; ``obj`` is stored as v1."""
         about = obj.get("involvedObject") or {}
         source = (obj.get("source") or {}).get("component") or obj.get("reportingComponent", "")
         values = {f"{self._about}.{key}": about.get(key, "") for key in _ABOUT}

@@ -1,6 +1,6 @@
-"""The seam between the one write path and what is particular to a kind.
+"""Defines ``Kind``, by which the write path calls the behaviour of each kind.
 
-``Api`` calls the members in the order in which they stand here. A custom resource is one more ``Kind``: its
+``Api`` calls the members in the order of their definition. A custom resource is a ``Kind`` as well: its
 schema is applied in ``decode`` (types, pruning), ``default`` and ``validate_create``/``validate_update``.
 """
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj, Resource
     from roadstead.values.status_errors import Cause
 
-#: What a kind without a schema is: any fields, with metadata as everywhere.
+#: The schema of a kind without one: any fields, and metadata.
 _OPEN = Struct("object", {"metadata": fields.struct("V1ObjectMeta")}, is_open=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where a kind keeps what ``scale`` shows; ``.spec.replicas`` is ("spec", "replicas")."""
+    """The paths of the fields in ``scale``; ``.spec.replicas`` is ("spec", "replicas")."""
 
     spec: tuple[str, ...] = ("spec", "replicas")
     status: tuple[str, ...] = ("status", "replicas")
@@ -49,45 +49,44 @@ class Objects(Protocol):
         """The resource of a key.
 
         Raises:
-            StatusError: 404, where nothing of this key is served.
+            StatusError: 404, if no resource has this key.
         """
         ...
 
 
 class Kind:
-    """How objects of one resource behave; a kind overrides what it needs.
+    """The behaviour of the objects of one resource; subclasses override methods.
 
-    Objects passed as ``obj`` and ``new`` are the caller's own and may be changed; ``old`` is shared and may
-    not.
+    Objects passed as ``obj`` and ``new`` may be changed; ``old`` is shared and may not.
     """
 
-    #: Whether ``metadata.generation`` is kept: 1 at creation, one more whenever ``spec`` changes.
+    #: Whether ``metadata.generation`` counts: 1 at creation, incremented by each change of ``spec``.
     counts_generation = False
-    #: Whether PUT makes an object that is not there.
+    #: Whether PUT creates a missing object.
     creates_on_update = False
-    #: Whether PUT without a resourceVersion overwrites whatever is there.
+    #: Whether PUT without a resourceVersion overwrites any version.
     unconditional_update = True
-    #: Whether DELETE answers with the object that went, not with a Status.
+    #: Whether DELETE returns the deleted object in place of a Status.
     returns_deleted = False
-    #: What becomes of dependents where a DELETE does not say.
+    #: The default propagation of a DELETE.
     default_propagation = ""
 
-    #: Adds to the schema what a feature gate brings.
+    #: Adds the fields of a feature gate to the schema.
     extend_schema: Callable[[Node], Node] | None = None
 
     def schema(self, resource: Resource) -> Node:
-        """The types of the fields, and how lists merge."""
+        """The types of the fields and the merging of lists."""
         known = fields.schema_of(resource.group, resource.version, resource.kind) or _OPEN
         return known if self.extend_schema is None else self.extend_schema(known)
 
     def decode(self, obj: Obj, resource: Resource) -> tuple[Obj, list[str]]:
-        """Check types and drop fields that the schema does not know.
+        """Check types and drop unknown fields.
 
         Returns:
-            the object as it is to be stored, and the paths of the fields that were dropped.
+            the object to store, and the paths of the dropped fields.
 
         Raises:
-            StatusError: 400, where a value cannot be of the field's type.
+            StatusError: 400, if a value does not fit the field's type.
         """
         strays: list[str] = []
         try:
@@ -100,13 +99,13 @@ class Kind:
         taken.setdefault("metadata", {})
         return taken, strays
 
-    #: Whether finalizers must say whose they are.
+    #: Whether finalizers must be qualified names.
     qualified_finalizers = True
-    #: Whether clients are warned of finalizers that do not.
+    #: Whether clients are warned about unqualified finalizers.
     warns_of_finalizers = False
 
     def warnings(self, obj: Obj) -> list[str]:
-        """What a client is warned about, although the write is let through."""
+        """Warnings for the client of a valid write."""
         if not self.warns_of_finalizers:
             return []
         return [
@@ -116,55 +115,55 @@ class Kind:
         ]
 
     def finalizer_causes(self, obj: Obj) -> list[Cause]:
-        """Which finalizers are refused."""
+        """Causes for rejected finalizers."""
         if not self.qualified_finalizers:
             return []
-        told = "name is neither a standard finalizer name nor is it fully qualified"
+        message = "name is neither a standard finalizer name nor is it fully qualified"
         return [
-            invalid_value(f"metadata.finalizers[{index}]", one, told)
+            invalid_value(f"metadata.finalizers[{index}]", one, message)
             for index, one in unqualified_finalizers(obj)
         ]
 
     def scale_paths(self, resource: Resource) -> ScalePaths:
-        """Where the kind keeps what its scale subresource shows."""
+        """The paths of the fields in the scale subresource."""
         del resource
         return ScalePaths()
 
     def name_faults(self, name: str) -> list[str]:
-        """What keeps a string from being the name of such an object."""
+        """Faults of a string as the name of such an object."""
         return subdomain_faults(name)
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out; also applied to the result of an update."""
+        """Set defaults; also applied to the result of an update."""
 
     def prepare_create(self, obj: Obj) -> None:
-        """Reset what a client may not set, such as status."""
+        """Reset fields that a client may not set, such as status."""
 
     def admit_create(self, obj: Obj, objects: Objects) -> None:
-        """Complete or refuse an object by what else is in the cluster (priority classes, budgets).
+        """Complete or reject an object depending on other objects, such as priority classes.
 
         Raises:
-            StatusError: 403, where admission refuses.
+            StatusError: 403, if admission rejects it.
         """
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new object."""
+        """Faults of a new object."""
         del obj
         return []
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """Take back what the main resource may not change, such as status."""
+        """Restore fields that the main resource may not change, such as status."""
 
     def admit_update(self, new: Obj, old: Obj, objects: Objects) -> None:
         """As ``admit_create``, for an update."""
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """What is wrong with an update."""
+        """Faults of an update."""
         del new, old
         return []
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """Take back what the status subresource may not change: all but status and metadata."""
+        """Restore fields that the status subresource may not change: all but status and metadata."""
         for key in [key for key in new if key not in ("status", "metadata", "kind", "apiVersion")]:
             del new[key]
         for key, value in old.items():
@@ -172,7 +171,7 @@ class Kind:
                 new[key] = value
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
-        """What is wrong with a new status."""
+        """Faults of a new status."""
         del new, old
         return []
 
@@ -181,33 +180,33 @@ class Kind:
         return bool(new.get("spec") != old.get("spec"))
 
     def begin_deletion(self, old: Obj, now: dt.datetime) -> Obj | None:
-        """The object to write instead of deleting, where a kind ends in its own way.
+        """The object to write in place of a deletion, for a kind with its own way.
 
-        None means that the object is deleted as all others are.
+        None for the usual deletion.
 
         Raises:
-            StatusError: 403, where it may not be deleted.
+            StatusError: 403, if it may not be deleted.
         """
         del old, now
         return None
 
     def may_end(self, obj: Obj) -> bool:
-        """Whether an object without finalizers that is being deleted may go."""
+        """Whether an object that is being deleted and has no finalizers is removed."""
         del obj
         return True
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int | None:
-        """Seconds an object is given to end; None where the kind is deleted at once."""
+        """The grace period in seconds; None for a kind without one."""
         del obj, requested
         return None
 
     def deletion_finalizers(self, obj: Obj) -> tuple[str, ...]:
-        """Finalizers that an object is given when its deletion begins."""
+        """Finalizers that are added when a deletion begins."""
         del obj
         return ()
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """What a field selector may ask for, beside metadata.name and metadata.namespace."""
+        """The values of field selectors other than metadata.name and metadata.namespace."""
         del obj
         return {}
 
@@ -217,12 +216,12 @@ class Kind:
 
 
 class StatusKind(Kind):
-    """A kind with a status subresource: either kind of write leaves the other's part alone."""
+    """A kind with a status subresource: writes of either leave the other's part unchanged."""
 
     counts_generation = True
 
     def prepare_create(self, obj: Obj) -> None:
-        """A new object has no status yet."""
+        """A new object has no status."""
         obj["status"] = {}
 
     def prepare_update(self, new: Obj, old: Obj) -> None:

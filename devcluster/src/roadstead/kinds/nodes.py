@@ -1,4 +1,4 @@
-"""Nodes.
+"""Sets defaults of Nodes and checks them.
 
 Source: Kubernetes v1.36 ``pkg/registry/core/node``, ``pkg/apis/core/validation``: ``ValidateNode``.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from roadstead.kinds.checks.fields import duplicate, forbidden, invalid, one_of, required, told
+from roadstead.kinds.checks.fields import duplicate, forbidden, invalid, one_of, quoted, required
 from roadstead.kinds.checks.metadata import label_value_faults, qualified_name_faults
 from roadstead.kinds.kind import StatusKind
 from roadstead.kinds.podspec.placement import EFFECTS
@@ -34,12 +34,12 @@ _SET_ONCE = 'node updates may not change {} except from "" to valid'
 
 
 class Nodes(StatusKind):
-    """Nodes: a kubelet registers one together with its status."""
+    """Nodes; a kubelet creates one together with its status."""
 
     counts_generation = False
 
     def default(self, obj: Obj) -> None:
-        """Allocatable is capacity where nothing else is said; some fields are always there."""
+        """Allocatable defaults to capacity; some fields are always present."""
         spec = obj.setdefault("spec", {})
         spec.pop("configSource", None)
         if spec.get("podCIDR") and (spec.get("podCIDRs") or [""])[0] != spec["podCIDR"]:
@@ -60,10 +60,10 @@ class Nodes(StatusKind):
                     one.setdefault(field, "")
 
     def prepare_create(self, obj: Obj) -> None:
-        """Status stays as the kubelet sent it."""
+        """Keep the status that the kubelet sent."""
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Taints must be taints, amounts amounts, and ranges of addresses ranges."""
+        """Faults of taints, amounts and address ranges."""
         causes = _taint_causes(obj["spec"].get("taints") or []) + _resource_causes(obj)
         ranges = obj["spec"].get("podCIDRs") or []
         causes += [
@@ -78,7 +78,7 @@ class Nodes(StatusKind):
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Ranges of addresses and the provider's name are set once."""
+        """Address ranges and the provider ID can be set once."""
         causes = self.validate_create(new)
         seen: list[Obj] = []
         for index, address in enumerate((new.get("status") or {}).get("addresses") or ()):
@@ -97,11 +97,11 @@ class Nodes(StatusKind):
         return self.validate_update(new, old)
 
     def field_labels(self) -> frozenset[str]:
-        """As upstream."""
+        """The names of ``fields``."""
         return frozenset(("spec.unschedulable",))
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream."""
+        """The values of field selectors."""
         return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}
 
 
@@ -130,7 +130,7 @@ def _taint_causes(taints: list[Obj]) -> list[Cause]:
     causes: list[Cause] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
-        at = f"metadata.taints[{index}]"  # upstream says metadata, although it is spec
+        at = f"metadata.taints[{index}]"  # upstream's path says metadata in place of spec
         key, effect = taint.get("key", ""), taint.get("effect", "")
         causes += [invalid(f"{at}.key", key, fault) for fault in qualified_name_faults(key)]
         if faults := label_value_faults(taint.get("value", "")):
@@ -139,6 +139,6 @@ def _taint_causes(taints: list[Obj]) -> list[Cause]:
         if (key, effect) in seen:
             shown = {"Key": key, "Value": taint.get("value", ""), "Effect": effect, "TimeAdded": None}
             unique = "taints must be unique by key and effect pair"
-            causes.append(Cause(at, f"Duplicate value: {told(shown)}: {unique}", "FieldValueDuplicate"))
+            causes.append(Cause(at, f"Duplicate value: {quoted(shown)}: {unique}", "FieldValueDuplicate"))
         seen.add((key, effect))
     return causes

@@ -1,4 +1,4 @@
-"""What of a pod may change, and what its status may become.
+"""Checks changes of a pod's spec and status.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidatePodUpdate``,
 ``ValidatePodStatusUpdate``.
@@ -28,7 +28,7 @@ _LAST = 2**31 - 1
 
 
 def change_causes(after: Obj, before: Obj) -> list[Cause]:
-    """What keeps a pod's spec from becoming another."""
+    """Faults of a change of a pod's spec."""
     causes: list[Cause] = []
     for kind in ("containers", "initContainers"):
         if len(before.get(kind) or ()) != len(after.get(kind) or ()):
@@ -36,8 +36,8 @@ def change_causes(after: Obj, before: Obj) -> list[Cause]:
     deadline, was = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     at = "spec.activeDeadlineSeconds"
     if deadline is None and was is not None:
-        told = "must not update from a positive integer to nil value"
-        causes.append(invalid(at, None, told))
+        message = "must not update from a positive integer to nil value"
+        causes.append(invalid(at, None, message))
     elif deadline is not None and not 0 <= deadline <= _LAST:
         return [*causes, invalid(at, deadline, f"must be between 0 and {_LAST}, inclusive")]
     elif deadline is not None and was is not None and deadline > was:
@@ -85,8 +85,8 @@ def _gate_changes(after: Obj, before: Obj) -> list[Cause]:
         return causes
     wanted = after.get("nodeSelector") or {}
     if any(wanted.get(key) != value for key, value in (before.get("nodeSelector") or {}).items()):
-        told = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        causes.append(invalid("spec.nodeSelector", after.get("nodeSelector"), told))
+        message = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        causes.append(invalid("spec.nodeSelector", after.get("nodeSelector"), message))
     return causes + _narrowed_affinity(after, before)
 
 
@@ -104,9 +104,9 @@ def _narrowed_affinity(after: Obj, before: Obj) -> list[Cause]:
     at = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
     if now is None or len(now) != len(was):
         return [invalid(at, now, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")]
-    told = "only additions are allowed (no mutations or deletions)"
+    message = "only additions are allowed (no mutations or deletions)"
     return [
-        invalid(f"{at}[{index}]", new, told)
+        invalid(f"{at}[{index}]", new, message)
         for index, (old, new) in enumerate(zip(was, now, strict=True))
         if not _has_only_additions(new, old)
     ]
@@ -121,7 +121,7 @@ def _has_only_additions(new: Obj, old: Obj) -> bool:
 
 
 def _what_is_fixed(spec: Obj, before: Obj, *, gated: bool) -> Obj:
-    """A pod's spec without what may change."""
+    """A pod's spec without the fields that may change."""
     left = {
         key: copied(value)
         for key, value in spec.items()
@@ -142,16 +142,16 @@ def _what_is_fixed(spec: Obj, before: Obj, *, gated: bool) -> Obj:
 
 
 def mirror_causes(new: Obj, old: Obj) -> list[Cause]:
-    """Whether a pod mirrors one of a kubelet's own is said once."""
+    """The annotation of a mirror pod cannot change."""
     was, now = ((one["metadata"].get("annotations") or {}).get(MIRROR) for one in (old, new))
     if was == now:
         return []
-    told = (
+    message = (
         "may not add mirror pod annotation"
         if was is None
         else "may not remove or update mirror pod annotation"
     )
-    return [forbidden(f"metadata.annotations[{MIRROR}]", told)]
+    return [forbidden(f"metadata.annotations[{MIRROR}]", message)]
 
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
@@ -159,7 +159,7 @@ _NOT_NEGATIVE = "must be a non-negative integer"
 
 
 def status_causes(new: Obj, old: Obj) -> list[Cause]:
-    """What keeps a pod's status from becoming another."""
+    """Faults of a change of a pod's status."""
     status, before = new.get("status") or {}, old.get("status") or {}
     causes: list[Cause] = []
     for index, one in enumerate(status.get("conditions") or ()):
@@ -184,7 +184,7 @@ def status_causes(new: Obj, old: Obj) -> list[Cause]:
 
 
 def _restarted(status: Obj, before: Obj, spec: Obj) -> list[Cause]:
-    """A container that has ended and is not to be restarted stays ended."""
+    """A terminated container that the policy does not restart stays terminated."""
     now = {one.get("name"): one for one in status.get("containerStatuses") or ()}
     containers = {one["name"]: one for one in spec["containers"]}
     causes: list[Cause] = []
@@ -195,8 +195,8 @@ def _restarted(status: Obj, before: Obj, spec: Obj) -> list[Cause]:
             continue
         container = containers.get(was["name"])
         if container is None or not _restarts(container, spec, ended.get("exitCode", 0)):
-            told = "may not be transitioned to non-terminated state"
-            causes.append(forbidden(f"status.containerStatuses[{index}].state", told))
+            message = "may not be transitioned to non-terminated state"
+            causes.append(forbidden(f"status.containerStatuses[{index}].state", message))
     return causes
 
 
@@ -220,7 +220,7 @@ def _family(text: str) -> int:
 
 
 def _address_causes(status: Obj, before: Obj, field: str, single: str) -> list[Cause]:
-    """Addresses: one of each family, the first of which stands by itself, too."""
+    """Faults of addresses: one of each family, the first equal to ``podIP``."""
     given = [one.get("ip", "") for one in status.get(field) or ()]
     kept = [one.get("ip", "") for one in before.get(field) or ()]
     at = f"status.{field}"

@@ -1,4 +1,4 @@
-"""Pods: defaults, quality of service, priority, checks, and what of a pod may change.
+"""Sets defaults of Pods, admits and checks them.
 
 Source: Kubernetes v1.36 ``pkg/registry/core/pod/strategy.go``, ``pkg/apis/core/validation``,
 ``pkg/apis/core/v1/helper/qos``, ``plugin/pkg/admission/{priority,defaulttolerationseconds}``.
@@ -44,7 +44,7 @@ def _amounts(resources: Obj, kind: str) -> dict[str, Any]:
 
 
 def quality_of_service(spec: Obj) -> str:
-    """The class that requests and limits of cpu and memory make."""
+    """The QoS class by requests and limits of cpu and memory."""
     if spec.get("resources"):
         holders = [spec["resources"]]
     else:
@@ -70,7 +70,7 @@ class Pods(StatusKind):
     returns_deleted = True
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
+        """Set defaults."""
         spec = obj.setdefault("spec", {})
         default_spec(spec)
         default_pod(spec)
@@ -84,32 +84,32 @@ class Pods(StatusKind):
             obj["status"]["conditions"] = [{**GATED, "lastTransitionTime": since}]
 
     def admit_create(self, obj: Obj, objects: Objects) -> None:
-        """Priority from its class; the usual tolerations."""
+        """Add the priority of its class and the default tolerations."""
         _admit_priority(obj, objects)
         _admit_tolerations(obj["spec"])
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new pod."""
+        """Faults of a new pod."""
         spec = obj["spec"]
         causes = self.spec_causes(obj)
         if spec.get("ephemeralContainers"):
             causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
         if spec.get("nodeName") and spec.get("schedulingGates"):
-            told = "cannot be set until all schedulingGates have been cleared"
-            causes.append(forbidden("spec.nodeName", told))
+            message = "cannot be set until all schedulingGates have been cleared"
+            causes.append(forbidden("spec.nodeName", message))
         if spec.get("terminationGracePeriodSeconds", 0) < 0:
             spec["terminationGracePeriodSeconds"] = 1
         return causes
 
     @staticmethod
     def spec_causes(obj: Obj) -> list[Cause]:
-        """What is wrong with a pod's spec and with what its annotations say of it."""
+        """Faults of a pod's spec and of its annotations."""
         meta, spec = obj["metadata"], obj["spec"]
         annotations = meta.get("annotations") or {}
         causes = annotation_causes(annotations, "metadata.annotations")
         if MIRROR in annotations and not spec.get("nodeName"):
-            told = "must set spec.nodeName if mirror pod annotation is set"
-            causes.append(invalid(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], told))
+            message = "must set spec.nodeName if mirror pod annotation is set"
+            causes.append(invalid(f"metadata.annotations[{MIRROR}]", annotations[MIRROR], message))
         causes += spec_causes(spec, pod_name=meta.get("name", ""), is_pod=True)
         for kind in ("containers", "initContainers"):
             for index, container in enumerate(spec.get(kind) or ()):
@@ -117,7 +117,7 @@ class Pods(StatusKind):
         return causes
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """Status is kept; what admission added at creation is added again where it was left out."""
+        """Keep the status; add fields again that admission set at creation."""
         new["status"] = old.get("status", {})
         for field in ("priority", "preemptionPolicy"):
             if field in old["spec"]:
@@ -125,14 +125,14 @@ class Pods(StatusKind):
         _admit_tolerations(new["spec"])
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Of a pod's spec hardly anything may change."""
+        """Few fields of a pod's spec may change."""
         causes = mirror_causes(new, old)
         if old["spec"] != new["spec"]:
             return causes + self.spec_causes(new) + change_causes(new["spec"], old["spec"])
         return causes + annotation_causes(new["metadata"].get("annotations") or {}, "metadata.annotations")
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """Spec, owners and deletion stay; the class of service cannot change."""
+        """Spec, owners, deletion and QoS class cannot change."""
         super().prepare_status(new, old)
         for key in ("ownerReferences", "deletionTimestamp"):
             if key in old["metadata"]:
@@ -152,22 +152,22 @@ class Pods(StatusKind):
             status.setdefault("qosClass", old["status"]["qosClass"])
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
-        """What is wrong with a new status."""
+        """Faults of a new status."""
         return status_causes(new, old)
 
     def grace_seconds(self, obj: Obj, requested: int | None) -> int | None:
-        """What was asked, or the pod's own; none for a pod that no kubelet runs."""
+        """The requested period, or the pod's own; 0 for a pod that no kubelet runs."""
         if not obj["spec"].get("nodeName") or obj.get("status", {}).get("phase") in ("Failed", "Succeeded"):
             return 0
         seconds = obj["spec"].get("terminationGracePeriodSeconds", 0) if requested is None else requested
         return 1 if seconds < 0 else int(seconds)
 
     def field_labels(self) -> frozenset[str]:
-        """As upstream."""
+        """The names of ``fields``."""
         return _FIELDS
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream."""
+        """The values of field selectors."""
         spec, status = obj["spec"], obj.get("status") or {}
         return {
             "spec.nodeName": spec.get("nodeName", ""),
@@ -198,7 +198,7 @@ _FIELDS = frozenset(
 
 
 def _admit_tolerations(spec: Obj) -> None:
-    """Stay for a while on a node that is lost, unless something else is said."""
+    """Add tolerations of unready and unreachable nodes for five minutes, unless the pod has others."""
     tolerations = spec.setdefault("tolerations", [])
     for key in (_NOT_READY, _UNREACHABLE):
         if not any(_tolerates(one, key) for one in tolerations):
@@ -218,7 +218,7 @@ def _admit_priority(pod: Obj, objects: Objects) -> None:
     """Resolve the priority class.
 
     Raises:
-        StatusError: 403, where there is no such class or the pod says otherwise than its class.
+        StatusError: 403, if the class does not exist or the pod has another priority.
     """
     spec = pod["spec"]
     resource = objects.resource("pods")

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets.
+"""Checks PodDisruptionBudgets.
 
 Source: Kubernetes v1.36 ``pkg/registry/policy/poddisruptionbudget``, ``pkg/apis/policy/validation``.
 """
@@ -26,26 +26,26 @@ _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPo
 
 
 class PodDisruptionBudgets(StatusKind):
-    """PodDisruptionBudgets; of their metadata only what holds for every kind is looked at."""
+    """PodDisruptionBudgets."""
 
     qualified_finalizers = False
     unconditional_update = False
 
     def name_faults(self, name: str) -> list[str]:
-        """Anything that can be in a path."""
+        """Any path segment is a name."""
         return path_segment_faults(name)
 
     def prepare_create(self, obj: Obj) -> None:
-        """A new budget lets nothing go until its status was computed."""
+        """A new budget allows no disruption until its status is computed."""
         obj["status"] = dict.fromkeys(_COUNTS, 0)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """One limit at most, and a selector that is one."""
+        """Faults of limits and selector."""
         spec = obj.setdefault("spec", {})
         causes: list[Cause] = []
         if "minAvailable" in spec and "maxUnavailable" in spec:
-            told = "minAvailable and maxUnavailable cannot be both set"
-            causes.append(invalid("spec", spec, told))
+            message = "minAvailable and maxUnavailable cannot be both set"
+            causes.append(invalid("spec", spec, message))
         for field in ("minAvailable", "maxUnavailable"):
             if field in spec:
                 causes += percentage_or_number(f"spec.{field}", spec[field])
@@ -60,14 +60,14 @@ class PodDisruptionBudgets(StatusKind):
         return self.validate_create(new)
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """Counts are always there."""
+        """Counts are always present."""
         super().prepare_status(new, old)
         status = new.setdefault("status", {})
         for field in _COUNTS:
             status.setdefault(field, 0)
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:
-        """Counts must not be below zero."""
+        """Counts must not be negative."""
         del old
         status = new.get("status") or {}
         causes: list[Cause] = []

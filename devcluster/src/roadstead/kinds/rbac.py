@@ -1,4 +1,4 @@
-"""Roles and their bindings; nothing here is authorised by them.
+"""Checks roles and their bindings; they authorize nothing here.
 
 Source: Kubernetes v1.36 ``pkg/apis/rbac/{validation,v1/defaults.go}``.
 """
@@ -26,27 +26,27 @@ _GROUP = "rbac.authorization.k8s.io"
 
 
 class _Granting(Kind):
-    """Kinds that are of a namespace, or of the cluster."""
+    """A kind of a namespace or of the cluster."""
 
     def __init__(self, *, namespaced: bool) -> None:
         self._namespaced = namespaced
 
     def name_faults(self, name: str) -> list[str]:
-        """Anything that can be in a path, such as "system:node"."""
+        """Any path segment is a name, such as "system:node"."""
         return path_segment_faults(name)
 
 
 class Roles(_Granting):
-    """What is allowed, in a namespace or in the cluster."""
+    """Roles of a namespace or of the cluster."""
 
     def default(self, obj: Obj) -> None:
-        """Rules are always there, if only as none."""
+        """Rules are always present, possibly empty."""
         obj.setdefault("rules", None)
         for rule in obj["rules"] or ():
             rule.setdefault("verbs", None)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new one."""
+        """Faults of a new one."""
         causes: list[Cause] = []
         for index, rule in enumerate(obj["rules"] or ()):
             causes += self._rule_causes(rule, f"rules[{index}]")
@@ -55,8 +55,8 @@ class Roles(_Granting):
             return causes
         selectors = aggregated.get("clusterRoleSelectors") or []
         if not selectors:
-            told = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-            causes.append(required(at, told))
+            message = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            causes.append(required(at, message))
         for index, selector in enumerate(selectors):
             faults = label_selector(selector, f"{at}[{index}]")
             causes += [*faults, invalid(f"{at}[{index}]", None, "invalid label selector.")] if faults else []
@@ -77,8 +77,8 @@ class Roles(_Granting):
             if self._namespaced:
                 causes.append(invalid(here, urls, "namespaced rules cannot apply to non-resource URLs"))
             if any(rule.get(field) for field in ("apiGroups", "resources", "resourceNames")):
-                told = "rules cannot apply to both regular resources and non-resource URLs"
-                causes.append(invalid(here, urls, told))
+                message = "rules cannot apply to both regular resources and non-resource URLs"
+                causes.append(invalid(here, urls, message))
             return causes
         for field, word in (("apiGroups", "api group"), ("resources", "resource")):
             if not rule.get(field):
@@ -87,10 +87,10 @@ class Roles(_Granting):
 
 
 class RoleBindings(_Granting):
-    """Who has a role, in a namespace or in the cluster."""
+    """Bindings of roles in a namespace or in the cluster."""
 
     def default(self, obj: Obj) -> None:
-        """Roles, users and groups are of the group of this API."""
+        """The API group of roles, users and groups."""
         role = obj.setdefault("roleRef", {})
         if not role.get("apiGroup"):
             role["apiGroup"] = _GROUP
@@ -101,7 +101,7 @@ class RoleBindings(_Granting):
                 subject["apiGroup"] = _GROUP
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new one."""
+        """Faults of a new one."""
         role = obj["roleRef"]
         kinds = ("Role", "ClusterRole") if self._namespaced else ("ClusterRole",)
         causes = one_of("roleRef.apiGroup", role["apiGroup"], (_GROUP,))
@@ -116,7 +116,7 @@ class RoleBindings(_Granting):
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The role stays."""
+        """The role cannot change."""
         causes = self.validate_create(new)
         if new["roleRef"] != old["roleRef"]:
             shown = {key.capitalize().replace("g", "G"): value for key, value in new["roleRef"].items()}

@@ -1,4 +1,4 @@
-"""Services and Leases.
+"""Sets defaults of Services and Leases and checks them.
 
 Source: Kubernetes v1.36 ``pkg/registry/core/service``, ``pkg/registry/coordination/lease``.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
     from roadstead.values.status_errors import Cause
 
-#: Where cluster addresses come from: a range for documentation, in which nothing listens.
+#: The range of cluster addresses: one reserved for documentation, in which nothing listens.
 _ADDRESSES = ipaddress.ip_network("198.18.0.0/16")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _WITH_ADDRESS = ("ClusterIP", "LoadBalancer", "NodePort")
@@ -44,15 +44,15 @@ def _is_reached_from_outside(spec: Obj) -> bool:
 
 
 def spec_causes(spec: Obj) -> list[Cause]:
-    """What is wrong with a service's spec, but for its addresses."""
+    """Faults of a service's spec, except for its addresses."""
     causes = one_of("spec.type", spec["type"], _TYPES)
     headless = spec.get("clusterIP") == "None"
     ports = spec.get("ports") or []
     if not ports and not headless and spec["type"] != "ExternalName":
         causes.append(required("spec.ports"))
     if headless and spec["type"] in ("LoadBalancer", "NodePort"):
-        told = f"may not be set to 'None' for {spec['type']} services"
-        causes.append(invalid("spec.clusterIPs[0]", "None", told))
+        message = f"may not be set to 'None' for {spec['type']} services"
+        causes.append(invalid("spec.clusterIPs[0]", "None", message))
     if spec["type"] == "ExternalName":
         causes += _external_causes(spec)
     causes += _port_causes(ports, plain=spec["type"] == "ClusterIP")
@@ -61,8 +61,8 @@ def spec_causes(spec: Obj) -> list[Cause]:
     if spec["sessionAffinity"] == "ClientIP":
         seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
         if not 0 < seconds <= _LONGEST_AFFINITY:
-            told = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
-            causes.append(invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, told))
+            message = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
+            causes.append(invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, message))
     if spec["type"] != "LoadBalancer":
         causes += [
             forbidden(f"spec.{shown}", _ONLY_BALANCED)
@@ -124,8 +124,8 @@ def _traffic_causes(spec: Obj) -> list[Cause]:
     elif outside:
         causes += one_of(at, outside, policies)
     if spec.get("healthCheckNodePort") and (spec["type"] != "LoadBalancer" or outside != "Local"):
-        told = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        causes.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], told))
+        message = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        causes.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], message))
     if "internalTrafficPolicy" in spec:
         causes += one_of("spec.internalTrafficPolicy", spec["internalTrafficPolicy"], policies)
     if "trafficDistribution" in spec:
@@ -135,7 +135,7 @@ def _traffic_causes(spec: Obj) -> list[Cause]:
 
 
 class Services(StatusKind):
-    """Services: they get an address, and nothing listens there."""
+    """Services; they get an address on which nothing listens."""
 
     counts_generation = False
     returns_deleted = True
@@ -148,7 +148,7 @@ class Services(StatusKind):
         return label_faults(name)
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
+        """Set defaults."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("type", "ClusterIP")
         if spec.setdefault("sessionAffinity", "None") == "ClientIP":
@@ -168,11 +168,11 @@ class Services(StatusKind):
                 port["targetPort"] = port.get("port", 0)
 
     def prepare_create(self, obj: Obj) -> None:
-        """No load balancer yet."""
+        """A new service has no load balancer."""
         obj["status"] = {"loadBalancer": {}}
 
     def admit_create(self, obj: Obj, objects: Objects) -> None:
-        """An address, unless there is to be none."""
+        """Assign an address, unless the service is headless or external."""
         del objects
         spec = obj["spec"]
         if spec["type"] == "ExternalName":
@@ -184,46 +184,46 @@ class Services(StatusKind):
         spec.setdefault("ipFamilyPolicy", "SingleStack")
 
     def prepare_status(self, new: Obj, old: Obj) -> None:
-        """What a load balancer reports is always there, if only as nothing."""
+        """The load balancer's status is always present, possibly empty."""
         super().prepare_status(new, old)
         new.setdefault("status", {}).setdefault("loadBalancer", {})
 
     def prepare_update(self, new: Obj, old: Obj) -> None:
-        """The address is kept."""
+        """Keep the address."""
         super().prepare_update(new, old)
         for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
             if field not in new["spec"] and field in old["spec"]:
                 new["spec"][field] = old["spec"][field]
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Ports are needed where there is an address."""
+        """A service with an address needs ports."""
         return spec_causes(obj["spec"])
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The address stays."""
+        """The address cannot change."""
         causes = self.validate_create(new)
         if new["spec"]["type"] != "ExternalName" and old["spec"].get("clusterIP"):
             causes += immutable("spec.clusterIPs[0]", new["spec"].get("clusterIP"), old["spec"]["clusterIP"])
         return causes
 
     def field_labels(self) -> frozenset[str]:
-        """As upstream."""
+        """The names of ``fields``."""
         return frozenset(("spec.clusterIP", "spec.type"))
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream."""
+        """The values of field selectors."""
         return {"spec.clusterIP": obj["spec"].get("clusterIP", ""), "spec.type": obj["spec"].get("type", "")}
 
 
 class Leases(Kind):
-    """Leases: never overwritten without a version."""
+    """Leases; an update needs a resourceVersion."""
 
     creates_on_update = True
     unconditional_update = False
     qualified_finalizers = False
 
     def default(self, obj: Obj) -> None:
-        """Fields behind gates that are closed are not served."""
+        """Drop fields of disabled feature gates."""
         spec = obj.setdefault("spec", {})
         spec.pop("strategy", None)
         spec.pop("preferredHolder", None)
@@ -236,8 +236,8 @@ class Leases(Kind):
         if duration is not None and duration <= 0:
             causes.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
         if transitions is not None and transitions < 0:
-            told = "must be greater than or equal to 0"
-            causes.append(invalid("spec.leaseTransitions", transitions, told))
+            message = "must be greater than or equal to 0"
+            causes.append(invalid("spec.leaseTransitions", transitions, message))
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class StatefulSets(Workload):
     """StatefulSets."""
 
-    kind_told = "statefulset"
-    template_kind_told = "StatefulSet"
+    error_kind = "statefulset"
+    error_template_kind = "StatefulSet"
     bad_selector = ""
     counts = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     parts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    ready_told = "status.readyReplicas"
+    ready_count_path = "status.readyReplicas"
     always = ("replicas", "availableReplicas")
 
     _CHANGEABLE = (
@@ -44,7 +44,7 @@ class StatefulSets(Workload):
     )
 
     def default(self, obj: Obj) -> None:
-        """Fill in what was left out."""
+        """Set defaults."""
         super().default(obj)
         spec = obj["spec"]
         spec.setdefault("serviceName", "")
@@ -55,7 +55,7 @@ class StatefulSets(Workload):
             strategy.setdefault("rollingUpdate", {})
         if strategy["type"] == "RollingUpdate" and "rollingUpdate" in strategy:
             strategy["rollingUpdate"].setdefault("partition", 0)
-            strategy["rollingUpdate"].pop("maxUnavailable", None)  # behind a gate that is closed
+            strategy["rollingUpdate"].pop("maxUnavailable", None)  # the feature gate is disabled
         retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
         retention.setdefault("whenDeleted", "Retain")
         retention.setdefault("whenScaled", "Retain")
@@ -72,7 +72,7 @@ class StatefulSets(Workload):
         obj["status"] = dict.fromkeys(self.always, 0)
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """What is wrong with a new object; what cannot change is looked at only here."""
+        """Faults of a new object; fields that cannot change are checked only here."""
         spec, causes = obj["spec"], super().validate_create(obj)
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             causes += claim_causes(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
@@ -81,23 +81,23 @@ class StatefulSets(Workload):
         return causes
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Little of the spec may change."""
+        """Few fields of the spec may change."""
         causes = self.spec_causes(new["spec"])
 
         def fixed(spec: Obj) -> Obj:
             return {key: value for key, value in spec.items() if key not in self._CHANGEABLE}
 
         if fixed(new["spec"]) != fixed(old["spec"]):
-            told = (
+            message = (
                 "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
                 "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' "
                 "and 'minReadySeconds' are forbidden"
             )
-            causes.append(forbidden("spec", told))
+            causes.append(forbidden("spec", message))
         return causes
 
     def spec_causes(self, spec: Obj) -> list[Cause]:
-        """What is wrong with a spec."""
+        """Faults of a spec."""
         causes: list[Cause] = []
         policy = spec["podManagementPolicy"]
         if policy not in ("OrderedReady", "Parallel"):
@@ -109,8 +109,8 @@ class StatefulSets(Workload):
         elif strategy["type"] != "OnDelete":
             causes.append(invalid(at, strategy, "must be 'RollingUpdate' or 'OnDelete'"))
         elif rolling is not None:
-            told = "only allowed for updateStrategy 'RollingUpdate'"
-            causes.append(invalid(f"{at}.rollingUpdate", rolling, told))
+            message = "only allowed for updateStrategy 'RollingUpdate'"
+            causes.append(invalid(f"{at}.rollingUpdate", rolling, message))
         for field, value in spec["persistentVolumeClaimRetentionPolicy"].items():
             here = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
             causes += one_of(here, value, ("Retain", "Delete"))
@@ -118,7 +118,7 @@ class StatefulSets(Workload):
         return causes + super().spec_causes(spec)
 
     def checked_template(self, spec: Obj) -> Obj:
-        """With the volumes that the controller adds, and without names that it gives."""
+        """The template with the volumes that the controller adds, and without the names that it sets."""
         template = spec["template"]
         claims = {one.get("metadata", {}).get("name", "") for one in spec.get("volumeClaimTemplates") or ()}
         pod = {key: value for key, value in template["spec"].items() if key not in ("subdomain", "hostname")}

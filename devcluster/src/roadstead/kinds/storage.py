@@ -1,4 +1,4 @@
-"""ConfigMaps, Secrets, claims, volumes, storage classes: what holds data.
+"""Sets defaults of ConfigMaps, Secrets, claims, volumes and storage classes and checks them.
 
 Source: Kubernetes v1.36 ``pkg/registry/{core,storage}``, ``pkg/apis/{core,storage}/validation``.
 """
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 class KeyedData(Kind):
-    """ConfigMaps and Secrets: data by keys, which can be made immutable."""
+    """ConfigMaps and Secrets: data by key, optionally immutable."""
 
     maps: tuple[str, ...] = ("data", "binaryData")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Keys must be keys."""
+        """Faults of keys."""
         return [
             cause
             for field in self.maps
@@ -52,7 +52,7 @@ class KeyedData(Kind):
         ]
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """An immutable one keeps its data and stays immutable."""
+        """An immutable object keeps its data and stays immutable."""
         causes = self.validate_create(new)
         if old.get("immutable"):
             if not new.get("immutable"):
@@ -71,7 +71,7 @@ class Secrets(KeyedData):
     maps = ("data",)
 
     def default(self, obj: Obj) -> None:
-        """Plain text becomes data; the type is Opaque."""
+        """Encode ``stringData``; the type defaults to Opaque."""
         import_ = obj.pop("stringData", None) or {}
         if import_:
             encoded = {key: _base64(value) for key, value in import_.items()}
@@ -79,15 +79,15 @@ class Secrets(KeyedData):
         obj.setdefault("type", "Opaque")
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The type stays."""
+        """The type cannot change."""
         return super().validate_update(new, old) + immutable("type", new.get("type"), old.get("type"))
 
     def field_labels(self) -> frozenset[str]:
-        """As upstream."""
+        """The names of ``fields``."""
         return frozenset(("type",))
 
     def fields(self, obj: Obj) -> dict[str, str]:
-        """As upstream."""
+        """The values of field selectors."""
         return {"type": obj.get("type", "")}
 
 
@@ -100,7 +100,7 @@ _ALONE = "may not use ReadWriteOncePod with other access modes"
 
 
 def claim_causes(spec: Obj, at: str) -> list[Cause]:
-    """What is wrong with the spec of a claim, also of one that a StatefulSet makes."""
+    """Faults of a claim's spec, also of a StatefulSet's claim template."""
     causes: list[Cause] = []
     modes = spec.get("accessModes") or []
     if not modes:
@@ -129,7 +129,7 @@ def _mode_causes(modes: list[str], at: str) -> list[Cause]:
 
 
 def _shrunk(new: Obj, old: Obj) -> list[Cause]:
-    """A claim does not ask for less than it has."""
+    """The requested size of a claim cannot shrink."""
 
     def amount(holder: Obj | None) -> Decimal:
         return quantity_forms.value((holder or {}).get("storage", "0"))
@@ -141,28 +141,28 @@ def _shrunk(new: Obj, old: Obj) -> list[Cause]:
 
 
 class PersistentVolumeClaims(StatusKind):
-    """Claims: protected by a finalizer, hardly anything of their spec may change."""
+    """Claims; a finalizer protects them, and few fields of their spec may change."""
 
     counts_generation = False
     returns_deleted = True
 
     def default(self, obj: Obj) -> None:
-        """File systems unless said otherwise."""
+        """The volume mode defaults to Filesystem."""
         obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
     def prepare_create(self, obj: Obj) -> None:
-        """Pending and protected."""
+        """A new object is pending and has a finalizer."""
         obj["status"] = {"phase": "Pending"}
         finalizers = obj["metadata"].setdefault("finalizers", [])
         if "kubernetes.io/pvc-protection" not in finalizers:
             finalizers.append("kubernetes.io/pvc-protection")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Modes and a size are needed."""
+        """Faults of access modes, size and selectors."""
         return claim_causes(obj["spec"], "spec")
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Only the size may grow, and the volume's name be set once."""
+        """The size may grow, and the volume's name can be set once."""
 
         def fixed(spec: Obj) -> Obj:
             changeable = ("resources", "volumeAttributesClassName")
@@ -172,15 +172,15 @@ class PersistentVolumeClaims(StatusKind):
             return left
 
         if fixed(new["spec"]) != fixed(old["spec"]):
-            told = (
+            message = (
                 "spec is immutable after creation except resources.requests and volumeAttributesClassName "
                 "for bound claims"
             )
-            return [*self.validate_create(new), forbidden("spec", told), *_shrunk(new, old)]
+            return [*self.validate_create(new), forbidden("spec", message), *_shrunk(new, old)]
         bound = (old.get("status") or {}).get("phase") == "Bound"
         if new["spec"].get("resources") != old["spec"].get("resources") and not bound:
-            told = "spec is immutable after creation except resources.requests for bound claims"
-            return [*self.validate_create(new), forbidden("spec", told), *_shrunk(new, old)]
+            message = "spec is immutable after creation except resources.requests for bound claims"
+            return [*self.validate_create(new), forbidden("spec", message), *_shrunk(new, old)]
         return self.validate_create(new) + _shrunk(new, old)
 
 
@@ -211,12 +211,12 @@ _SOURCES = (
 
 
 def _source_causes(spec: Obj) -> list[Cause]:
-    """A volume is of one kind; those that a cluster of tests has are looked at closely."""
+    """Faults of the volume's source: exactly one; common sources are checked in detail."""
     given = [one for one in _SOURCES if spec.get(one) is not None]
     if not given:
         return [required("spec", "must specify a volume type")]
-    first, told = given[0], "may not specify more than 1 volume type"
-    causes = [forbidden(f"spec.{'cephFS' if one == 'cephfs' else one}", told) for one in given[1:]]
+    first, message = given[0], "may not specify more than 1 volume type"
+    causes = [forbidden(f"spec.{'cephFS' if one == 'cephfs' else one}", message) for one in given[1:]]
     needed = {
         "hostPath": ("path",),
         "nfs": ("server", "path"),
@@ -242,7 +242,7 @@ class PersistentVolumes(StatusKind):
     returns_deleted = True
 
     def default(self, obj: Obj) -> None:
-        """Kept when released, file systems."""
+        """Volumes default to Retain and Filesystem."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
         spec.setdefault("volumeMode", "Filesystem")
@@ -250,7 +250,7 @@ class PersistentVolumes(StatusKind):
             spec["hostPath"].setdefault("type", "")
 
     def prepare_create(self, obj: Obj) -> None:
-        """Pending and protected."""
+        """A new object is pending and has a finalizer."""
         since = obj["metadata"].get("creationTimestamp")
         obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": since}
         finalizers = obj["metadata"].setdefault("finalizers", [])
@@ -258,7 +258,7 @@ class PersistentVolumes(StatusKind):
             finalizers.append("kubernetes.io/pv-protection")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """Modes, a size, a source, and an affinity that is one."""
+        """Faults of access modes, size, source and affinity."""
         spec = obj["spec"]
         modes, capacity = spec.get("accessModes") or [], spec.get("capacity") or {}
         causes = [] if modes else [required("spec.accessModes")]
@@ -277,8 +277,8 @@ class PersistentVolumes(StatusKind):
         causes += one_of(at, spec["persistentVolumeReclaimPolicy"], policies)
         affinity = spec.get("nodeAffinity")
         if affinity is not None and affinity.get("required") is None:
-            told = "must specify required node constraints"
-            causes.append(required("spec.nodeAffinity.required", told))
+            message = "must specify required node constraints"
+            causes.append(required("spec.nodeAffinity.required", message))
         elif affinity is not None:
             causes += node_selector_causes(affinity["required"], "spec.nodeAffinity.required")
         causes += _source_causes(spec)
@@ -287,12 +287,12 @@ class PersistentVolumes(StatusKind):
         return causes + one_of("spec.volumeMode", spec["volumeMode"], ("Block", "Filesystem"))
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The source and the mode stay."""
+        """The source and the volume mode cannot change."""
         causes = self.validate_create(new)
         causes += immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
         if "nodeAffinity" in old["spec"] and new["spec"].get("nodeAffinity") != old["spec"]["nodeAffinity"]:
-            told = f"{IMMUTABLE}, except for updating from beta label to GA"
-            causes.append(invalid("nodeAffinity", new["spec"].get("nodeAffinity"), told))
+            message = f"{IMMUTABLE}, except for updating from beta label to GA"
+            causes.append(invalid("nodeAffinity", new["spec"].get("nodeAffinity"), message))
         if any(new["spec"].get(name) != old["spec"].get(name) for name in _SOURCES):
             causes.append(
                 forbidden(
@@ -308,12 +308,12 @@ class StorageClasses(Kind):
     returns_deleted = True
 
     def default(self, obj: Obj) -> None:
-        """Deleted with their claim, bound at once."""
+        """Classes default to Delete and Immediate."""
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
-        """A provisioner is needed."""
+        """Faults of provisioner, parameters and modes."""
         causes = [] if obj.get("provisioner") else [required("provisioner")]
         causes += one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
         return causes + one_of(
@@ -321,7 +321,7 @@ class StorageClasses(Kind):
         )
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """Hardly anything may change."""
+        """Few fields may change."""
         causes = self.validate_create(new)
         for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
             causes += immutable(field, new.get(field), old.get(field))

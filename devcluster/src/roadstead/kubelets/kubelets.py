@@ -1,24 +1,24 @@
-"""Simulated kubelets: bound pods start, run, end and leave, as their nodes and annotations have it.
+"""Simulates kubelets: bound pods start, run, end and are removed, as their annotations direct.
 
-Only nodes with the annotation ``roadstead.test/kubelet: simulated`` have one (``node_making``);
-``stopped`` makes a node's kubelet fall silent. A pod's own annotations, all under
-``roadstead.test/`` and in seconds where they are times, direct its life:
+Only nodes with the annotation ``roadstead.test/kubelet: simulated`` have one (``nodes``); with the value
+``stopped`` a node's kubelet falls silent. Annotations of a pod under ``roadstead.test/``, times in seconds,
+direct its life:
 
 ==================  ================================================================================
-``start-after``     from being bound to Running (default: a short time, see ``KubeletSettings``)
+``start-after``     from bound to Running (default: a short time, see ``KubeletSettings``)
 ``ready-after``     from Running to Ready; ``never`` keeps it unready (default 0)
 ``start-error``     a reason such as ImagePullBackOff for which its containers never start
 ``exit-after``      from Running to the end of its containers (default: they run until deleted)
-``exit-code``       with which they end (default 0)
+``exit-code``       exit code of the containers (default 0)
 ==================  ================================================================================
 
-Containers that end are started again as the pod's restartPolicy says, after a growing delay.
+Containers that end are started again by the pod's restartPolicy, after a growing delay.
 
-Admission is the kubelet's own: the requests of what was admitted before and has not ended are summed,
-and a pod that does not fit any more fails with OutOfcpu, OutOfmemory, OutOfpods and so on; so a
-scheduler that over-commits a node is found out.
+Admission is the kubelet's: it sums the requests of the admitted pods that have not ended, and a pod that
+does not fit fails with OutOfcpu, OutOfmemory, OutOfpods and so on, which reveals a scheduler that
+overcommits nodes.
 
-Differs: the steps before Running (ContainerCreating) are not told, so a pod that starts is one write.
+Differs: the steps before Running (ContainerCreating) are not written, so the start of a pod is one write.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from roadstead.kubelets.nodes import (
 )
 from roadstead.schemas.quantities import Amounts, amounts, pod_requests
 from roadstead.schemas.timestamps import to_microtime
-from roadstead.values.label_matching import node_fits
+from roadstead.values.label_selectors import node_fits
 from roadstead.values.status_errors import StatusError
 
 if TYPE_CHECKING:
@@ -58,14 +58,14 @@ COMPONENT = "kubelet"
 
 @dataclass(frozen=True, slots=True)
 class KubeletSettings:
-    """How fast simulated kubelets are, in seconds.
+    """The delays of simulated kubelets, in seconds.
 
     Attributes:
-        start_s: from being bound to Running, between these two; a pod's uid decides where.
+        start_s: the range from bound to Running; a pod's uid decides the value.
         longest_grace_s: a pod that is deleted leaves after its grace period, or after this if that is less.
         first_restart_s: before containers that ended are started again; doubled each time.
         last_restart_s: the longest such delay.
-        heartbeats: renew a Lease for each node every 10 s; off saves writes where there are many nodes.
+        heartbeats: renew a Lease for each node every 10 s.
     """
 
     start_s: tuple[float, float] = (0.05, 0.2)
@@ -77,7 +77,7 @@ class KubeletSettings:
 
 @dataclass(slots=True)
 class _Kubelet:
-    """What one kubelet knows: the node's number, what it has, and what it gave away, by uid."""
+    """The state of one kubelet: the node's number, its capacity, and the resources of its pods, by uid."""
 
     number: int
     allocatable: Amounts
@@ -86,18 +86,18 @@ class _Kubelet:
     used: Amounts = field(default_factory=dict)
 
     def take(self, uid: str, wanted: Amounts) -> None:
-        """Give a pod what it requests."""
+        """Allocate a pod's requests."""
         self.admitted[uid] = wanted
         for name, amount in wanted.items():
             self.used[name] = self.used.get(name, 0) + amount
 
     def free(self, uid: str) -> None:
-        """Take back what a pod had."""
+        """Release a pod's requests."""
         for name, amount in self.admitted.pop(uid, {}).items():
             self.used[name] -= amount
 
     def lacks(self, wanted: Amounts) -> str | None:
-        """The first resource of which there is not enough left."""
+        """The first resource that is insufficient."""
         for name, amount in sorted(wanted.items(), key=lambda item: item[0] != "pods"):
             if amount and self.used.get(name, 0) + amount > self.allocatable.get(name, 0):
                 return name
@@ -106,7 +106,7 @@ class _Kubelet:
 
 @dataclass(slots=True)
 class _Plan:
-    """When a pod's next steps are due, in seconds since the epoch; None never."""
+    """The times of a pod's next steps, in seconds since the epoch; None for never."""
 
     start_at: float
     ready_at: float | None = None
@@ -128,7 +128,7 @@ class Kubelets:
         self._started = 0
 
     def start(self) -> None:
-        """Follow nodes and pods."""
+        """Subscribe to nodes and pods."""
         api = self._context.api
         api.subscribe("nodes", self._node_changed)
         api.subscribe("pods", self._pod_changed)
@@ -136,7 +136,7 @@ class Kubelets:
             self._node_changed("ADDED", node, None)
 
     def reconcile_node(self, name: str) -> None:
-        """Register a node, or let its kubelet fall silent."""
+        """Register a node, or mark it as lost if its kubelet has stopped."""
         node = self._context.find("nodes", name)
         if node is None or name not in self._kubelets:
             return
@@ -147,7 +147,7 @@ class Kubelets:
             self._context.queue.add(self.renew_lease, name)
 
     def renew_lease(self, name: str) -> None:
-        """Send a node's heartbeat, and come back for the next."""
+        """Renew a node's Lease, and queue the next renewal."""
         node, kubelet = self._context.find("nodes", name), self._kubelets.get(name)
         if node is None or kubelet is None or kubelet.silent:
             return
@@ -165,7 +165,7 @@ class Kubelets:
         self._context.queue.add(self.renew_lease, name, RENEW_S)
 
     def reconcile_pod(self, key: str) -> None:
-        """Take the next step of a pod's life if it is due, and come back for the one after."""
+        """Take the next step of a pod's life if it is due, and queue the one after."""
         pod = self._context.find("pods", key)
         kubelet = self._kubelets.get(pod["spec"].get("nodeName", "")) if pod else None
         if pod is None or kubelet is None or kubelet.silent:
@@ -188,9 +188,9 @@ class Kubelets:
             self._context.queue.add(self.reconcile_pod, key, min(later) - now)
 
     def _node_changed(self, kind: EventType, node: Obj, old: Obj | None) -> None:
-        """Begin, change or end a kubelet."""
-        name, told = node["metadata"]["name"], kubelet_of(node)
-        if kind == "DELETED" or not told:
+        """Start, change or stop a kubelet."""
+        name, text = node["metadata"]["name"], kubelet_of(node)
+        if kind == "DELETED" or not text:
             self._kubelets.pop(name, None)
             return
         kubelet = self._kubelets.get(name)
@@ -199,8 +199,8 @@ class Kubelets:
             self._numbers += 1
             woken = True
         else:
-            woken = kubelet.silent and told == SIMULATED
-        kubelet.silent = told == STOPPED
+            woken = kubelet.silent and text == SIMULATED
+        kubelet.silent = text == STOPPED
         status = node.get("status") or {}
         if (
             old is None
@@ -215,7 +215,7 @@ class Kubelets:
                 self._context.queue.add(self.reconcile_pod, key_of(pod))
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
-        """Look at a pod when it is bound, deleted, gone, ended by somebody else, or let through a gate."""
+        """Queue a pod if it was bound, deleted, removed, finished by others, or passed a readiness gate."""
         kubelet = self._kubelets.get(pod["spec"].get("nodeName", ""))
         if kubelet is None:
             return
@@ -233,7 +233,7 @@ class Kubelets:
             kubelet.free(uid)
 
     def _admit(self, pod: Obj, kubelet: _Kubelet) -> bool:
-        """Give a pod its resources, or refuse it; one that runs already was admitted before."""
+        """Allocate a pod's resources, or reject it; a running pod was admitted before."""
         wanted = pod_requests(pod)
         lacking = kubelet.lacks(wanted) if phase_of(pod) == "Pending" else None
         node = self._context.find("nodes", pod["spec"]["nodeName"])
@@ -258,20 +258,20 @@ class Kubelets:
         now = self._context.now
         self._plans[pod["metadata"]["uid"]] = _Plan(now)
         self._context.write_status("pods", pod, pods.refused(pod, reason, message, now))
-        self._context.events.tell(COMPONENT, pod, reason, message, "Warning")
+        self._context.events.record(COMPONENT, pod, reason, message, "Warning")
         return False
 
     def _plan(self, pod: Obj) -> _Plan:
-        """When a pod that was admitted just now starts."""
-        told = _seconds(pod, "start-after")
-        if told is None:
+        """The plan for a pod that was just admitted."""
+        delay_s = _seconds(pod, "start-after")
+        if delay_s is None:
             first, last = self._settings.start_s
             share = zlib.crc32(pod["metadata"]["uid"].encode()) / 2**32
-            told = first + (last - first) * share
-        return _Plan(self._context.now + told)
+            delay_s = first + (last - first) * share
+        return _Plan(self._context.now + delay_s)
 
     def _live(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
-        """Start a pod, make it ready, let it end."""
+        """Start a pod, make it ready, end its containers."""
         if phase_of(pod) == "Pending":
             if plan.start_at > now:
                 return
@@ -292,7 +292,7 @@ class Kubelets:
             self._context.write_status("pods", pod, pods.with_readiness(pod, now, ready=True))
 
     def _start(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
-        """Write that a pod runs, and plan what follows."""
+        """Write that a pod runs, and plan the next steps."""
         never = _annotation(pod, "ready-after") == "never"
         ready_s = 0.0 if never else _seconds(pod, "ready-after") or 0.0
         exit_s = _seconds(pod, "exit-after")
@@ -306,7 +306,7 @@ class Kubelets:
         self._context.write_status("pods", pod, status)
 
     def _exit(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
-        """End a pod's containers; the restart policy says whether for good."""
+        """End a pod's containers; the restart policy decides whether they start again."""
         code = int(_seconds(pod, "exit-code") or 0)
         policy = pod["spec"].get("restartPolicy", "Always")
         if policy == "Always" or (policy == "OnFailure" and code):
@@ -319,7 +319,7 @@ class Kubelets:
         self._context.write_status("pods", pod, pods.ended(pod, code, now))
 
     def _terminate(self, pod: Obj, kubelet: _Kubelet, plan: _Plan, now: float) -> None:
-        """Let a deleted pod go when its grace is over; where others wait for it, say how it ended."""
+        """Remove a deleted pod after its grace period; with finalizers, write its final status first."""
         metadata = pod["metadata"]
         if plan.kill_at is None:
             grace_s = float(metadata.get("deletionGracePeriodSeconds") or 0)
@@ -345,7 +345,7 @@ def _annotation(pod: Obj, name: str) -> str:
 
 
 def _seconds(pod: Obj, name: str) -> float | None:
-    """A number in an annotation; what is no number counts as absent."""
+    """A number in an annotation; other values count as absent."""
     try:
         return float(_annotation(pod, name))
     except ValueError:

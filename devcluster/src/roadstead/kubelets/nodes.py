@@ -1,7 +1,7 @@
-"""Nodes as a kubelet registers them: labels, capacity, conditions.
+"""Makes nodes as a kubelet registers them: labels, capacity, conditions.
 
-A node that bears the annotation ``KUBELET`` has a simulated kubelet (``kubelets``); what of its status
-is missing, the kubelet adds. Nodes without it are left alone: somebody else plays their kubelet.
+A node with the annotation ``KUBELET`` has a simulated kubelet (``kubelets``), which completes its status.
+Nodes without it are not changed; their creator writes their status.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def make_node(
         name: its name, and its host name label.
         cpu: capacity in cores, such as "8" or "7500m".
         memory: capacity, such as "32Gi".
-        pods: how many pods it takes.
+        pods: the number of pods that it takes.
         zone: its topology label.
         region: likewise.
         instance_type: likewise.
-        labels: more labels, or others in place of the usual ones.
-        resources: more of the capacity, such as ``{"nvidia.com/gpu": "8"}``.
+        labels: further labels, or other values of the usual ones.
+        resources: further capacity, such as ``{"nvidia.com/gpu": "8"}``.
     """
     usual = {
         "kubernetes.io/hostname": name,
@@ -79,18 +79,18 @@ def make_node(
 
 
 def kubelet_of(node: Obj) -> str:
-    """What the annotation says of a node's kubelet: simulated, stopped, or "" for none of ours."""
-    told: str = (node["metadata"].get("annotations") or {}).get(KUBELET, "")
-    return told if told in (SIMULATED, STOPPED) else ""
+    """The value of the annotation: simulated, stopped, or "" for no simulated kubelet."""
+    value: str = (node["metadata"].get("annotations") or {}).get(KUBELET, "")
+    return value if value in (SIMULATED, STOPPED) else ""
 
 
 def address_of(number: int) -> str:
-    """The internal address of the node of a number, counted from 0."""
+    """The internal address of the node with a number, counted from 0."""
     return f"10.0.{number // 250 % 256}.{number % 250 + 1}"
 
 
 def pod_address(number: int) -> str:
-    """The address of the pod that was started as the one of a number, counted from 0.
+    """The address of the pod with a number, counted from 0 in the order of starts.
 
     Eight million pods of one cluster have different ones.
     """
@@ -98,7 +98,7 @@ def pod_address(number: int) -> str:
 
 
 def registered(node: Obj, number: int, now: float) -> Obj:
-    """The status of a node after its kubelet has registered it; what is there already stays."""
+    """The status of a node after its kubelet has registered it; existing fields stay."""
     status = dict(node.get("status") or {})
     status.setdefault("capacity", {"cpu": "8", "memory": "32Gi", "pods": "110"})
     status.setdefault("allocatable", dict(status["capacity"]))
@@ -114,22 +114,22 @@ def registered(node: Obj, number: int, now: float) -> Obj:
 
 
 def lost(node: Obj, now: float) -> Obj:
-    """The status of a node whose kubelet does not answer any more."""
+    """The status of a node whose kubelet is silent."""
     status = dict(node.get("status") or {})
-    told = {
+    conditions = {
         "status": "Unknown",
         "reason": "NodeStatusUnknown",
         "message": "Kubelet stopped posting node status.",
         "lastTransitionTime": to_timestamp(now),
     }
     status["conditions"] = [
-        {**one, **told} if one["status"] != "Unknown" else one for one in status.get("conditions") or ()
+        {**one, **conditions} if one["status"] != "Unknown" else one for one in status.get("conditions") or ()
     ]
     return status
 
 
 def _conditions(before: list[Obj], now: float) -> list[Obj]:
-    """The usual conditions of a node that is well; others, and those that somebody set, stay."""
+    """The conditions of a healthy node; existing ones stay."""
     moment = to_timestamp(now)
     known = {one["type"]: one for one in before}
     wanted = {kind: ("False", *words) for kind, words in _PRESSURES.items()}

@@ -1,4 +1,4 @@
-"""The status of a pod as its kubelet writes it: starting, running, ready, ended, refused.
+"""Computes the status of pods as a kubelet writes it: waiting, running, ready, ended, rejected.
 
 Pure functions from a pod to its next status.
 
@@ -83,28 +83,28 @@ def with_readiness(pod: Obj, now: float, *, ready: bool) -> Obj:
 
 
 def has_stale_readiness(pod: Obj) -> bool:
-    """Whether a running pod's Ready condition does not say what its readiness gates say by now."""
-    told = {one["type"]: one["status"] for one in (pod.get("status") or {}).get("conditions") or ()}
-    if not pod["spec"].get("readinessGates") or told.get("ContainersReady") != "True":
+    """Whether a running pod's Ready condition disagrees with its readiness gates."""
+    statuses = {one["type"]: one["status"] for one in (pod.get("status") or {}).get("conditions") or ()}
+    if not pod["spec"].get("readinessGates") or statuses.get("ContainersReady") != "True":
         return False
-    return (told.get("Ready") == "True") != (not _closed_gates(pod, pod["status"]["conditions"]))
+    return (statuses.get("Ready") == "True") != (not _closed_gates(pod, pod["status"]["conditions"]))
 
 
 def _closed_gates(pod: Obj, conditions: Iterable[Obj]) -> list[str]:
-    """What readiness gates wait for, a sentence each."""
-    told = {one["type"]: one["status"] for one in conditions}
+    """A message for each readiness gate that is not True."""
+    statuses = {one["type"]: one["status"] for one in conditions}
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
     return [
-        f'the status of pod readiness gate "{gate}" is not "True", but {told[gate]}'
-        if gate in told
+        f'the status of pod readiness gate "{gate}" is not "True", but {statuses[gate]}'
+        if gate in statuses
         else f'corresponding condition of pod readiness gate "{gate}" does not exist.'
         for gate in gates
-        if told.get(gate) != "True"
+        if statuses.get(gate) != "True"
     ]
 
 
 def ended(pod: Obj, code: int, now: float) -> Obj:
-    """The status of a pod whose containers have ended for good."""
+    """The status of a pod whose containers have ended and do not start again."""
     status = _started(pod, now)
     status["phase"] = "Succeeded" if code == 0 else "Failed"
     status["containerStatuses"] = [
@@ -116,15 +116,15 @@ def ended(pod: Obj, code: int, now: float) -> Obj:
 
 
 def restarting(pod: Obj, code: int, now: float) -> Obj:
-    """The status of a pod whose containers have ended and wait to be started again."""
+    """The status of a pod whose containers have ended and wait for a restart."""
     status = _status_of(pod)
 
     def again(container: Obj) -> Obj:
         state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
-        told = _container(pod, container, state, ready=False, before=_before(pod, container))
-        told["lastState"] = _ended(code, _began(pod, container, now), now)
-        told["restartCount"] += 1
-        return told
+        text = _container(pod, container, state, ready=False, before=_before(pod, container))
+        text["lastState"] = _ended(code, _began(pod, container, now), now)
+        text["restartCount"] += 1
+        return text
 
     status["containerStatuses"] = [again(one) for one in pod["spec"]["containers"]]
     return _with_conditions(status, now, ready=False, pod=pod)
@@ -137,12 +137,12 @@ def _started(pod: Obj, now: float) -> Obj:
 
 
 def _before(pod: Obj, container: Obj) -> Obj | None:
-    told: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
-    return next((one for one in told if one["name"] == container["name"]), None)
+    statuses: list[Obj] = (pod.get("status") or {}).get("containerStatuses") or []
+    return next((one for one in statuses if one["name"] == container["name"]), None)
 
 
 def _began(pod: Obj, container: Obj, now: float) -> str:
-    """When a container began to run."""
+    """The start time of a container."""
     state = (_before(pod, container) or {}).get("state") or {}
     moment: str = (state.get("running") or {}).get("startedAt") or to_timestamp(now)
     return moment
@@ -167,7 +167,7 @@ def _container(pod: Obj, container: Obj, state: Obj, *, ready: bool, before: Obj
     """The status of one container."""
     image = container.get("image", "")
     runs = "running" in state
-    told: Obj = {
+    status: Obj = {
         "name": container["name"],
         "state": state,
         "lastState": (before or {}).get("lastState") or {},
@@ -178,8 +178,8 @@ def _container(pod: Obj, container: Obj, state: Obj, *, ready: bool, before: Obj
         "started": runs,
     }
     if "waiting" not in state:
-        told["containerID"] = f"simulated://{_digest(pod['metadata']['uid'] + container['name'])}"
-    return told
+        status["containerID"] = f"simulated://{_digest(pod['metadata']['uid'] + container['name'])}"
+    return status
 
 
 def _digest(text: str) -> str:
@@ -189,7 +189,7 @@ def _digest(text: str) -> str:
 def _with_conditions(
     status: Obj, now: float, *, ready: bool, pod: Obj, reason: str = "ContainersNotReady"
 ) -> Obj:
-    """A status with the kubelet's conditions; those of others stay."""
+    """A status with the kubelet's conditions; other conditions stay."""
     moment, generation = to_timestamp(now), pod["metadata"].get("generation")
     before = {one["type"]: one for one in status.get("conditions") or ()}
     over = status.get("phase") in ("Succeeded", "Failed")
@@ -201,21 +201,21 @@ def _with_conditions(
         "ContainersReady": ready,
     }
     for kind, holds in states.items():
-        told: Obj = {"type": kind, "status": "True" if holds else "False", "lastProbeTime": None}
+        condition: Obj = {"type": kind, "status": "True" if holds else "False", "lastProbeTime": None}
         if generation:
-            told["observedGeneration"] = generation
+            condition["observedGeneration"] = generation
         known = before.get(kind)
-        same = known is not None and known["status"] == told["status"]
-        told["lastTransitionTime"] = known["lastTransitionTime"] if same and known else moment
+        same = known is not None and known["status"] == condition["status"]
+        condition["lastTransitionTime"] = known["lastTransitionTime"] if same and known else moment
         if kind == "Ready" and ready and not holds:
-            told |= {"reason": "ReadinessGatesNotReady", "message": ", ".join(closed)}
+            condition |= {"reason": "ReadinessGatesNotReady", "message": ", ".join(closed)}
         elif kind in ("Ready", "ContainersReady") and not holds:
-            told["reason"] = reason
+            condition["reason"] = reason
             if reason == "ContainersNotReady":
                 names = " ".join(one["name"] for one in pod["spec"]["containers"])
-                told["message"] = f"containers with unready status: [{names}]"
+                condition["message"] = f"containers with unready status: [{names}]"
         elif kind == "Initialized" and over:
-            told["reason"] = reason
-        before[kind] = told
+            condition["reason"] = reason
+        before[kind] = condition
     status["conditions"] = list(before.values())
     return status

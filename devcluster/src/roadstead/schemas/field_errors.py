@@ -1,4 +1,4 @@
-"""The sentences with which the API server refuses a field, one constructor for each reason.
+"""Makes causes of invalid fields with the API server's messages, one constructor for each reason.
 
 Source: apimachinery v1.36 ``util/validation/field/errors.go``.
 """
@@ -13,19 +13,19 @@ from roadstead.values.status_errors import Cause
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: What stands for a field that has no path.
+#: The name of a field without a path.
 NOWHERE = "<nil>"
 
 
 class Omitted:
-    """A value that is not told, because it would be too long to help."""
+    """A value that messages omit, because it would be too long."""
 
 
 OMITTED = Omitted()
 
 
-def told(value: Any) -> str:
-    """A value as the API server writes it into a message."""
+def quoted(value: Any) -> str:
+    """A value in the API server's messages."""
     if isinstance(value, float):
         return go_number(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -45,14 +45,14 @@ def _sentence(*parts: str) -> str:
 
 
 def invalid(field: str, value: Any, detail: str) -> Cause:
-    """The value is not one that the field can have."""
-    shown = "" if isinstance(value, Omitted) else told(value)
+    """The value is invalid."""
+    shown = "" if isinstance(value, Omitted) else quoted(value)
     return Cause(field, _sentence("Invalid value", shown, detail), "FieldValueInvalid")
 
 
 def type_invalid(field: str, value: Any, detail: str) -> Cause:
-    """The value is of another type than the field."""
-    return Cause(field, _sentence("Invalid value", told(value), detail), "FieldValueTypeInvalid")
+    """The value has another type than the field."""
+    return Cause(field, _sentence("Invalid value", quoted(value), detail), "FieldValueTypeInvalid")
 
 
 def required(field: str, detail: str = "") -> Cause:
@@ -66,27 +66,27 @@ def forbidden(field: str, detail: str) -> Cause:
 
 
 def not_supported(field: str, value: Any, supported: Iterable[Any]) -> Cause:
-    """The value is none of those that are listed."""
-    listed = ", ".join(told(one if isinstance(one, str) else told(one)) for one in supported)
+    """The value is not among the supported ones."""
+    listed = ", ".join(quoted(one if isinstance(one, str) else quoted(one)) for one in supported)
     return Cause(
         field,
-        _sentence("Unsupported value", told(value), f"supported values: {listed}"),
+        _sentence("Unsupported value", quoted(value), f"supported values: {listed}"),
         "FieldValueNotSupported",
     )
 
 
 def duplicate(field: str, value: Any) -> Cause:
-    """The value is there already."""
-    return Cause(field, _sentence("Duplicate value", told(value)), "FieldValueDuplicate")
+    """The value occurs twice."""
+    return Cause(field, _sentence("Duplicate value", quoted(value)), "FieldValueDuplicate")
 
 
 def too_long(field: str, most: int) -> Cause:
-    """The text has more bytes than it may have."""
+    """The text has too many bytes."""
     return Cause(field, f"Too long: may not be more than {most} bytes", "FieldValueTooLong")
 
 
 def too_many(field: str, given: int, most: int) -> Cause:
-    """The list or map has more items than it may have."""
+    """The list or map has too many items."""
     items = "item" if most == 1 else "items"
     return Cause(field, f"Too many: {given}: must have at most {most} {items}", "FieldValueTooMany")
 

@@ -1,7 +1,7 @@
-"""The schemas of built-in kinds.
+"""Makes the schemas of built-in kinds.
 
 Types come from the models of the generated client (they follow the OpenAPI document of the same release);
-what that does not say (how lists merge, quantities, which zeros are omitted) stands in the tables below.
+the tables below add what it lacks: the merging of lists, quantities, omitted zeros.
 
 Source of the tables: ``api/openapi-spec`` and the Go types of Kubernetes v1.36.
 """
@@ -67,7 +67,7 @@ _KEYED: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
 }
 #: (model, field): for apply a set; both merge in strategic merge patches.
 _SETS = {("V1ObjectMeta", "finalizers"), ("V1NodeSpec", "podCIDRs")}
-#: Models that are owned as a whole.
+#: Models that have one manager as a whole.
 _ATOMIC_MODELS = {
     "V1OwnerReference",
     "V1LabelSelector",
@@ -126,9 +126,9 @@ _MICRO_TIMES = {
     ("CoreV1EventSeries", "lastObservedTime"),
     ("EventsV1EventSeries", "lastObservedTime"),
 }
-#: Objects in the model that are a number or a string on the wire.
+#: Objects of the model that are numbers or strings in JSON.
 _INT_OR_STRING = {"minAvailable", "maxUnavailable", "maxSurge", "targetPort", "port"}
-#: Booleans that are no pointers in Go and omitted when false.
+#: Booleans that are not pointers in Go and are omitted if false.
 _FALSE_OMITTED = {
     "unschedulable",
     "hostNetwork",
@@ -142,7 +142,7 @@ _FALSE_OMITTED = {
     "globalDefault",
 }
 _READ_ONLY = {("V1VolumeMount", "readOnly")}
-#: Numbers that are no pointers in Go and omitted when 0.
+#: Numbers that are not pointers in Go and are omitted if 0.
 _ZERO_OMITTED = {
     "minReadySeconds",
     "hostPort",
@@ -198,7 +198,7 @@ _ZERO_OMITTED_IN = {
 #: Strings that are pointers in Go: an empty one is a value.
 _EMPTY_KEPT = {"storageClassName", "volumeAttributesClassName", "ingressClassName", "holderIdentity"}
 
-#: (group, kind): the model, where its name is not version and kind.
+#: (group, kind): the model, if its name is not version and kind.
 _MODEL_NAMES = {
     ("", "Event"): "CoreV1Event",
     ("events.k8s.io", "Event"): "EventsV1Event",
@@ -222,7 +222,7 @@ _filling: dict[str, Struct] = {}
 
 
 def _of(model: str) -> Struct:
-    """The schema of a model, also of one that is just being made (types may contain themselves)."""
+    """The schema of a model; types that contain themselves get the one under construction."""
     return _filling[model] if model in _filling else struct(model)
 
 

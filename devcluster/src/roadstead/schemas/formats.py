@@ -1,4 +1,4 @@
-"""The string formats that a schema may ask for; an unknown one asks for nothing.
+"""Checks string formats of schemas; unknown formats accept every string.
 
 Source: kube-openapi ``pkg/validation/strfmt``; Go's ``encoding/base64``, whose message that of bytes is.
 """
@@ -29,7 +29,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE
 
 
 def instant(text: str) -> dt.datetime | None:
-    """The time that an RFC 3339 text tells, None where it tells none."""
+    """The time in an RFC 3339 text, None for other texts."""
     found = _DATE_TIME.fullmatch(text)
     if found is None:
         return None
@@ -42,7 +42,7 @@ def instant(text: str) -> dt.datetime | None:
 
 
 def duration_nanoseconds(text: str) -> int | None:
-    """The length of a duration such as "1h30m", None where it is none."""
+    """The length of a duration such as "1h30m", None for other texts."""
     sign = -1 if text.startswith("-") else 1
     rest = text.removeprefix("-").removeprefix("+") if text[:1] in "+-" else text
     if rest == "0":
@@ -115,16 +115,16 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def fits(form: str, text: str) -> bool:
-    """Whether a text is of a format."""
+    """Whether a text has a format."""
     check = _CHECKS.get(form)
     return check is None or check(text)
 
 
 def checked_base64(text: str) -> str:
-    """Make sure that a text is base64.
+    """Check that a text is base64, and return it.
 
     Raises:
-        ValueError: it is not, with the place where it ceases to be.
+        ValueError: it is not; the message names the position.
     """
     try:
         base64.b64decode(text, validate=True)

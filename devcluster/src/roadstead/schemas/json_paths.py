@@ -1,6 +1,6 @@
-"""The JSON paths of printer columns and the like: fields, indexes and filters.
+"""Evaluates JSON paths of printer columns: fields, indexes and filters.
 
-Source: client-go v1.36 ``util/jsonpath``; of it what the API server lets a column use.
+Source: client-go v1.36 ``util/jsonpath``, the part that the API server allows in columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class PathError(ValueError):
-    """A path that cannot be read."""
+    """A path is malformed."""
 
 
 @lru_cache(maxsize=1024)
@@ -42,7 +42,7 @@ def path(text: str) -> tuple[Callable[[Any], Iterator[Any]], ...]:
     """The steps of a path.
 
     Raises:
-        PathError: it cannot be read.
+        PathError: it is malformed.
     """
     steps = []
     end = 0
@@ -57,7 +57,7 @@ def path(text: str) -> tuple[Callable[[Any], Iterator[Any]], ...]:
 
 
 def values(value: Any, text: str) -> list[Any]:
-    """What a path leads to; empty where it leads nowhere."""
+    """The values at a path; empty if it matches nothing."""
     found = [value]
     for step in path(text):
         found = [each for one in found for each in step(one)]

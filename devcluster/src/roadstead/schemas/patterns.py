@@ -1,4 +1,4 @@
-"""Regular expressions of the API (RE2), as Python has them."""
+"""Translates the API's regular expressions (RE2) to Python's."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _TOKEN = re.compile(r"\\z|\\.|\[:(\w+):\]|\[\^?\]?|\]|\$", re.DOTALL)
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> re.Pattern[str]:
-    r"""A pattern, ready to search with.
+    r"""A compiled pattern.
 
     ``$`` and ``\z`` mean the very end of the text, as in RE2 (Python's ``$`` lets a newline follow), and
-    classes such as ``[:alpha:]`` are written out. ``\d`` and the like stand for ASCII.
+    classes such as ``[:alpha:]`` are expanded. ``\d`` and similar classes match ASCII only.
 
     Raises:
-        re.error: where the pattern cannot be read.
+        re.error: the pattern is malformed.
     """
     inside = False
 

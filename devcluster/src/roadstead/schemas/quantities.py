@@ -1,4 +1,4 @@
-"""Quantities ("500m", "1Gi") as exact integers, and what a pod requests of a node.
+"""Computes with quantities ("500m", "1Gi") as exact integers; sums the requests of a pod.
 
 Source: apimachinery v1.36 ``api/resource/quantity.go``; component-helpers v1.36
 ``resource/helpers.go`` (the effective request of a pod with init containers and sidecars).
@@ -28,7 +28,7 @@ def milli(quantity: str | float) -> int:
     """A quantity in thousandths, rounded up as the API server does.
 
     Raises:
-        ValueError: it is no quantity.
+        ValueError: it is not a quantity.
     """
     found = _QUANTITY.fullmatch(str(quantity))
     if not found:
@@ -47,26 +47,26 @@ def amounts(quantities: Obj | None) -> Amounts:
 
 
 def pod_requests(pod: Obj) -> Amounts:
-    """What a pod requests, in thousandths; the one pod that it is counts as ``pods``.
+    """The requests of a pod in thousandths; the pod itself counts as one of ``pods``.
 
     Containers and sidecars (init containers with restartPolicy Always) add up; each other init
-    container runs beside the sidecars before it; the greater of both counts, and the overhead.
+    container runs together with the sidecars before it; the greater of both counts, and the overhead.
     Requests at pod level, where they are set, replace the sum.
     """
     spec: Obj = pod["spec"]
-    running = at_once(spec, _container_requests)
+    running = concurrent_requests(spec, _container_requests)
     running.update(amounts((spec.get("resources") or {}).get("requests")))
     _add(running, amounts(spec.get("overhead")))
     running["pods"] = 1000
     return running
 
 
-def at_once(spec: Obj, amounts_of: Callable[[Obj], dict[str, Number]]) -> dict[str, Number]:
-    """What a pod's containers need together, with its init containers in their turn.
+def concurrent_requests(spec: Obj, amounts_of: Callable[[Obj], dict[str, Number]]) -> dict[str, Number]:
+    """The resources that a pod's containers need concurrently, with its init containers one after another.
 
     Args:
         spec: Of the pod, or of a template.
-        amounts_of: What one container needs, in a dict of its own.
+        amounts_of: The resources of one container, in a new dict.
     """
     running: dict[str, Number] = {}
     for container in spec.get("containers") or ():

@@ -1,8 +1,8 @@
-"""Quantities: their canonical form and their value.
+"""Computes the canonical form and the value of quantities.
 
-Source: apimachinery v1.36 ``api/resource/quantity.go``. The format of the suffix is kept (binary, decimal,
-exponent); the number is made whole and its suffix as large as it can be. Numbers of any length stay exact; an
-exponent beyond ten thousand, over which a real server loses minutes, is refused.
+Source: apimachinery v1.36 ``api/resource/quantity.go``. The format of the suffix stays (binary, decimal,
+exponent); the number becomes whole and its suffix as large as possible. Numbers of any length stay exact. An
+exponent beyond ten thousand, for which a real server computes for minutes, is rejected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def parsed(text: str) -> tuple[Decimal, str]:
     """Value and format ("binary", "decimal", "exponent") of a quantity.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a quantity.
     """
     found = _FORM.fullmatch(text.strip())
     if found is None:
@@ -67,7 +67,7 @@ def value(text: str) -> Decimal:
     """The value of a quantity.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a quantity.
     """
     return parsed(text)[0]
 
@@ -77,7 +77,7 @@ def canonical(text: str) -> str:
     """The canonical form of a quantity.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a quantity.
     """
     return _written(*parsed(text))
 
@@ -87,7 +87,7 @@ def in_thousandths(text: str) -> str:
     """The canonical form of a quantity, rounded up to thousandths.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a quantity.
     """
     number, form = parsed(text)
     exponent = number.as_tuple().exponent
@@ -96,7 +96,7 @@ def in_thousandths(text: str) -> str:
 
 
 def written(amount: Decimal, like: str) -> str:
-    """An amount in canonical form, with a suffix of the kind that another quantity has."""
+    """An amount in canonical form, with a suffix of the given format."""
     return _written(amount, parsed(like)[1])
 
 

@@ -1,4 +1,4 @@
-"""Whether a value is as its structural schema wants it, in the API server's words.
+"""Validates values against structural schemas, with the API server's messages.
 
 Source: kube-openapi ``pkg/validation/validate``; apiextensions-apiserver v1.36 ``apiserver/validation`` and
 ``schema/listtype``.
@@ -16,8 +16,8 @@ from roadstead.schemas.field_errors import (
     go_number,
     invalid,
     not_supported,
+    quoted,
     required,
-    told,
     too_long,
     too_many,
     type_invalid,
@@ -51,13 +51,13 @@ def type_name(value: Any) -> str:
 
 
 def value_causes(value: Any, schema: Obj, path: str = "", old: Any = None) -> Causes:
-    """What is wrong with a value.
+    """Causes for which a value is invalid.
 
     Args:
         value: a JSON value.
-        schema: what it must be like.
-        path: where it stands.
-        old: the value that it replaces; what an update leaves as it was is let be.
+        schema: a structural schema.
+        path: of the value.
+        old: the value that it replaces; unchanged parts are not validated again.
     """
     if (value is None and schema.get("nullable")) or (old is not None and value == old):
         return []
@@ -109,7 +109,7 @@ def _string_causes(value: str, schema: Obj, path: str) -> Causes:
         causes.append(invalid(path, value, f"{path} in body should match '{pattern}'"))
     form = schema.get("format")
     if form and schema.get("type") == "string" and not fits(form, value):
-        causes.append(type_invalid(path, value, f"{path} in body must be of type {form}: {told(value)}"))
+        causes.append(type_invalid(path, value, f"{path} in body must be of type {form}: {quoted(value)}"))
     return causes
 
 
@@ -180,7 +180,7 @@ def _object_causes(value: Obj, schema: Obj, path: str, old: Any) -> Causes:
 
 
 def _junctor_causes(value: Any, schema: Obj, path: str) -> Causes:
-    """anyOf, oneOf, allOf and not; where none holds, also why the best candidate does not."""
+    """anyOf, oneOf, allOf and not; if none matches, with the causes of the best candidate."""
     causes: Causes = []
     any_of = schema.get("anyOf")
     if any_of and not (schema.get(INT_OR_STRING) and all(set(one) == {"type"} for one in any_of)):
@@ -216,7 +216,7 @@ def _composite(path: str, what: str, why: Causes) -> Causes:
 
 
 def list_causes(value: Any, schema: Obj, path: str = "") -> Causes:
-    """Repetitions in lists that are sets, or maps by their keys."""
+    """Duplicates in lists that are sets or maps."""
     causes: Causes = []
     if isinstance(value, dict):
         known = schema.get("properties") or {}
@@ -249,11 +249,11 @@ def _or_empty(item: Obj | None) -> Obj:
 
 
 def _repetitions(values: list[Any], path: str) -> Causes:
-    """One cause for each value that repeats, at its second place."""
+    """One cause for each value that occurs again, at its second position."""
     seen: dict[str, int] = {}
     causes = []
     for index, value in enumerate(values):
-        text = f"{type_name(value)} {told(value)}"
+        text = f"{type_name(value)} {quoted(value)}"
         seen[text] = seen.get(text, 0) + 1
         if seen[text] == 2:
             causes.append(duplicate(f"{path}[{index}]", value))

@@ -1,7 +1,7 @@
-"""Schemas: types of fields, and how lists and maps merge.
+"""Defines schemas: the types of fields and the merging of lists and maps.
 
 Built-in kinds (``fields``) and custom resources are described by the same nodes; strategic merge patch and
-server-side apply walk them, and ``taken`` turns what a client sent into what is stored.
+server-side apply walk them, and ``taken`` converts a value that a client sent to the stored one.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class Absent:
-    """What is not worth storing: null, and the zero of a field that Go omits when empty."""
+    """A value that is not stored: null, and the zero of a field that Go omits when empty."""
 
 
 ABSENT: Final = Absent()
 
 
 class MismatchError(Exception):
-    """A value that cannot be of the field's type."""
+    """A value does not fit the field's type."""
 
 
 class Node:
-    """A type. The base takes any value as it is.
+    """A type; the base class accepts any value unchanged.
 
     Attributes:
-        atomic: owned and replaced as a whole.
+        atomic: has one manager and is replaced as a whole.
     """
 
     atomic = True
@@ -45,7 +45,7 @@ class Node:
             the value, or ABSENT.
 
         Raises:
-            MismatchError: the value cannot be of this type.
+            MismatchError: the value does not fit this type.
         """
         del strays
         return value
@@ -73,9 +73,9 @@ class Scalar(Node):
 
     Args:
         name: Go's name of the type, for messages.
-        types: what JSON types it takes.
-        omits: the value that is not stored (Go's ``omitempty``), None to store all.
-        convert: makes the stored form of a value; raises ValueError.
+        types: the accepted JSON types.
+        omits: the value that is not stored (Go's ``omitempty``), or None.
+        convert: returns the stored form of a value; raises ValueError.
     """
 
     __slots__ = ("convert", "name", "omits", "types")
@@ -108,7 +108,7 @@ class Scalar(Node):
 
 
 def _within(bits: int) -> Callable[[Any], Any]:
-    """Makes sure of a number that it fits into a type of Go."""
+    """Checks that a number fits into a Go type."""
 
     def checked(value: int) -> int:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
@@ -137,7 +137,7 @@ QUANTITY: Final = Scalar(
 AMOUNT: Final = Scalar(
     "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.in_thousandths(str(value))
 )
-#: What null stands for as a value of a map.
+#: The value that null means in a map.
 _ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", BYTES: "", AMOUNT: "0"}
 INT_OR_STRING: Final = Scalar("intstr.IntOrString", (int, str))
 
@@ -151,8 +151,8 @@ class Struct(Node):
     """An object with known fields.
 
     Attributes:
-        fields: by name; filled after construction where types refer to each other.
-        open: whether unknown fields are kept.
+        fields: keyed by name; filled after construction if types refer to each other.
+        is_open: whether unknown fields are kept.
         retains: keys that strategic merge patch clears unless they are named ($retainKeys).
     """
 
@@ -194,7 +194,7 @@ class Struct(Node):
 
 
 class Mapping(Node):
-    """An object with keys of the client's choice; an empty one is not stored."""
+    """An object with arbitrary keys; an empty one is not stored."""
 
     __slots__ = ("atomic", "values")
 
@@ -222,9 +222,9 @@ class Array(Node):
 
     Attributes:
         items: the type of the elements.
-        keys: the fields that name an element, where server-side apply merges by them.
-        is_set: whether the elements themselves are the keys.
-        merge_key: the field by which strategic merge patch merges; "" where it does not.
+        keys: the fields that identify an element in server-side apply.
+        is_set: whether elements identify themselves.
+        merge_key: the field by which strategic merge patch merges, or "".
         merges_values: whether strategic merge patch merges a list of scalars.
     """
 
@@ -269,10 +269,10 @@ def grafted(node: Node, name: str, fields: dict[str, Node], made: dict[Struct, S
     """A copy of a schema in which the structs of a name have more fields.
 
     Args:
-        node: the schema; it stays as it is.
+        node: the schema; it is not changed.
         name: of the structs.
-        fields: what they get.
-        made: empty at first; types that contain themselves are copied once.
+        fields: the additional fields.
+        made: the copies so far, initially empty; types may contain themselves.
     """
     match node:
         case Struct():

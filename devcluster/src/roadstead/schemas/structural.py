@@ -1,7 +1,7 @@
-"""What a structural schema does to an object: prune unknown fields, drop nulls, fill in defaults.
+"""Applies structural schemas: prunes unknown fields, drops nulls, fills in defaults.
 
-All three change the object in place; it must be the caller's own. A schema is the ``openAPIV3Schema`` of a
-version as it stands in the definition.
+All three change the object in place; it must not be shared. A schema is the ``openAPIV3Schema`` of a
+version in the definition.
 
 Source: apiextensions-apiserver v1.36, ``schema/pruning`` and ``schema/defaulting``.
 """
@@ -27,7 +27,7 @@ INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 def values_schema(schema: Obj) -> Obj | None:
-    """The schema of ``additionalProperties``; ``True`` there is a schema that takes anything."""
+    """The schema of ``additionalProperties``; ``True`` there is a schema that accepts anything."""
     given = schema.get("additionalProperties")
     if given is True:
         return {PRESERVE: True}
@@ -35,7 +35,7 @@ def values_schema(schema: Obj) -> Obj | None:
 
 
 def field_schema(schema: Obj, name: str) -> Obj | None:
-    """The schema of one field of an object, None where the schema does not know the field."""
+    """The schema of one field of an object, None for an unknown field."""
     found: Obj | None = (schema.get("properties") or {}).get(name)
     return found if found is not None else values_schema(schema)
 
@@ -122,13 +122,13 @@ def _must_not_be_null(value: Any, schema: Obj) -> bool:
 
 
 def without_metadata(schema: Obj) -> Obj:
-    """The schema of a resource without what it says of metadata, which is the same for all resources."""
+    """The schema of a resource without its metadata, which is the same for all resources."""
     properties = schema.get("properties") or {}
     return {**schema, "properties": {key: inner for key, inner in properties.items() if key != "metadata"}}
 
 
 def old_item_finder(schema: Obj, old: Any) -> Callable[[Any], Any]:
-    """Gives the old item that an item of a list replaces: found by keys, in a list that is a map."""
+    """A function that finds the old item which an item of a list replaces; by keys, if the list is a map."""
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
         return lambda _item: None

@@ -25,7 +25,7 @@ def to_seconds(timestamp: str) -> float:
     """A ``metav1.Time`` or ``metav1.MicroTime`` in seconds since the epoch.
 
     Raises:
-        ValueError: it is no such time.
+        ValueError: it is not such a time.
     """
     return dt.datetime.fromisoformat(timestamp).timestamp()
 
@@ -45,7 +45,7 @@ _MICROS = re.compile(r"[^.]*\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
 _FORM = "2006-01-02T15:04:05Z07:00"
-#: The parts of Go's form, what of a text each takes, and how Go calls it.
+#: The parts of Go's layout: a pattern and Go's name for it.
 _PARTS = (
     (r"\d{4}", "2006"),
     ("-", "-"),
@@ -63,7 +63,7 @@ _PARTS = (
 
 
 def _fault(text: str) -> str:
-    """Where a text ceases to be a time."""
+    """Go's message for a text that is not a time."""
     end = 0
     for pattern, name in _PARTS:
         found = re.compile(pattern).match(text, end)
@@ -89,7 +89,7 @@ def checked_time(text: str) -> str:
     """A time in whole seconds.
 
     Raises:
-        ValueError: it is no RFC 3339 time.
+        ValueError: it is not an RFC 3339 time.
     """
     return text if _SECONDS.fullmatch(text) else _read(text).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -98,7 +98,7 @@ def checked_microtime(text: str) -> str:
     """A time with six decimals.
 
     Raises:
-        ValueError: it is no RFC 3339 time, or has not exactly six decimals.
+        ValueError: it is not an RFC 3339 time with six decimals.
     """
     if not _MICROS.fullmatch(text):
         raise ValueError(f'parsing time "{text}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse')

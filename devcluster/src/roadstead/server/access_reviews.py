@@ -1,4 +1,4 @@
-"""Access reviews: whoever shows the token may do everything.
+"""Answers access reviews: a client with the token may do everything.
 
 Source: the shapes are those of ``authentication.k8s.io/v1`` and ``authorization.k8s.io/v1``.
 """
@@ -22,10 +22,10 @@ def review(resource: Resource, obj: Obj, token: str) -> Obj:
     Args:
         resource: which kind of review.
         obj: the review as it was sent.
-        token: the one that is right.
+        token: the valid one.
 
     Raises:
-        StatusError: 422, where the review asks nothing.
+        StatusError: 422, if the review names no attributes.
     """
     spec = obj.get("spec") or {}
     answered = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
@@ -46,8 +46,8 @@ def review(resource: Resource, obj: Obj, token: str) -> Obj:
                 one for one in ("resourceAttributes", "nonResourceAttributes") if spec.get(one) is not None
             ]
             if len(asked) != 1:
-                told = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-                cause = Cause("spec.resourceAttributes", f"Invalid value: null: {told}")
+                message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+                cause = Cause("spec.resourceAttributes", f"Invalid value: null: {message}")
                 raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
             answered["status"] = {"allowed": True, "reason": "its one user may do everything"}
     return answered

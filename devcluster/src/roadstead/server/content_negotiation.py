@@ -1,4 +1,4 @@
-"""What form of an answer a client asks for, and what a request's body is."""
+"""Chooses the form of an answer by Accept headers and decodes bodies of requests."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Form:
 
 @lru_cache(maxsize=256)
 def accepted(header: str) -> Form:
-    """The first form in an Accept header that can be given.
+    """The first supported form in an Accept header.
 
     Raises:
-        StatusError: 406, where there is none.
+        StatusError: 406, if none is supported.
     """
     if header in ("", "*/*", JSON):
         return Form()
@@ -60,7 +60,7 @@ def accepted(header: str) -> Form:
 
 
 def repeated_keys(body: bytes) -> list[str]:
-    """Paths of keys that occur twice in one object of a JSON body; none where it is no JSON."""
+    """Paths of keys that occur twice in one object of a JSON body; empty for other bodies."""
     found: list[str] = []
 
     def collected(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def content_type(header: str) -> str:
 
 
 def unsupported(given: str, supported: tuple[str, ...]) -> StatusError:
-    """415: the body is of a type that is not read here."""
+    """415: the media type of the body is not supported."""
     return StatusError(
         415,
         "UnsupportedMediaType",
@@ -109,7 +109,7 @@ def decoded(body: bytes, media: str) -> Any:
     """A body as a JSON value.
 
     Raises:
-        StatusError: 400, where it is no JSON or YAML; 415, where it is of another type.
+        StatusError: 400, if it is malformed; 415, if its media type is not supported.
     """
     if media in ("", JSON):
         try:

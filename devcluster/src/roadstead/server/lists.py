@@ -1,7 +1,7 @@
-"""Lists: versions, selectors, pages.
+"""Answers lists: versions, selectors, pages.
 
-A page token names the version of the first page and the last key that was given, so that later pages show the
-same state; the state of a version is the present one with later changes undone.
+A page token names the version of the first page and the last key of the page, so that later pages show the
+same state; the state of an old version is the current one with later changes undone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What a client asks of a list or a watch."""
+    """The parameters of a list or a watch."""
 
     labels: str = ""
     fields: str = ""
@@ -62,7 +62,7 @@ def whole_number(query: Mapping[str, str], name: str) -> int:
 
 
 def flag(text: str) -> bool:
-    """A parameter that is a boolean, as Go reads it here: anything but these is true."""
+    """A boolean parameter as Go parses it here: all values but these are true."""
     return text.lower() not in ("false", "0")
 
 
@@ -87,8 +87,8 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     )
     causes = list(_option_causes(options, watch=watch))
     if causes:
-        told = [f"{cause.field}: {cause.message}" for cause in causes]
-        text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        faults = [f"{cause.field}: {cause.message}" for cause in causes]
+        text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
         details = {
             "group": "meta.k8s.io",
             "kind": "ListOptions",
@@ -110,11 +110,11 @@ def _option_causes(options: ListOptions, *, watch: bool) -> list[Cause]:
     if watch:
         if initial is not None:
             if match != "NotOlderThan":
-                told = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-                causes.append(Cause("resourceVersionMatch", f"Forbidden: {told}", forbidden))
+                message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+                causes.append(Cause("resourceVersionMatch", f"Forbidden: {message}", forbidden))
                 if match:
-                    told = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
-                    causes.append(Cause("resourceVersionMatch", told, "FieldValueNotSupported"))
+                    message = f'Unsupported value: "{match}": supported values: "NotOlderThan"'
+                    causes.append(Cause("resourceVersionMatch", message, "FieldValueNotSupported"))
         elif match:
             causes.append(
                 Cause(
@@ -166,7 +166,7 @@ def _option_causes(options: ListOptions, *, watch: bool) -> list[Cause]:
 
 
 def too_large(version: int, current: int) -> StatusError:
-    """504: a version that is not there yet."""
+    """504: the version is in the future."""
     return StatusError(
         504,
         "Timeout",
@@ -177,10 +177,10 @@ def too_large(version: int, current: int) -> StatusError:
 
 
 def page(api: Api, resource: Resource, namespace: str | None, options: ListOptions) -> Page:
-    """The asked part of a list.
+    """One page of a list.
 
     Raises:
-        StatusError: 400, 410 (the version is forgotten), 504 (the version is of the future).
+        StatusError: 400, 410 (the version is too old), 504 (the version is in the future).
     """
     collection = api.store.collection(resource.collection)
     chosen = api.matcher(resource, options.labels, options.fields)
@@ -221,7 +221,7 @@ def page(api: Api, resource: Resource, namespace: str | None, options: ListOptio
 def _as_of(
     api: Api, resource: Resource, namespace: str | None, revision: int, after: Key | None
 ) -> list[Entry]:
-    """The entries at a version, in order: the present ones with later changes undone."""
+    """The entries at a version, in order: the current ones with later changes undone."""
     collection = api.store.collection(resource.collection)
     undone: dict[Key, Entry | None] = {}
     for change in reversed(collection.since(revision)):

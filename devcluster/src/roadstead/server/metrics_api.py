@@ -1,9 +1,9 @@
-"""metrics.k8s.io: what nodes and pods use, as metrics-server would tell it.
+"""Serves metrics.k8s.io: the usage of simulated nodes and of their pods.
 
 Nothing is measured. A pod uses what its annotation ``roadstead.test/usage`` says, such as
-``cpu=250m,memory=1Gi``, and what it requests where it says nothing; a node uses what its pods do. The
-group is served while there is a node with a simulated kubelet: without one there is nobody to ask, and
-``kubectl top`` says so.
+``cpu=250m,memory=1Gi``, and otherwise its requests; a node uses the sum of its pods. The group is served
+while a node with a simulated kubelet exists; otherwise ``kubectl top`` reports that metrics are not
+available.
 
 Source: k8s.io/metrics v1.36 ``pkg/apis/metrics/v1beta1/types.go``.
 """
@@ -116,11 +116,11 @@ class PodUsage:
         used = pod_usage(pod)
         containers = pod["spec"]["containers"]
         shares = [{name: amount // len(containers) for name, amount in used.items()} for _ in containers]
-        told = [
+        text = [
             {"name": one["name"], "usage": _written(share)}
             for one, share in zip(containers, shares, strict=True)
         ]
-        return {**_head(POD_METRICS, pod, self._context.now), "containers": told}
+        return {**_head(POD_METRICS, pod, self._context.now), "containers": text}
 
 
 def _head(resource: Resource, obj: Obj, now: float) -> Obj:
@@ -137,11 +137,11 @@ def _head(resource: Resource, obj: Obj, now: float) -> Obj:
 
 
 def pod_usage(pod: Obj) -> Amounts:
-    """What a pod uses, in thousandths of a core and of a byte; an unreadable annotation counts as absent."""
+    """The usage of a pod in thousandths of a core and of a byte; a malformed annotation counts as absent."""
     requested = pod_requests(pod)
     used = {name: requested.get(name) or idle for name, idle in IDLE.items()}
-    told = (pod["metadata"].get("annotations") or {}).get(USAGE, "")
-    pairs = (part.partition("=") for part in told.split(",") if part)
+    usage = (pod["metadata"].get("annotations") or {}).get(USAGE, "")
+    pairs = (part.partition("=") for part in usage.split(",") if part)
     try:
         used |= amounts({name.strip(): quantity.strip() for name, _, quantity in pairs})
     except ValueError:
@@ -158,5 +158,5 @@ def _sum(usages: Iterable[Amounts]) -> Amounts:
 
 
 def _written(used: Amounts) -> dict[str, str]:
-    """As metrics-server writes it: nano-cores, and kibibytes."""
+    """Usage in metrics-server's units: nano-cores and kibibytes."""
     return {"cpu": f"{used['cpu'] * 10**6}n", "memory": f"{used['memory'] // 1000 // 1024}Ki"}

@@ -1,4 +1,4 @@
-"""What a path names: a resource, a namespace, an object, a subresource."""
+"""Parses request paths into resource, namespace, object and subresource."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a request is about; ``namespace`` is None for all namespaces and for what has none."""
+    """The subject of a request; ``namespace`` is None for all namespaces and for cluster-scoped objects."""
 
     resource: Resource
     namespace: str | None
@@ -21,7 +21,7 @@ class Target:
 
 
 def target(path: str, registry: Registry) -> Target | None:
-    """Read a path below ``/api`` or ``/apis``; None where nothing is served there."""
+    """Parse a path below ``/api`` or ``/apis``; None if nothing is served there."""
     parts = [unquote(part) for part in path.split("/") if part]
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]

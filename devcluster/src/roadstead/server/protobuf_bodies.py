@@ -1,7 +1,7 @@
-"""Request bodies in Protocol Buffers, as kubectl sends them where it creates typed objects.
+"""Decodes request bodies in Protocol Buffers, which kubectl sends when it creates typed objects.
 
-Only requests: an answer is always JSON, which every client takes that asks for Protocol Buffers first. The
-types of fields are those of ``fields``; only their numbers stand in ``wire_fields``.
+Answers are always JSON, which every client accepts that prefers Protocol Buffers. The types of fields are
+those of ``schemas.fields``; ``protobuf_fields`` lists their numbers.
 
 Source: apimachinery v1.36 ``runtime/serializer/protobuf`` (the envelope) and the wire format itself.
 """
@@ -44,15 +44,15 @@ _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 #: Fields that are bytes in Go, and base64 in JSON.
 _BINARY = {("V1Secret", "data"), ("V1ConfigMap", "binaryData")}
-#: Numbers that Go sends even where they are not set, and that JSON leaves out then.
+#: Numbers that Go sends even if they are not set; JSON omits them then.
 _ZERO_IS_UNSET = {("V1ObjectMeta", "generation"), ("V1ServiceSpec", "healthCheckNodePort")}
 
 
 def decoded_protobuf(body: bytes) -> Obj:
-    """A body as the JSON object that it stands for.
+    """A body as a JSON object.
 
     Raises:
-        StatusError: 400, where it cannot be read, or holds what this server does not know.
+        StatusError: 400, if it is malformed or has fields that this server does not know.
     """
     if not body.startswith(_MAGIC):
         raise bad_request("the body of the request does not begin as Protocol Buffers of Kubernetes do")
@@ -128,12 +128,12 @@ def _object(data: bytes, schema: Struct) -> Obj:
             pair = dict(_numbered(value))
             entry = pair.get(2, b"")
             binary = (schema.name, name) in _BINARY
-            told = base64.b64encode(entry).decode() if binary else _value(entry, node.values)
-            result.setdefault(name, {})[pair.get(1, b"").decode()] = told
+            decoded = base64.b64encode(entry).decode() if binary else _value(entry, node.values)
+            result.setdefault(name, {})[pair.get(1, b"").decode()] = decoded
         else:
-            told = orjson.loads(dict(_numbered(value))[1]) if name == "fieldsV1" else _value(value, node)
-            if told is not None and (told != 0 or (schema.name, name) not in _ZERO_IS_UNSET):
-                result[name] = told
+            decoded = orjson.loads(dict(_numbered(value))[1]) if name == "fieldsV1" else _value(value, node)
+            if decoded is not None and (decoded != 0 or (schema.name, name) not in _ZERO_IS_UNSET):
+                result[name] = decoded
     return result
 
 

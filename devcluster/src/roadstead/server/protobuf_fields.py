@@ -1,8 +1,7 @@
-"""The numbers of fields on the wire, where a client sends Protocol Buffers.
+"""Lists the field numbers of messages in Protocol Buffers.
 
-Go clients, and kubectl where it creates typed objects, send their requests so. Each line gives the fields of
-a model of the generated client in the order of their numbers, beginning with 1; "-" is a number that is not
-used. What is not here is refused, never dropped.
+Each line gives the fields of a model of the generated client in the order of their numbers, beginning with 1;
+"-" is an unused number. Fields that are not listed are rejected, never dropped.
 
 Source: the wire format of Kubernetes v1.36.
 """

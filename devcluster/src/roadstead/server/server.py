@@ -1,7 +1,7 @@
-"""HTTP: one request in, the API's answer out.
+"""Answers HTTP requests from an ``Api``.
 
-Seams for the parts that are not here: ``documents`` (discovery and OpenAPI), ``tables`` (kubectl's tables)
-and ``api.virtual`` (groups that are computed, such as metrics.k8s.io).
+``documents`` adds discovery and OpenAPI, ``tables`` renders kubectl's tables, and ``api.virtual`` holds
+resources that are computed for each request, such as those of metrics.k8s.io.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-#: The version of the API server that is imitated.
+#: The version of Kubernetes that clients see.
 VERSION: Obj = {
     "major": "1",
     "minor": "36",
@@ -54,21 +54,21 @@ _OPEN = ("/healthz", "/livez", "/readyz", "/version")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An answer that is no object of a resource."""
+    """An answer to a path that names no resource."""
 
     content: bytes
     content_type: str = JSON
     status: int = 200
 
 
-#: Gives the document at a path for an Accept header, or None where there is none.
+#: Returns the document at a path for an Accept header; None for an unknown path.
 Documents = Callable[[str, str], Document | None]
 
 
 #: A client's protocol.
 Connected = TypeVar("Connected", bound=asyncio.BaseProtocol)
 
-#: Bytes of the largest body that is taken, as of a real server.
+#: Largest accepted body in bytes, as of a real server.
 LARGEST_BODY = 3 * 1024 * 1024
 
 
@@ -83,15 +83,15 @@ class TableRenderer(Protocol):
         Args:
             resource: what the objects are.
             objects: the rows.
-            include_object: "Metadata", "Object" or "None": what ``rows[].object`` carries.
-            columns: whether columnDefinitions are given (a watch gives them once).
+            include_object: "Metadata", "Object" or "None": the content of ``rows[].object``.
+            columns: whether columnDefinitions are included (a watch sends them once).
             version: "v1" or "v1beta1" of meta.k8s.io.
         """
         ...
 
 
 async def _body(request: web.BaseRequest) -> bytes:
-    """What a client sent, up to the limit; aiohttp's own is lower."""
+    """The body of a request, up to the limit; aiohttp's own is lower."""
     body = bytearray()
     async for chunk in request.content.iter_any():
         body += chunk
@@ -121,9 +121,9 @@ class Server:
 
     Args:
         api: what is served.
-        token: the bearer token that clients must show.
-        tables: renders tables; without it a client that asks for one gets the objects.
-        documents: asked in turn for paths that are no resource.
+        token: the bearer token that clients must send.
+        tables: renders tables; without it a client that requests one gets the objects.
+        documents: called in order for paths that name no resource.
         actions: called on a POST to their path.
         token_file: further tokens that are accepted, one a line; read at each request, so that they can be
             replaced and withdrawn.
@@ -170,7 +170,7 @@ class Server:
         return await loop.create_connection(make_protocol, sock=theirs)
 
     async def start(self, port: int = 0, tls: ssl.SSLContext | None = None) -> str:
-        """Listen on loopback; gives the URL. It may be called again, for another port."""
+        """Listen on loopback; returns the URL. It may be called again, for another port."""
         if self._runner is None:
             await self.open()
         assert self._runner is not None
@@ -187,7 +187,7 @@ class Server:
             self._runner = None
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request; a refusal becomes a Status."""
+        """Answer a request; a rejection becomes a Status."""
         try:
             self._authenticate(request)
             return await self._answer(request)
@@ -339,11 +339,11 @@ class Server:
         }
         if form.media == "yaml":
             return _render({**head, "items": [entry.obj for entry in part.entries]}, form)
-        told = [entry.raw for entry in part.entries]
-        if not resource.custom:  # what is in a list of a built-in kind does not say its kind again
+        lines = [entry.raw for entry in part.entries]
+        if not resource.custom:  # items of a list of a built-in kind do not repeat the kind
             begin = len(orjson.dumps({"kind": resource.kind, "apiVersion": resource.api_version}))
-            told = [b"{" + raw[begin:] for raw in told]
-        body = b'%s,"items":[%s]}' % (orjson.dumps(head)[:-1], b",".join(told))
+            lines = [b"{" + raw[begin:] for raw in lines]
+        body = b'%s,"items":[%s]}' % (orjson.dumps(head)[:-1], b",".join(lines))
         return web.Response(body=body, content_type=JSON)
 
     async def _watch(
@@ -364,7 +364,7 @@ class Server:
                 await response.write(chunk)
             await response.write_eof()
         except ConnectionError:
-            pass  # the client went away
+            pass  # the client has closed the connection
         finally:
             watcher.close()
         return response
@@ -373,10 +373,10 @@ class Server:
         tables = self.tables
         assert tables is not None
         include = query.get("includeObject", "") or "Metadata"
-        told = False
+        sent_columns = False
 
         def rows(obj: Obj) -> Obj:
-            nonlocal told
+            nonlocal sent_columns
             if "uid" not in obj["metadata"]:  # a bookmark
                 return {
                     "kind": "Table",
@@ -385,8 +385,10 @@ class Server:
                     "rows": [],
                     "columnDefinitions": [],
                 }
-            table = tables(resource, [obj], include_object=include, columns=not told, version=form.version)
-            told = True
+            table = tables(
+                resource, [obj], include_object=include, columns=not sent_columns, version=form.version
+            )
+            sent_columns = True
             table["metadata"] = {"resourceVersion": obj["metadata"]["resourceVersion"]}
             return table
 

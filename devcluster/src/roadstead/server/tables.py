@@ -1,6 +1,6 @@
-"""``meta.k8s.io`` tables: what ``kubectl get`` prints, of built-in kinds and custom resources.
+"""Renders ``meta.k8s.io`` tables, which ``kubectl get`` prints.
 
-The server calls ``Tables`` where a client asks for ``as=Table``.
+The server calls ``Tables`` if a client requests ``as=Table``.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from roadstead.definitions.custom_kind import CustomKind
-from roadstead.printing import others, pods, workloads
-from roadstead.printing.columns import AGE, NAME, Cell, Column, since
 from roadstead.schemas import json_paths
-from roadstead.schemas.field_errors import told
+from roadstead.schemas.field_errors import quoted
+from roadstead.table_columns import others, pods, workloads
+from roadstead.table_columns.columns import AGE, NAME, Cell, Column, since
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -61,7 +61,7 @@ class Tables:
     """Renders objects as a Table.
 
     Args:
-        api: knows the columns of custom resources, and the time.
+        api: has the columns of custom resources and the time.
     """
 
     def __init__(self, api: Api) -> None:
@@ -70,7 +70,7 @@ class Tables:
     def __call__(
         self, resource: Resource, objects: Sequence[Obj], *, include_object: str, columns: bool, version: str
     ) -> Obj:
-        """A Table without list metadata; see ``server.Tables``."""
+        """A Table without list metadata; see ``server.TableRenderer``."""
         shown, now = self._columns(resource), self._api.clock()
         rows = []
         for obj in objects:
@@ -125,13 +125,13 @@ def _custom_cell(path: str, kind: str) -> Cell:
 
 
 def custom_value(value: Any, kind: str, now: dt.datetime) -> Any:
-    """A value as a column of a type shows it, None where it is of another type."""
+    """A value as a column of a type shows it, None for a value of another type."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     match kind:
         case "string":
             if value is None:
                 return None
-            return value if isinstance(value, str) else told(value)
+            return value if isinstance(value, str) else quoted(value)
         case "integer":
             return int(value) if number else None
         case "number":
@@ -147,5 +147,5 @@ def custom_value(value: Any, kind: str, now: dt.datetime) -> Any:
 
 
 def _shortest(number: float) -> float:
-    """A number as Go encodes it: without a fraction where it has none."""
+    """A number as Go encodes it: without a fraction if it is whole."""
     return int(number) if float(number).is_integer() else number

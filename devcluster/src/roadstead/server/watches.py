@@ -1,8 +1,7 @@
-"""Watches: initial events, changes, bookmarks, their end.
+"""Serves watches: initial events, changes, bookmarks, timeouts.
 
-A watcher is a queue of lines that is filled at each commit; lines of objects that nobody transforms are made
-once and shared. A watcher that does not read is cut off when its queue is full, as upstream does; it will
-resume.
+A watcher is a queue of lines that is filled at each commit; lines of untransformed objects are encoded once
+and shared. As upstream, a watcher that does not read is closed when its queue is full; the client resumes.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 #: Seconds between bookmarks, and how long before its end a watch gets the last one.
 BOOKMARK_SECONDS = 60.0
 LAST_BOOKMARK_SECONDS = 2.0
-#: Seconds after which a watch ends that named no timeout.
+#: Seconds after which a watch without a timeout ends.
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 #: Seconds between two writes to one watcher: lines that come sooner are sent together.
 PAUSE_SECONDS = 0.01
@@ -43,13 +42,13 @@ class Watcher:
 
     Args:
         api: where the changes come from.
-        resource: what is watched, in the version that the client asked for.
+        resource: in the version that the client requested.
         namespace: None for all.
         options: version, selectors, bookmarks, timeout.
-        render: turns an object into the form the client asked for; None leaves it as it is.
+        render: transforms an object into the requested form; None for the object itself.
 
     Raises:
-        StatusError: 400, where a selector cannot be read; 504, where the version is of the future.
+        StatusError: 400, if a selector is malformed; 504, if the version is in the future.
     """
 
     def __init__(
@@ -95,14 +94,14 @@ class Watcher:
         self._ready.set()
 
     def close(self) -> None:
-        """Stop listening to changes."""
+        """Unsubscribe from changes."""
         self._over = True
         self._ready.set()
         if self._take in self._collection.subscribers:
             self._collection.subscribers.remove(self._take)
 
     def _take(self, change: Change) -> None:
-        """Note a change, as far as it concerns this watch."""
+        """Queue a change if it concerns this watch."""
         entry, previous = change.entry, change.previous
         if self._namespace is not None and entry.obj["metadata"].get("namespace") != self._namespace:
             return
@@ -158,7 +157,7 @@ class Watcher:
         self._ready.set()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What to send, until the watch ends."""
+        """Bytes to send, until the watch ends."""
         loop = asyncio.get_running_loop()
         timeout = self._options.timeout_seconds or DEFAULT_TIMEOUT_SECONDS
         end = loop.time() + timeout
@@ -169,7 +168,7 @@ class Watcher:
         try:
             while True:
                 if self._lines:
-                    # Under load, a little patience makes one write of many lines.
+                    # Under load, a short wait combines many lines in one write.
                     pause = sent + PAUSE_SECONDS - loop.time()
                     if pause > 0:
                         await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""How a write is to be carried out: options in parameters and bodies.
+"""Reads options of writes from parameters and bodies.
 
 Source: apimachinery v1.36 ``pkg/apis/meta/v1/validation``; apiserver ``pkg/endpoints/handlers/delete.go``.
 """
@@ -31,49 +31,49 @@ _LONGEST_MANAGER = 128
 
 
 def _bad_option(kind: str, causes: list[Cause]) -> StatusError:
-    """422: parameters that are not as they must be."""
-    told = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
+    """422: parameters are invalid."""
+    message = ", ".join(f"{cause.field}: {cause.message}" for cause in causes)
     details = {
         "group": "meta.k8s.io",
         "kind": kind,
         "causes": [{"reason": one.reason, "message": one.message, "field": one.field} for one in causes],
     }
-    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {told}', details)
+    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {message}', details)
 
 
 def _manager_causes(name: str) -> list[Cause]:
-    """What keeps a string from being the name of a field manager."""
+    """Faults in the name of a field manager."""
     causes = [too_long("fieldManager", _LONGEST_MANAGER)] if len(name.encode()) > _LONGEST_MANAGER else []
     for position, sign in enumerate(name):
         if not sign.isprintable():
             shown = f"\\x{ord(sign):02x}" if ord(sign) < 0x80 else sign
-            told = f"invalid character U+{ord(sign):04X} (at position {position})"
-            causes.append(Cause("fieldManager", f'Invalid value: "{shown}": {told}'))
+            message = f"invalid character U+{ord(sign):04X} (at position {position})"
+            causes.append(Cause("fieldManager", f'Invalid value: "{shown}": {message}'))
     return causes
 
 
 def write_options(verb: str, query: Mapping[str, str], media: str, subresource: str, client: str) -> Write:
-    """Who writes and how.
+    """The writer and the options of a write.
 
     Args:
         verb: of the write.
         query: its parameters.
         media: the type of its body.
-        subresource: what is written of the object, "" for all.
-        client: who writes, where no field manager is named.
+        subresource: "" for the main resource.
+        client: the field manager if the parameters name none.
 
     Raises:
-        StatusError: 422, where a parameter is not as it must be.
+        StatusError: 422, if a parameter is invalid.
     """
     causes = []
     dry = query.get("dryRun", "")
     if dry and dry != "All":
-        told = f'Unsupported value: ["{dry}"]: supported values: "All"'
-        causes.append(Cause("dryRun", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: ["{dry}"]: supported values: "All"'
+        causes.append(Cause("dryRun", message, "FieldValueNotSupported"))
     validation = query.get("fieldValidation", "")
     if validation not in ("", "Ignore", "Warn", "Strict"):
-        told = f'Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
-        causes.append(Cause("fieldValidation", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: "{validation}": supported values: "Ignore", "Warn", "Strict"'
+        causes.append(Cause("fieldValidation", message, "FieldValueNotSupported"))
     if verb == "patch":
         if media == APPLY and not query.get("fieldManager"):
             causes.append(
@@ -90,7 +90,7 @@ def write_options(verb: str, query: Mapping[str, str], media: str, subresource: 
     return Write(dry_run=bool(dry), manager=manager, subresource=subresource)
 
 
-#: What the bodies of subresources are: group, version, kind.
+#: Group, version and kind of bodies, by subresource.
 BODIES = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
@@ -99,7 +99,7 @@ BODIES = {
 
 
 def typed(obj: Any, kind: tuple[str, str, str]) -> Obj:
-    """A body whose fields have the types of its kind.
+    """A body with its fields decoded by the types of its kind.
 
     Raises:
         StatusError: 400.
@@ -116,11 +116,11 @@ def typed(obj: Any, kind: tuple[str, str, str]) -> Obj:
 
 
 def delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
-    """Options of a deletion, from its body, or where it has none from its parameters.
+    """Options of a deletion, from its body, or without a body from its parameters.
 
     Args:
         query: the parameters.
-        given: the body, None where there is none.
+        given: the body, or None.
 
     Raises:
         StatusError: 400, 422.
@@ -132,11 +132,13 @@ def delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
     causes = []
     if propagation not in ("", "Background", "Foreground", "Orphan"):
         words = '"Background", "Foreground", "Orphan", "nil"'
-        told = f'Unsupported value: "{propagation}": supported values: {words}'
-        causes.append(Cause("propagationPolicy", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: "{propagation}": supported values: {words}'
+        causes.append(Cause("propagationPolicy", message, "FieldValueNotSupported"))
     if orphan is not None and propagation:
-        told = f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
-        causes.append(Cause("propagationPolicy", told))
+        message = (
+            f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
+        )
+        causes.append(Cause("propagationPolicy", message))
     if any(one != "All" for one in dry):
         causes.append(Cause("dryRun", 'Unsupported value: supported values: "All"', "FieldValueNotSupported"))
     if causes:
@@ -148,7 +150,7 @@ def delete_options(query: Mapping[str, str], given: Any) -> DeleteOptions:
 
 
 def _checked(given: Any) -> Any:
-    """A body that says what it is must be the options of a deletion, of whatever group.
+    """A body that names a kind must be DeleteOptions, of any group.
 
     Raises:
         StatusError: 400.
@@ -161,7 +163,7 @@ def _checked(given: Any) -> Any:
 
 
 def _deletion_asked(query: Mapping[str, str]) -> Obj:
-    """What the parameters say of a deletion; they count where there is no body.
+    """Options of a deletion from parameters.
 
     Raises:
         StatusError: 400.

@@ -72,8 +72,8 @@ def verb_of(target: Target, method: str) -> str:
                 raise StatusError(404, "NotFound", "the server could not find the requested resource")
             verb = ""
     if target.subresource and verb not in verbs:
-        told = "the server does not allow this method on the requested resource"
-        raise StatusError(405, "MethodNotAllowed", told)
+        message = "the server does not allow this method on the requested resource"
+        raise StatusError(405, "MethodNotAllowed", message)
     if not verb or verb not in verbs:
         raise method_not_allowed(resource, method.lower())
     return verb
@@ -83,20 +83,20 @@ def stray_field_warnings(sent: SentRequest, strays: list[str], resource: Resourc
     """Warnings of unknown and repeated fields.
 
     Raises:
-        StatusError: 400, where they are refused.
+        StatusError: 400, if they are rejected.
     """
     asked = sent.query.get("fieldValidation", "")
     if asked == "Ignore":
         return []
-    told = [f'unknown field "{stray}"' for stray in strays]
+    warnings = [f'unknown field "{stray}"' for stray in strays]
     if asked and sent.media != STRATEGIC_PATCH:
-        told = [f'duplicate field "{key}"' for key in repeated_keys(sent.body)] + told
-    if told and asked == "Strict":
+        warnings = [f'duplicate field "{key}"' for key in repeated_keys(sent.body)] + warnings
+    if warnings and asked == "Strict":
         raise bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            f"strict decoding error: {', '.join(told)}"
+            f"strict decoding error: {', '.join(warnings)}"
         )
-    return told
+    return warnings
 
 
 def sent_object(value: Any, resource: Resource) -> Obj:
@@ -112,8 +112,8 @@ def sent_object(value: Any, resource: Resource) -> Obj:
         if resource.custom and given[0] == resource.api_version:
             name = str((value.get("metadata") or {}).get("name", ""))
             named = dataclasses.replace(resource, kind=str(given[1]))
-            told = f'Invalid value: "{given[1]}": must be {resource.kind}'
-            raise invalid(named, name, [Cause("kind", told)])
+            message = f'Invalid value: "{given[1]}": must be {resource.kind}'
+            raise invalid(named, name, [Cause("kind", message)])
         raise bad_request(
             f'{given[1]} in version "{given[0]}" cannot be handled as a {resource.kind}: '
             f"expected {resource.api_version}, Kind={resource.kind}"
@@ -129,7 +129,7 @@ def settle_namespace(obj: Obj, target: Target) -> None:
     """Write the namespace of the path into the object.
 
     Raises:
-        StatusError: 400, where the object names another one.
+        StatusError: 400, if the object names another one.
     """
     meta = obj["metadata"]
     if not target.resource.namespaced:
@@ -146,7 +146,7 @@ def check_name(obj: Obj, target: Target) -> None:
     """Compare the object's name with that of the path.
 
     Raises:
-        StatusError: 400, where they differ.
+        StatusError: 400, if they differ.
     """
     name = obj["metadata"].get("name")
     if name != target.name:

@@ -71,10 +71,10 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
         target: what the path names.
         method: of the request.
         sent: its parameters, body and headers.
-        token: the one that is right, for reviews.
+        token: the valid one, for reviews.
 
     Raises:
-        StatusError: where it is refused.
+        StatusError: it is rejected.
     """
     verb = verb_of(target, method)
     if verb in ("delete", "deletecollection"):
@@ -116,7 +116,7 @@ def _create_or_update(api: Api, target: Target, verb: str, sent: SentRequest, ho
 
 
 def _with_managers(api: Api, resource: Resource, new: Obj, given: Any, how: Write) -> Write:
-    """Let a client reset managedFields: an empty list drops all, other entries replace those there are."""
+    """Let a client reset managedFields: an empty list drops all, other entries replace the current ones."""
     entry = api.store.collection(resource.collection).entries.get(key_of(new))
     if given is None or entry is None:
         return how
@@ -132,7 +132,7 @@ def _with_managers(api: Api, resource: Resource, new: Obj, given: Any, how: Writ
 
 
 def _check_patch(resource: Resource, media: str) -> None:
-    """Make sure that a patch is of a type that the resource takes.
+    """Check that the resource accepts patches of this media type.
 
     Raises:
         StatusError: 415.
@@ -154,7 +154,7 @@ def _patch(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResu
         entries = copied([one.entry for one in stored.managers])
         new = {**new, "metadata": {**new["metadata"], "managedFields": entries}}
     if media == _JSON_PATCH or resource.custom:
-        new = copied(new)  # these are changed in place; decoding the others makes them anew
+        new = copied(new)  # these change in place; decoding the others creates new objects
     new = _patched(new, patch, media, kind.schema(resource))
     obj, strays = _decoded_patch(api, target, new)
     try:
@@ -165,8 +165,8 @@ def _patch(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResu
     check_name(obj, target)
     meta, uid = obj["metadata"], stored.obj["metadata"]["uid"]
     if meta.get("uid", uid) != uid:
-        told = f'Invalid value: "{meta["uid"]}": field is immutable'
-        raise invalid(resource, target.name, [Cause("metadata.uid", told)])
+        message = f'Invalid value: "{meta["uid"]}": field is immutable'
+        raise invalid(resource, target.name, [Cause("metadata.uid", message)])
     how = _with_managers(api, resource, obj, meta.pop("managedFields", None), how)
     return WriteResult(api.update_owned(resource, obj, how), 200, resource, warnings + kind.warnings(obj))
 
@@ -181,16 +181,16 @@ def _patched(obj: Obj, patch: Any, media: str, schema: Any) -> Any:
         return patches.json_patch(obj, patch)
     if not isinstance(patch, dict):
         raise bad_request("the patch must be an object")
-    if media == STRATEGIC_PATCH:  # what it says of the kind is not looked at
+    if media == STRATEGIC_PATCH:  # its apiVersion and kind are not checked
         patch = {key: value for key, value in patch.items() if key not in ("apiVersion", "kind")}
         return patches.strategic(obj, patch, schema)
     return patches.merge(obj, patch)
 
 
 def _bad_patch(why: str) -> StatusError:
-    told = f"Invalid value: {why}"
-    causes = [{"reason": "FieldValueInvalid", "message": told, "field": "patch"}]
-    return StatusError(422, "Invalid", f' "" is invalid: patch: {told}', {"causes": causes})
+    message = f"Invalid value: {why}"
+    causes = [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
+    return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": causes})
 
 
 def _decoded_patch(api: Api, target: Target, new: Any) -> tuple[Obj, list[str]]:
@@ -206,9 +206,9 @@ def _decoded_patch(api: Api, target: Target, new: Any) -> tuple[Obj, list[str]]:
     if given != (resource.api_version, resource.kind):
         wrong = "kind" if given[1] != resource.kind else "apiVersion"
         right = resource.kind if wrong == "kind" else resource.api_version
-        told = f'Invalid value: "{new.get(wrong, "")}": must be {right}'
+        message = f'Invalid value: "{new.get(wrong, "")}": must be {right}'
         named = dataclasses.replace(resource, kind=str(given[1] or ""))
-        raise invalid(named, target.name, [Cause(wrong, told)])
+        raise invalid(named, target.name, [Cause(wrong, message)])
     try:
         return api.kind(resource).decode(new, resource)
     except StatusError as error:
@@ -333,5 +333,5 @@ def _delete_collection(api: Api, target: Target, sent: SentRequest) -> WriteResu
         "apiVersion": resource.api_version,
         "metadata": {"resourceVersion": str(api.store.revision)},
     }
-    # As upstream: the objects as they were before.
+    # As upstream: the objects before their deletion.
     return WriteResult({**head, "items": chosen})

@@ -1,1 +1,1 @@
-"""Keeps the objects and their history, and writes them in one way."""
+"""Stores the objects and their history; all writes go through one path."""

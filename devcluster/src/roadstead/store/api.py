@@ -1,10 +1,9 @@
-"""The one write path: HTTP and the controllers in this process both go through ``Api``.
+"""Reads and writes objects; HTTP and the controllers in this process both go through ``Api``.
 
-A write is: admission, defaults, checks, commit; synchronous, so nothing comes in between. Objects that are
-handed out are shared: copy before changing (``copying.copied``).
+A write consists of admission, defaults, checks and commit. It is synchronous, so no other write comes in
+between. Returned objects are shared: callers copy them before a change (``copies.copied``).
 
-Longer than most modules, because the order of the steps of a write is the point, and is to be read in one
-place.
+Longer than most modules, because the order of the steps of a write is read in one place.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ Objs = list[Obj]
 Handler = Callable[[EventType, Obj, Obj | None], None]
 Converter = Callable[[Obj, str], Obj]
 
-#: What the API server appends to ``generateName``: no vowels, nothing that looks like another sign.
+#: Characters that the API server appends to ``generateName``: no vowels, none that look alike.
 _SUFFIX_SIGNS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -61,13 +60,13 @@ _SERVERS_OWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """Who writes, and how.
+    """The writer and the options of a write.
 
     Attributes:
-        dry_run: decide and answer, but change nothing.
+        dry_run: answer without a change.
         manager: the field manager.
         subresource: "" for the main resource, else "status" and so on.
-        managers: who manages the fields afterwards, where that is known already (server-side apply).
+        managers: those of the fields after the write, where server-side apply has computed them.
     """
 
     dry_run: bool = False
@@ -77,12 +76,12 @@ class Write:
 
 
 _PLAIN = Write()
-#: What "=" asks of a field selector: nothing.
+#: The field selector "=": selects everything.
 _NOTHING = FieldTerm("", equal=True, value="")
 
 
 class Virtual(Protocol):
-    """A resource that is computed when it is asked for."""
+    """A resource whose objects are computed for each request."""
 
     def list(self, namespace: str | None) -> list[Obj]:
         """The objects of a namespace, or of all."""
@@ -98,8 +97,8 @@ class Api:
     """Reads and writes of all resources.
 
     Args:
-        kinds: what is particular to a kind, by the resource's key; other objects are stored as they come.
-        registry: what is served; the built-in resources where it is left out.
+        kinds: the behaviour of kinds, by the resource's key; other objects are stored as they come.
+        registry: the served resources; default: the built-in ones.
         converters: how stored objects become those of another version, by collection; the default changes
             ``apiVersion``.
         clock: the time, with zone.
@@ -118,11 +117,11 @@ class Api:
         self.store = Store()
         self.clock = clock
         self._converters = dict(converters or {})
-        #: Resources that are computed when they are asked for, by key (metrics.k8s.io).
+        #: Resources whose objects are computed for each request, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
         self._plain_kind = Kind()
-        self._told_moment: dt.datetime | None = None
-        self._told = ""
+        self._rendered_moment: dt.datetime | None = None
+        self._rendered_now = ""
         self.store.collection("pods").add_index("spec.nodeName", _node_of)
 
     # -- what there is ---------------------------------------------------------------------------------------
@@ -131,7 +130,7 @@ class Api:
         """The resource of a key.
 
         Raises:
-            StatusError: 404, where nothing of this key is served.
+            StatusError: 404, if no resource has this key.
         """
         if isinstance(resource, Resource):
             return resource
@@ -141,15 +140,15 @@ class Api:
         return found
 
     def kind(self, resource: Resource) -> Kind:
-        """What is particular to a resource's kind."""
+        """The behaviour of a resource's kind."""
         return self.kinds.get(resource.key, self._plain_kind)
 
     def now(self) -> str:
-        """The time as metadata has it."""
+        """The time in the form of metadata."""
         moment = self.clock().replace(microsecond=0)
-        if moment != self._told_moment:
-            self._told_moment, self._told = moment, timestamp_of(moment)
-        return self._told
+        if moment != self._rendered_moment:
+            self._rendered_moment, self._rendered_now = moment, timestamp_of(moment)
+        return self._rendered_now
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -179,7 +178,7 @@ class Api:
         return self.served(resource, entry)
 
     def served(self, resource: Resource, entry: Entry) -> Entry:
-        """A stored entry in the version of the resource; conversions are kept with the entry."""
+        """A stored entry in the version of the resource; the entry caches conversions."""
         wanted = resource.api_version
         if entry.obj["apiVersion"] == wanted:
             return entry
@@ -203,7 +202,7 @@ class Api:
         """Objects in the order of their keys; ``namespace=None`` means all.
 
         Raises:
-            StatusError: 400, where a selector cannot be read.
+            StatusError: 400, if a selector is malformed.
         """
         of = self.resource(resource)
         chosen = self.matcher(of, labels, fields)
@@ -216,7 +215,7 @@ class Api:
     def candidates(
         self, resource: Resource, namespace: str | None, fields: str = "", after: Key | None = None
     ) -> Entries:
-        """Entries that a list looks at, in order; an index narrows them where it can."""
+        """Entries that a list filters, in order; an index narrows them if possible."""
         collection = self.store.collection(resource.collection)
         terms = parse_fields(fields) if fields else ()
         for term in terms:
@@ -235,10 +234,10 @@ class Api:
         return [collection.entries[key] for key in collection.ordered(namespace, after)]
 
     def matcher(self, resource: Resource, labels: str, fields: str) -> Callable[[Obj], bool] | None:
-        """What both selectors say of a stored object; None where they choose everything.
+        """A predicate for stored objects made of both selectors; None if they select everything.
 
         Raises:
-            StatusError: 400, where a selector cannot be read or names a field that the kind does not offer.
+            StatusError: 400, if a selector is malformed or names a field that the kind does not offer.
         """
         requirements = parse_labels(labels) if labels else ()
         terms = parse_fields(fields) if fields else ()
@@ -273,15 +272,15 @@ class Api:
     def subscribe(self, resource: str | Resource, handler: Handler) -> None:
         """Call a handler after each commit with (type, new, old).
 
-        It is called in the order of the commits, also when a handler itself writes; it must be quick, and a
-        handler that has much to do notes it down and does it later.
+        Calls follow the order of the commits, also when a handler itself writes. A handler must be quick and
+        queues longer work.
         """
 
-        def told(change: Change) -> None:
+        def notify(change: Change) -> None:
             previous = change.previous
             handler(change.type, change.entry.obj, None if previous is None else previous.obj)
 
-        self.store.collection(self.resource(resource).collection).subscribers.append(told)
+        self.store.collection(self.resource(resource).collection).subscribers.append(notify)
 
     # -- creating --------------------------------------------------------------------------------------------
 
@@ -289,13 +288,13 @@ class Api:
         """Create an object; a copy of ``obj`` is stored.
 
         Raises:
-            StatusError: 409 when it exists, 403 and 422 when it is refused.
+            StatusError: 409 if it exists, 403 and 422 if it is rejected.
         """
         of = self.resource(resource)
         return self.create_owned(of, copied(obj), how).obj
 
     def create_owned(self, resource: Resource, obj: Obj, how: Write) -> Entry:
-        """As ``create``, of an object that the caller gives away."""
+        """As ``create``, of an object that the caller does not use afterwards."""
         kind = self.kind(resource)
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         meta: Obj = obj.setdefault("metadata", {})
@@ -334,7 +333,7 @@ class Api:
         return self.served(resource, self.store.commit(resource.collection, "ADDED", key, stored, managers))
 
     def manager(self, resource: Resource, how: Write, operation: str = "Update") -> Manager:
-        """Who writes, as an entry of managedFields without fields."""
+        """The writer as an entry of managedFields without fields."""
         return Manager(how.manager, operation, resource.api_version, self.now(), how.subresource, {})
 
     def _generated(self, prefix: str) -> str:
@@ -365,7 +364,7 @@ class Api:
         """Replace an object by a copy of ``obj``.
 
         Raises:
-            StatusError: 404; 409 when ``obj`` carries a stale resourceVersion; 422 when it is refused.
+            StatusError: 404; 409 if ``obj`` has a stale resourceVersion; 422 if it is rejected.
         """
         return self.update_owned(self.resource(resource), copied(obj), how).obj
 
@@ -376,7 +375,7 @@ class Api:
         )
 
     def update_owned(self, resource: Resource, obj: Obj, how: Write) -> Entry:
-        """As ``update``, of an object that the caller gives away; the new object is returned."""
+        """As ``update``, of an object that the caller does not use afterwards; returns the new entry."""
         kind = self.kind(resource)
         meta = obj.setdefault("metadata", {})
         name = meta.get("name", "")
@@ -411,10 +410,10 @@ class Api:
 
     @staticmethod
     def _check_preconditions(resource: Resource, meta: Obj, old: Obj, kind: Kind) -> None:
-        """Compare the uid and the version that an update carries with those of the object.
+        """Compare the uid and the version of an update with those of the object.
 
         Raises:
-            StatusError: 409; 422, where the kind wants a version and there is none.
+            StatusError: 409; 422, if the kind requires a version and the update has none.
         """
         name, uid = old["metadata"]["name"], old["metadata"]["uid"]
         if meta.get("uid") and meta["uid"] != uid:
@@ -427,20 +426,20 @@ class Api:
         if version and version != old["metadata"]["resourceVersion"]:
             raise conflict(resource, name, MODIFIED)
         if not version and not kind.unconditional_update:
-            told = "Invalid value: 0: must be specified for an update"
+            message = "Invalid value: 0: must be specified for an update"
             # Upstream names the resource here, not the kind.
             named = dataclasses.replace(resource, kind=resource.plural)
-            raise invalid(named, name, [Cause("metadata.resourceVersion", told)])
+            raise invalid(named, name, [Cause("metadata.resourceVersion", message)])
 
     def replace(self, resource: Resource, key: Key, obj: Obj, entry: Entry, how: Write) -> Entry:
-        """Commit an update that was let through; an update that changes nothing is no write.
+        """Commit a valid update; an update that changes nothing writes nothing.
 
         Args:
             resource: in the version of ``obj``.
             key: of the object.
-            obj: the new state, owned by the store from now on.
-            entry: the present state, as stored.
-            how: with the managers of the new state; None keeps them.
+            obj: the new state; the store owns it afterwards.
+            entry: the current state, as stored.
+            how: its ``managers`` are those of the new state; None keeps them.
         """
         old = self.served(resource, entry).obj
         managers = entry.managers if how.managers is None else how.managers
@@ -451,7 +450,7 @@ class Api:
         if how.dry_run:
             return Entry(obj, 0, managers)
         if removed:
-            # The event shows the last stored state, the answer the one that was asked for; as upstream.
+            # As upstream, the event shows the last stored state and the answer the requested one.
             self._drop(resource, key, entry)
             return Entry(obj, entry.revision, managers)
         stored = self._convert(resource, obj, resource.stored_api_version)
@@ -460,13 +459,13 @@ class Api:
         )
 
     def _drop(self, resource: Resource, key: Key, entry: Entry) -> Entry:
-        """Commit the end of an object, in its last state."""
+        """Commit the deletion of an object in its last state."""
         last = {**entry.obj, "metadata": dict(entry.obj["metadata"])}
         return self.store.commit(resource.collection, "DELETED", key, last, entry.managers)
 
     @staticmethod
     def _carry_over(obj: Obj, old: Obj) -> None:
-        """Metadata that an update need not repeat and cannot change."""
+        """Copy metadata that an update need not repeat and cannot change."""
         meta, before = obj["metadata"], old["metadata"]
         obj["apiVersion"], obj["kind"] = old["apiVersion"], old["kind"]
         meta["uid"], meta["creationTimestamp"] = before["uid"], before["creationTimestamp"]
@@ -504,10 +503,10 @@ class Api:
         propagation: str | None = None,
         uid: str | None = None,
     ) -> Obj:
-        """Delete an object, or mark it as being deleted; gives its last state.
+        """Delete an object, or mark it as being deleted; returns its last state.
 
         Raises:
-            StatusError: 404; 409 when the uid is another.
+            StatusError: 404; 409 if the uid differs.
         """
         options = DeleteOptions(grace_seconds, propagation or "", uid or "")
         return self.remove(self.resource(resource), namespace, name, options)[0].obj
@@ -515,7 +514,7 @@ class Api:
     def remove(
         self, resource: Resource, namespace: str | None, name: str, options: DeleteOptions
     ) -> tuple[Entry, bool]:
-        """As ``delete``; says also whether the object is gone."""
+        """As ``delete``; also returns whether the object is gone."""
         entry = self.entry(resource, namespace, name)
         meta = entry.obj["metadata"]
         if options.uid and options.uid != meta["uid"]:
@@ -553,14 +552,14 @@ class Api:
 
 
 def _precondition(resource: Resource, name: str, why: str) -> StatusError:
-    """A conflict as the store tells it, which names the kind and not the resource."""
+    """A conflict as the store reports it, with the kind in place of the resource."""
     refused = conflict(resource, name, why)
     refused.details["kind"] = resource.kind
     return refused
 
 
 def key_of(obj: Obj) -> Key:
-    """The namespace ("" where there is none) and name of an object."""
+    """The namespace ("" for a cluster-scoped object) and name."""
     return (obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
 
 

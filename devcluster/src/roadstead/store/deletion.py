@@ -1,4 +1,4 @@
-"""What a DELETE does to an object: grace, finalizers, propagation.
+"""Decides the effect of a DELETE on an object: grace, finalizers, propagation.
 
 Source: apiserver v1.36 ``registry/generic/registry/store.go`` and ``registry/rest/delete.go``, whose order of
 decisions this follows.
@@ -22,12 +22,12 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What a client asks of a deletion.
+    """The options of a deletion.
 
     Attributes:
-        grace_seconds: None leaves it to the kind.
+        grace_seconds: None for the kind's own.
         propagation: "Orphan", "Background", "Foreground"; "" leaves it to the object's finalizers.
-        uid: the object's uid, or it is not deleted.
+        uid: the deletion fails for an object with another uid.
         resource_version: likewise its version.
         dry_run: decide, but change nothing.
     """
@@ -41,14 +41,14 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The outcome: an object to write first (or None), and whether the object is then removed."""
+    """The result: an object to write first (or None), and whether the object is then removed."""
 
     marked: Obj | None
     removed: bool
 
 
 def _collector_finalizers(finalizers: list[str], propagation: str) -> list[str]:
-    """The finalizers with those that tell the garbage collector what to do with dependents."""
+    """The finalizers with those that instruct the garbage collector about dependents."""
     orphans = propagation == "Orphan" or (not propagation and ORPHAN in finalizers)
     foreground = propagation == "Foreground" or (not propagation and FOREGROUND in finalizers and not orphans)
     kept = [one for one in finalizers if one not in (ORPHAN, FOREGROUND)]
@@ -56,7 +56,7 @@ def _collector_finalizers(finalizers: list[str], propagation: str) -> list[str]:
 
 
 def deletion(old: Obj, kind: Kind, options: DeleteOptions, now: dt.datetime) -> Deletion:
-    """Decide what a DELETE does. ``old`` is not changed."""
+    """The effect of a DELETE; ``old`` is not changed."""
     meta = old["metadata"]
     marked = copied(old)
     metadata = marked["metadata"]
@@ -65,7 +65,7 @@ def deletion(old: Obj, kind: Kind, options: DeleteOptions, now: dt.datetime) -> 
         current = meta.get("deletionGracePeriodSeconds") or 0
         if current:
             if options.grace_seconds is None or max(options.grace_seconds, 0) >= current:
-                return Deletion(None, removed=False)  # the end is near already
+                return Deletion(None, removed=False)  # an earlier deletion ends sooner
             seconds = max(options.grace_seconds, 0)
             asked = dt.datetime.fromisoformat(meta["deletionTimestamp"]) - dt.timedelta(seconds=current)
             metadata["deletionTimestamp"] = timestamp_of(asked + dt.timedelta(seconds=seconds))
@@ -103,7 +103,7 @@ def _count_generation(obj: Obj) -> None:
 
 
 def ends_with_update(new: Obj, old: Obj) -> bool:
-    """Whether an update takes the last thing that kept a deleted object: its finalizers."""
+    """Whether an update removes the last finalizers of an object that is being deleted."""
     return (
         not new["metadata"].get("finalizers")
         and bool(new["metadata"].get("deletionTimestamp"))

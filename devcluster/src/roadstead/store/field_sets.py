@@ -1,4 +1,4 @@
-"""Sets of fields, as ``fieldsV1`` of managedFields writes them, and what makes them.
+"""Computes sets of fields in the form ``fieldsV1`` of managedFields.
 
 A set is a tree of dicts. A step is ``f:name`` (a field), ``k:{"name":"main"}`` (a list element by its keys)
 or ``v:"x"`` (an element of a set of values). A step is a member where its tree is empty or contains ``"."``.
@@ -16,7 +16,7 @@ from roadstead.schemas.schemas import ANY, Array, Mapping, Node, Struct
 
 Fields = dict[str, Any]
 
-#: What an object of unknown type is: its fields are owned one by one (and its lists as a whole).
+#: The type of an object without schema: its fields are owned one by one, its lists as a whole.
 _LOOSE = Mapping(ANY)
 
 
@@ -78,7 +78,7 @@ def applied(value: Any, node: Node) -> Fields:
 
 
 def whole(value: Any, node: Node) -> Fields:
-    """The set of something that is new or gone: as ``applied``, with maps and lists themselves."""
+    """The set of a value that is new or gone: as ``applied``, with maps and lists themselves."""
     inner = granular(node, value)
     if inner is None or not value:
         return {}
@@ -99,7 +99,7 @@ def whole(value: Any, node: Node) -> Fields:
 
 
 def compared(old: Any, new: Any, node: Node) -> tuple[Fields, Fields]:
-    """What was added or modified, and what was removed; both empty where nothing was.
+    """The fields that were added or modified, and those that were removed.
 
     ``old`` and ``new`` are both objects or both lists that are owned in parts.
     """
@@ -190,8 +190,8 @@ def intersection(left: Fields, right: Fields) -> list[tuple[str, ...]]:
     return found
 
 
-def told(path: tuple[str, ...]) -> str:
-    """A path as messages have it, such as ``.spec.containers[name="main"].image``."""
+def path_text(path: tuple[str, ...]) -> str:
+    """A path in messages, such as ``.spec.containers[name="main"].image``."""
     text = ""
     for step in path:
         if step.startswith("f:"):

@@ -1,4 +1,4 @@
-"""Who manages which fields: ``metadata.managedFields``, kept beside the object and written into its JSON.
+"""Tracks the managers of fields; ``metadata.managedFields`` is rendered from them.
 
 Source: apimachinery v1.36 ``util/managedfields`` and structured-merge-diff v6 ``merge/update.go``.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roadstead.schemas.schemas import Node
     from roadstead.values.resources import Obj
 
-#: Metadata that nobody owns, because the server sets it.
+#: Metadata without owner, because the server sets it.
 _UNOWNED = (
     "name",
     "namespace",
@@ -45,7 +45,7 @@ class Manager:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells managers apart."""
+        """The identity of a manager."""
         return (self.name, self.operation, self.subresource)
 
     @property
@@ -68,7 +68,7 @@ Managers = tuple[Manager, ...]
 
 
 def read(entries: Any) -> Managers:
-    """Managers from ``metadata.managedFields``; entries that cannot be read are dropped."""
+    """Managers from ``metadata.managedFields``; malformed entries are dropped."""
     return tuple(
         Manager(
             str(one.get("manager", "")),
@@ -106,7 +106,7 @@ def owned(fields: Fields, subresource: str) -> Fields:
 
 
 def _metadata_apart(obj: Obj) -> Obj:
-    """An object without what nobody owns."""
+    """An object without the metadata that has no owner."""
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _UNOWNED}
     rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
     return {**rest, "metadata": metadata} if metadata else rest
@@ -122,7 +122,7 @@ def created(obj: Obj, schema: Node, who: Manager, *, has_status: bool) -> Manage
 
 
 def updated(managers: Managers, old: Obj, new: Obj, schema: Node, who: Manager) -> Managers:
-    """The managers after an update: who changes a field owns it, and the others lose it."""
+    """The managers after an update: the writer owns the changed fields, the others lose them."""
     changed, removed = compared(_metadata_apart(old), _metadata_apart(new), schema)
     if not changed and not removed:
         return managers

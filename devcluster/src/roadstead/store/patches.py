@@ -1,4 +1,4 @@
-"""JSON merge patch (RFC 7386), JSON patch (RFC 6902) and strategic merge patch."""
+"""Applies JSON merge patch (RFC 7386), JSON patch (RFC 6902) and strategic merge patch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def json_patch(target: Any, patch: Any) -> Any:
     """Apply a JSON patch; ``target`` is changed in place.
 
     Raises:
-        StatusError: 400, where it is no patch; 422, where an operation does not hold.
+        StatusError: 400, if it is malformed; 422, if an operation fails.
     """
     if not isinstance(patch, list) or not all(isinstance(one, dict) for one in patch):
         raise bad_request("a JSON patch must be a list of operations")
@@ -66,7 +66,7 @@ def _operate(target: Any, operation: dict[str, Any]) -> Any:
     if name == "replace":
         if not steps:
             return operation["value"]
-        # A key that is not there is added, as upstream's library does.
+        # As upstream's library, adds a missing key.
         parent = _read(target, steps[:-1])
         parent[_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]] = operation["value"]
         return target
@@ -142,7 +142,7 @@ def strategic(target: Any, patch: Any, schema: Node) -> Any:
     """Apply a strategic merge patch; ``target`` is not changed, but the result shares parts with it.
 
     Raises:
-        StatusError: 400, where a list cannot be merged.
+        StatusError: 400, if a list cannot be merged.
     """
     if not isinstance(patch, dict):
         return patch
@@ -221,7 +221,7 @@ def _merge_list(current: list[Any], patch: list[Any], node: Array, order: list[A
 
 
 def _ordered(items: list[Any], order: list[Any], current: list[Any], node: Array) -> list[Any]:
-    """Elements that the order names in its order, between the others as the present list has them.
+    """Elements in the given order, interleaved with the others in the order of the current list.
 
     Source: apimachinery ``util/strategicpatch/patch.go``, normalizeElementOrder and mergeSortedSlice.
     """

@@ -1,7 +1,7 @@
-"""Server-side apply: merge what a manager wants into the object, drop what it gives up, refuse conflicts.
+"""Applies configurations: merges them, drops fields that the manager gave up, rejects conflicts.
 
 Source: structured-merge-diff v6 ``merge/update.go`` and ``typed/merge.go``, whose order of list elements this
-follows; apimachinery ``util/managedfields`` for what a conflict says.
+follows; apimachinery ``util/managedfields`` for messages of conflicts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from roadstead.store.field_sets import (
     element,
     granular,
     intersection,
-    told,
+    path_text,
     union,
 )
 from roadstead.store.managed_fields import Manager, Managers, owned
@@ -35,7 +35,7 @@ def _steps(node: Array, items: list[Any]) -> list[str]:
     """The names of a list's elements.
 
     Raises:
-        StatusError: 500, where one lacks a key or two have the same (the code is upstream's).
+        StatusError: 500, if one lacks a key or two have the same (the code is upstream's).
     """
     try:
         steps = [element(node, item) for item in items]
@@ -52,7 +52,7 @@ def _untyped(why: str) -> StatusError:
 
 
 def check(value: Any, node: Node) -> None:
-    """Refuse lists that cannot be merged.
+    """Reject lists that cannot be merged.
 
     Raises:
         StatusError: 500, as upstream.
@@ -68,7 +68,7 @@ def check(value: Any, node: Node) -> None:
 
 
 def merged(live: Any, config: Any, node: Node) -> Any:
-    """What is there with what is wanted laid over it; neither is changed."""
+    """The live value with the configuration merged over it; neither is changed."""
     inner = granular(node, config)
     if inner is None or type(live) is not type(config):
         return copied(config)
@@ -118,7 +118,7 @@ def _merged_list(live: list[Any], config: list[Any], node: Array) -> list[Any]:
 
 
 def _pruned(value: Any, last: Fields, kept: Fields, node: Node) -> Any:
-    """The value without what was applied last and is kept by nobody; None where nothing is left of it."""
+    """The value without fields that were applied last and have no manager left; None if it is empty then."""
     inner = granular(node, value)
     if inner is None:
         return value
@@ -148,16 +148,16 @@ def apply(
     """The object and its managers after an apply.
 
     Args:
-        live: the object as it is; for a new one, what the server sets of its metadata.
-        managers: who manages what of it.
-        config: what the manager wants, without managedFields.
+        live: the object; for a new one, the metadata that the server sets.
+        managers: those of its fields.
+        config: the applied configuration, without managedFields.
         schema: of the object.
         who: the manager that applies.
         force: take fields from others.
-        has_status: whether status has a subresource, so that it is left out here.
+        has_status: whether status has a subresource and is therefore ignored here.
 
     Raises:
-        StatusError: 409, where others own what would change; 500, where a list cannot be merged.
+        StatusError: 409, if others own fields that would change; 500, if a list cannot be merged.
     """
     check(config, schema)
     if has_status and not who.subresource:
@@ -204,7 +204,7 @@ def _name(manager: Manager) -> str:
 
 
 def _conflict(conflicts: list[tuple[Manager, tuple[str, ...]]]) -> StatusError:
-    pairs = sorted({(_name(manager), told(path)) for manager, path in conflicts})
+    pairs = sorted({(_name(manager), path_text(path)) for manager, path in conflicts})
     if len(pairs) == 1:
         message = f"Apply failed with 1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}"
     else:

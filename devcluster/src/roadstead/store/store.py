@@ -1,8 +1,7 @@
-"""Objects by resource, one counter of versions, and the recent changes of each collection.
+"""Stores objects by resource, with one counter of versions and the recent changes of each collection.
 
-Everything is synchronous: between two awaits a reader sees one state. Objects handed out are shared and never
-mutated; a write replaces the object. An object is encoded once, and the bytes are shared by all who are sent
-it.
+All methods are synchronous: between two awaits a reader sees one state. Returned objects are shared and never
+mutated; a write replaces the object. An object is encoded once; all responses share the bytes.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
-Key = tuple[str, str]  # namespace ("" where there is none), name
+Key = tuple[str, str]  # namespace ("" for cluster-scoped objects), name
 IndexFunction = "Callable[[Obj], list[str]]"
 
-#: Changes that a collection remembers; a watch from before them is told that it comes too late.
+#: Changes that a collection keeps; a watch from an earlier version is rejected with 410.
 HISTORY = 20_000
 
 
@@ -49,7 +48,7 @@ class Entry:
         return self._raw
 
     def forget(self) -> None:
-        """Drop the bytes of a version that was replaced; who still needs them makes them again."""
+        """Drop the bytes of a replaced version; later readers encode it again."""
         self._raw = None
         self.converted = None
 
@@ -74,7 +73,7 @@ class Change:
         return self._line
 
     def forget(self) -> None:
-        """Drop what was made for those who listened to the commit; later readers make it again."""
+        """Drop the encoded line after the commit was announced; later readers encode it again."""
         self._line = None
         if self.previous is not None:
             self.previous.forget()
@@ -98,18 +97,18 @@ class Collection:
         self.subscribers: list[Callable[[Change], None]] = []
 
     def add_index(self, name: str, function: Callable[[Obj], list[str]]) -> None:
-        """Keep objects findable by what a function says of them."""
+        """Index objects by the values that a function returns."""
         self._indexes[name] = (function, {})
         for key, entry in self.entries.items():
             self._enter(name, key, entry)
 
     def indexed(self, name: str, value: str) -> list[Entry]:
-        """The objects of which the index says this value, in the order of their keys."""
+        """The objects with this value in the index, in the order of their keys."""
         found = self._indexes[name][1].get(value, {})
         return [found[key] for key in sorted(found)]
 
     def has_index(self, name: str) -> bool:
-        """Whether there is such an index."""
+        """Whether the index exists."""
         return name in self._indexes
 
     def _enter(self, name: str, key: Key, entry: Entry) -> None:
@@ -127,7 +126,7 @@ class Collection:
                     del buckets[value]
 
     def put(self, key: Key, entry: Entry) -> Entry | None:
-        """Set the object of a key; gives the one before."""
+        """Set the object of a key; returns the previous one."""
         previous = self.entries.get(key)
         self.entries[key] = entry
         if previous is None:
@@ -147,13 +146,13 @@ class Collection:
         return entry
 
     def note(self, change: Change) -> None:
-        """Remember a change."""
+        """Keep a change for watches that resume."""
         self.changes.append(change)
         if len(self.changes) > HISTORY:
             self.complete_since = self.changes.popleft().revision
 
     def ordered(self, namespace: str | None = None, after: Key | None = None) -> Iterator[Key]:
-        """Keys in order, of one namespace or of all, from behind a key."""
+        """Keys in order, of one namespace or of all, after a key."""
         order = self._order
         start: Key = ("", "") if namespace is None else (namespace, "")
         position = bisect_left(order, max(start, after) if after else start)
@@ -181,11 +180,11 @@ class Collection:
         return recent
 
 
-def _call(subscriber: Callable[..., None], *told: Any) -> None:
-    """Tell a subscriber; its failure is its own, the write is done."""
+def _call(subscriber: Callable[..., None], *arguments: Any) -> None:
+    """Call a subscriber; its failure does not affect the write."""
     try:
-        subscriber(*told)
-    except Exception:  # noqa: BLE001 - whatever it is, the others are still to be told
+        subscriber(*arguments)
+    except Exception:  # noqa: BLE001 - the other subscribers are called all the same
         _LOG.exception("a subscriber failed")
 
 
@@ -196,7 +195,7 @@ class Store:
         self.revision = 1
         self._collections: dict[str, Collection] = {}
         self._pending: deque[tuple[str, Collection, Change]] = deque()
-        self._telling = False
+        self._notifying = False
         self._followers: list[Callable[[str, Change], None]] = []
 
     def follow(self, follower: Callable[[str, Change], None]) -> None:
@@ -210,7 +209,7 @@ class Store:
                 yield name, entry
 
     def collection(self, name: str) -> Collection:
-        """A collection; made when it is first asked for."""
+        """A collection; created on first use."""
         found = self._collections.get(name)
         if found is None:
             found = self._collections[name] = Collection(self.revision)
@@ -228,21 +227,21 @@ class Store:
         """
         present = [(name, key) for name, held in self._collections.items() for key in held.entries]
         for name, key in present:
-            collection = self._collections.get(name)  # goes with the definition of its resource
+            collection = self._collections.get(name)  # removed together with the definition of its resource
             entry = collection.entries.get(key) if collection else None
             if entry is not None and revisions.get((name, key)) != entry.revision:
                 last = {**entry.obj, "metadata": dict(entry.obj["metadata"])}
                 self.commit(name, "DELETED", key, last, entry.managers)
 
     def commit(self, name: str, kind: EventType, key: Key, obj: Obj, managers: Managers = ()) -> Entry:
-        """Write an object and tell the subscribers.
+        """Write an object and notify the subscribers.
 
         Args:
             name: the collection.
-            kind: what happens to the object.
+            kind: of the change.
             key: its namespace and name.
-            obj: the object, owned by the store from now on; it is given its resourceVersion here.
-            managers: who manages its fields.
+            obj: the object; the store owns it afterwards and sets its resourceVersion.
+            managers: those of its fields.
         """
         self.revision += 1
         revision = self.revision
@@ -252,22 +251,22 @@ class Store:
         previous = collection.drop(key) if kind == "DELETED" else collection.put(key, entry)
         change = Change(kind, entry, previous)
         collection.note(change)
-        self._tell(name, collection, change)
+        self._notify(name, collection, change)
         return entry
 
-    def _tell(self, name: str, collection: Collection, change: Change) -> None:
+    def _notify(self, name: str, collection: Collection, change: Change) -> None:
         """Call the subscribers, in the order of the commits even where one of them writes."""
         self._pending.append((name, collection, change))
-        if self._telling:
+        if self._notifying:
             return
-        self._telling = True
+        self._notifying = True
         try:
             while self._pending:
-                of, collected, told = self._pending.popleft()
+                of, collected, change = self._pending.popleft()
                 for subscriber in tuple(collected.subscribers):
-                    _call(subscriber, told)
+                    _call(subscriber, change)
                 for follower in self._followers:
-                    _call(follower, of, told)
-                told.forget()
+                    _call(follower, of, change)
+                change.forget()
         finally:
-            self._telling = False
+            self._notifying = False

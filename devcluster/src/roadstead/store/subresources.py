@@ -1,4 +1,4 @@
-"""Subresources that do something of their own: binding, eviction, scale, finalize.
+"""Implements the subresources binding, eviction, scale and finalize.
 
 Source: Kubernetes v1.36 ``pkg/registry/core/pod/storage`` (storage.go, eviction.go), ``pkg/registry/apps``,
 ``pkg/registry/core/namespace/storage``.
@@ -46,7 +46,7 @@ def _check_kind(obj: Obj, kind: str, api_version: str) -> None:
 
 
 def set_condition(status: Obj, condition: Obj, now: str) -> Obj:
-    """A status with a condition set; its time of transition changes with its status."""
+    """A status with a condition set; the transition time changes with the condition's status."""
     conditions = list(status.get("conditions") or ())
     for index, one in enumerate(conditions):
         if one.get("type") == condition["type"]:
@@ -70,12 +70,12 @@ def bind(api: Api, key: Key, binding: Obj, how: Write, *, labelled: bool) -> Non
     Args:
         api: where.
         key: namespace and name of the pod.
-        binding: to which node.
-        how: it is written.
-        labelled: whether the pod gets the zone and region of its node (not by the older path).
+        binding: names the node.
+        how: options of the write.
+        labelled: whether the pod gets the zone and region of its node (not for the older path).
 
     Raises:
-        StatusError: 400, 404; 409 when it is assigned already, gated or ending, or another than was meant.
+        StatusError: 400, 404; 409 if the pod is assigned already, gated, being deleted or has another uid.
     """
     namespace, name = key
     _check_kind(binding, "Binding", "v1")
@@ -85,8 +85,8 @@ def bind(api: Api, key: Key, binding: Obj, how: Write, *, labelled: bool) -> Non
     target = binding.get("target") or {}
     causes = []
     if target.get("kind") not in (None, "", "Node"):
-        told = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
-        causes.append(Cause("target.kind", told, "FieldValueNotSupported"))
+        message = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
+        causes.append(Cause("target.kind", message, "FieldValueNotSupported"))
     if not target.get("name"):
         causes.append(Cause("target.name", "Required value", "FieldValueRequired"))
     pods = api.resource("pods")
@@ -155,15 +155,15 @@ _DISRUPTED = {
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
 }
-#: Seconds after which to ask again, where the budget's status lags behind.
+#: Seconds after which to retry if the budget's status is out of date.
 _RETRY_SECONDS = 10
 
 
 def evict(api: Api, key: Key, eviction: Obj, how: Write, options: DeleteOptions) -> None:
-    """Delete a pod if its budget lets it go.
+    """Delete a pod if its budget allows it.
 
     Raises:
-        StatusError: 400, 404, 409; 429 when the budget refuses; 500 when there is more than one budget.
+        StatusError: 400, 404, 409; 429 if the budget forbids it; 500 if several budgets select the pod.
     """
     namespace, name = key
     _check_kind(eviction, "Eviction", "policy/v1")
@@ -236,8 +236,8 @@ def _take_from_budget(api: Api, pod: Obj, how: Write) -> None:
             return
     name = budget["metadata"]["name"]
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
-        told = f"The disruption budget {name} is still being processed by the server."
-        raise _refused(told, retry_after=_RETRY_SECONDS)
+        text = f"The disruption budget {name} is still being processed by the server."
+        raise _refused(text, retry_after=_RETRY_SECONDS)
     if status.get("disruptionsAllowed", 0) < 0:
         raise StatusError(403, "Forbidden", "pdb disruptions allowed is negative")
     if len(status.get("disruptedPods") or {}) > 2000:
@@ -255,8 +255,8 @@ def _take_from_budget(api: Api, pod: Obj, how: Write) -> None:
     _keep_books(api, found[0], pod, how)
 
 
-def _refused(told: str, retry_after: int | None = None) -> StatusError:
-    error = too_many_requests(_VIOLATES, causes=[{"reason": "DisruptionBudget", "message": told}])
+def _refused(message: str, retry_after: int | None = None) -> StatusError:
+    error = too_many_requests(_VIOLATES, causes=[{"reason": "DisruptionBudget", "message": message}])
     if retry_after is not None:
         error.details["retryAfterSeconds"] = retry_after
     return error
@@ -292,7 +292,7 @@ def _at(obj: Obj, path: tuple[str, ...]) -> Any:
 
 
 def selector_text(selector: Any) -> str:
-    """A label selector as a query string has it; a string is one already."""
+    """A label selector in the form of a query string; a string is returned unchanged."""
     if not isinstance(selector, dict):
         return selector or ""
     if "matchLabels" not in selector and "matchExpressions" not in selector:
@@ -328,10 +328,10 @@ def scale_of(obj: Obj, paths: ScalePaths) -> Obj:
 
 
 def rescale(api: Api, resource: Resource, entry: Entry, scale: Obj, how: Write) -> Obj:
-    """Write the replicas of a Scale into its object; gives the new Scale.
+    """Write the replicas of a Scale into its object; returns the new Scale.
 
     Raises:
-        StatusError: 409, where the Scale is stale; 422.
+        StatusError: 409, if the Scale is stale; 422.
     """
     obj = api.served(resource, entry).obj
     paths = api.kind(resource).scale_paths(resource)
@@ -355,7 +355,7 @@ def rescale(api: Api, resource: Resource, entry: Entry, scale: Obj, how: Write) 
 
 
 def finalize(api: Api, name: str, namespace: Obj, how: Write) -> Entry:
-    """Replace the finalizers of a namespace's spec; an ending one without any is gone.
+    """Replace the finalizers of a namespace's spec; without any, a terminating namespace is removed.
 
     Raises:
         StatusError: 404, 409.

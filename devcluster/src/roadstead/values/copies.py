@@ -1,4 +1,4 @@
-"""Copies of JSON values, as fast as Python makes them."""
+"""Copies JSON values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is served: the table of resources, built-in ones and those that custom resource definitions add.
+"""Lists the served resources: built-in ones and those of custom resource definitions.
 
 A resource is one plural in one group version. Its ``key`` ("pods", "deployments.apps") is shared by all
 versions of it and names the collection in the store; objects are stored in one version and converted when
@@ -41,9 +41,9 @@ class Resource:
     Attributes:
         storage_version: the version in which objects are kept ("" where it is this one).
         storage_key: the collection in the store, where it is not ``key`` (events have two groups, one store).
-        ephemeral: answered at once and never stored (reviews, bindings).
+        ephemeral: answered without being stored (reviews, bindings).
         custom: defined by a CustomResourceDefinition.
-        warning: told with every answer, as of a deprecated version.
+        warning: sent with every answer, as of a deprecated version.
     """
 
     group: str
@@ -87,18 +87,18 @@ class Resource:
         return f"{self.group}/{version}" if self.group else version
 
     @property
-    def told_group(self) -> str:
-        """The group that errors name: that of the stored kind."""
+    def error_group(self) -> str:
+        """The group in errors: that of the stored kind."""
         return "" if self.storage_key else self.group
 
     @property
-    def told_key(self) -> str:
-        """The key that errors name."""
+    def error_key(self) -> str:
+        """The key in errors."""
         return self.plural if self.storage_key else self.key
 
     @property
     def group_kind(self) -> str:
-        """As messages name it: "Deployment.apps", "Pod"."""
+        """The kind in messages: "Deployment.apps", "Pod"."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def subresource(self, name: str) -> Subresource | None:
@@ -107,7 +107,7 @@ class Resource:
 
 
 class Registry:
-    """The resources that are served now; custom resource definitions add and remove theirs."""
+    """The resources that are served now; definitions add and remove resources."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._paths: dict[tuple[str, str, str], Resource] = {}
@@ -117,7 +117,7 @@ class Registry:
             self.add(resource)
 
     def add(self, resource: Resource, *, preferred: bool = True) -> None:
-        """Serve a resource; ``preferred`` makes it the version that the bare key means."""
+        """Serve a resource; ``preferred`` makes this version the one of the bare key."""
         self._paths[resource.group, resource.version, resource.plural] = resource
         self._kinds[resource.group, resource.version, resource.kind] = resource
         if preferred or resource.key not in self._keys:

@@ -1,4 +1,4 @@
-"""Label and field selectors, as they stand in query strings and in ``spec.selector``.
+"""Parses label and field selectors of query strings and of ``spec.selector``.
 
 Source: apimachinery ``pkg/labels`` and ``pkg/fields``; their messages are kept.
 """

@@ -1,6 +1,6 @@
-"""How a refusal is told: ``metav1.Status`` with its code, reason, message and details.
+"""Makes errors: ``metav1.Status`` with code, reason, message and details.
 
-The sentences are the API server's own, because clients and people match on them.
+The messages are the API server's own, because clients and people match on them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason for which a field is refused, as in ``details.causes``.
+    """One reason for which a field is rejected, as in ``details.causes``.
 
     ``reason`` is a FieldValueInvalid, FieldValueRequired, FieldValueNotSupported and so on.
     """
@@ -27,7 +27,7 @@ class Cause:
 
 
 class StatusError(Exception):
-    """A refused request. ``str()`` gives its message."""
+    """A rejected request; ``str()`` returns its message."""
 
     def __init__(
         self,
@@ -66,26 +66,26 @@ class StatusError(Exception):
 
 def _details(resource: Resource, name: str, **more: Any) -> dict[str, Any]:
     details: dict[str, Any] = {"name": name} if name else {}
-    if resource.told_group:
-        details["group"] = resource.told_group
+    if resource.error_group:
+        details["group"] = resource.error_group
     return {**details, "kind": resource.plural, **more}
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
-    """404: there is no such object."""
-    return StatusError(404, "NotFound", f'{resource.told_key} "{name}" not found', _details(resource, name))
+    """404: the object does not exist."""
+    return StatusError(404, "NotFound", f'{resource.error_key} "{name}" not found', _details(resource, name))
 
 
 def already_exists(resource: Resource, name: str, *, ending: bool = False) -> StatusError:
-    """409: an object of this name exists, though it may be about to end."""
-    message = f'{resource.told_key} "{name}" already exists'
-    told = f"object is being deleted: {message}" if ending else message
-    return StatusError(409, "AlreadyExists", told, _details(resource, name))
+    """409: an object of this name exists, possibly one that is being deleted."""
+    message = f'{resource.error_key} "{name}" already exists'
+    text = f"object is being deleted: {message}" if ending else message
+    return StatusError(409, "AlreadyExists", text, _details(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str) -> StatusError:
-    """409: the object is not as the request assumes."""
-    message = f'Operation cannot be fulfilled on {resource.told_key} "{name}": {why}'
+    """409: the object differs from what the request assumes."""
+    message = f'Operation cannot be fulfilled on {resource.error_key} "{name}": {why}'
     return StatusError(409, "Conflict", message, _details(resource, name))
 
 
@@ -93,18 +93,18 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def forbidden(resource: Resource, name: str, why: str, **more: Any) -> StatusError:
-    """403: admission or policy refuses it."""
-    message = f'{resource.told_key} "{name}" is forbidden: {why}'
+    """403: admission or policy rejects it."""
+    message = f'{resource.error_key} "{name}" is forbidden: {why}'
     return StatusError(403, "Forbidden", message, _details(resource, name, **more))
 
 
 def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
-    """422: fields are not as they must be."""
-    told = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
-    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    """422: fields are invalid."""
+    faults = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    text = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
     details: dict[str, Any] = {"name": name} if name else {}
-    if resource.told_group:
-        details["group"] = resource.told_group
+    if resource.error_group:
+        details["group"] = resource.error_group
     if resource.kind:
         details["kind"] = resource.kind
     details["causes"] = [
@@ -114,28 +114,28 @@ def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusErr
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the request cannot be understood."""
+    """400: the request is malformed."""
     return StatusError(400, "BadRequest", message)
 
 
 def method_not_allowed(resource: Resource, verb: str) -> StatusError:
-    """405: the resource does not know this verb."""
+    """405: the resource does not support this verb."""
     return StatusError(
         405,
         "MethodNotAllowed",
-        f'{verb} is not supported on resources of kind "{resource.told_key}"',
+        f'{verb} is not supported on resources of kind "{resource.error_key}"',
         _details(resource, ""),
     )
 
 
 def expired(message: str) -> StatusError:
-    """410: the version asked for is too old."""
+    """410: the requested version is too old."""
     return StatusError(410, "Expired", message)
 
 
 def too_many_requests(
     message: str, *, retry_after: int | None = None, causes: Sequence[dict[str, str]] = ()
 ) -> StatusError:
-    """429: not now."""
+    """429: the client should retry later."""
     details = {"causes": list(causes)} if causes else None
     return StatusError(429, "TooManyRequests", message, details, retry_after=retry_after)

@@ -1,4 +1,4 @@
-"""Which pods may be evicted at all: the arguments of descheduler's DefaultEvictor (v1alpha2), made safe.
+"""Arguments of descheduler's DefaultEvictor (v1alpha2), with safer defaults.
 
 Differs: pods with volume claims or resource claims are protected by default, owners need two pods, and
 the check that a pod fits elsewhere cannot be switched off. The deprecated booleans are left out.

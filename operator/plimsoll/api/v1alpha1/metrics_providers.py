@@ -1,4 +1,4 @@
-"""Where actual usage comes from, for strategies that go by it."""
+"""Sources of actual usage, for strategies that use it."""
 
 import re
 from typing import Final, Literal

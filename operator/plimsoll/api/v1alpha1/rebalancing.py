@@ -1,4 +1,4 @@
-"""How placed pods are kept well placed: strategies, when they run, whom they may touch and how much."""
+"""Rebalancing of a policy: strategies, schedule, protections and limits."""
 
 from enum import StrEnum
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""When a policy's rebalancing runs: by cron in a time zone, or at an interval."""
+"""Schedule of a policy's rebalancing: cron in a time zone, or an interval."""
 
 import re
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""How pods are scheduled: a profile in the shape of KubeSchedulerConfiguration v1 (kube-scheduler 1.36).
+"""Scheduling of a policy: a profile with the fields of KubeSchedulerConfiguration v1 (kube-scheduler 1.36).
 
 Which plugins exist and what their args mean is judged by the operator, not here: third parties add some.
 """

@@ -1,4 +1,4 @@
-"""SchedulingPolicy: what the user wants of scheduling and rebalancing, and how it goes."""
+"""SchedulingPolicy: the specification of scheduling and rebalancing, and its status."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal

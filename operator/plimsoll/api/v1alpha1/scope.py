@@ -1,4 +1,4 @@
-"""Which pods and nodes a policy's rebalancing looks at; the same for every strategy of the policy.
+"""Pods and nodes in the scope of a policy's rebalancing, for all of its strategies.
 
 The pods that a policy *schedules* are chosen by the pods themselves, with ``spec.schedulerName``.
 """

@@ -1,1 +1,1 @@
-"""What an extender is asked and what its answer changes."""
+"""Requests to extenders, and the effects of their responses."""

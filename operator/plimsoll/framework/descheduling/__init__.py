@@ -1,23 +1,16 @@
-"""What authors of strategies use, in addition to :mod:`plimsoll.framework`."""
+"""The API for authors of strategies, in addition to :mod:`plimsoll.framework`."""
 
-from plimsoll.framework.descheduling.context import (
-    Measurements,
-    NodeClasses,
-    Planner,
-    Sample,
-    StrategyContext,
-    considered_nodes,
-)
-from plimsoll.framework.descheduling.strategy import (
+from plimsoll.framework.descheduling.context import Evictor, StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Sample
+from plimsoll.framework.descheduling.proposals import (
     Beneficiary,
     Bundle,
     Candidate,
-    Evictor,
+    Candidates,
     Refusal,
-    Strategy,
-    StrategyKind,
     Verdict,
 )
+from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.model.kinds.pod import PodCondition
 from plimsoll.model.kinds.pod_group import group_key
@@ -28,6 +21,7 @@ __all__ = [
     "Beneficiary",
     "Bundle",
     "Candidate",
+    "Candidates",
     "CannotJudgeError",
     "Evictor",
     "Measurements",

@@ -1,4 +1,4 @@
-"""What a strategy complains of, and how much: the measure by which a planner judges a move.
+"""Complaints of strategies with their amounts, by which a planner judges a move.
 
 A complaint is one thing that a strategy would have mended, named by a sentence without numbers, such as
 ``node n1 is above its target in cpu``. Its amount is in the strategy's own unit. A planner compares the
@@ -6,14 +6,12 @@ complaints around a move before and after it: a move that leaves its strategy's 
 nothing, and one that adds to any complaint of any strategy trades one trouble for another.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
+from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.kinds.pod_info import PodInfo
-
-if TYPE_CHECKING:
-    from plimsoll.framework.descheduling.context import StrategyContext
 
 Complaints: TypeAlias = Mapping[str, float]
 """Amounts above 0 by what is complained of; a sentence is the same before and after a move."""
@@ -41,7 +39,7 @@ class Complaining(Protocol):
     method is judged by the score, and by whether it would propose the replacement again.
     """
 
-    def complaints(self, context: "StrategyContext", near: Vicinity | None = None) -> Complaints:
+    def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """What it would have mended in the cluster as it is.
 
         Args:
@@ -50,22 +48,7 @@ class Complaining(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Destinations:
-    """Where a candidate may go, as far as its strategy is concerned.
-
-    Attributes:
-        admits: Whether the node of this name serves the strategy's purpose.
-        preference: A node's rank by the strategy's own order, the highest first; None leaves the order to
-            the scheduler's score. Either way only nodes that the scheduler's filters accept are taken, the
-            target is held, and the replacement is sent there.
-    """
-
-    admits: Callable[[str], bool]
-    preference: Callable[[str], float] | None = None
-
-
-def pods_near(context: "StrategyContext", near: Vicinity | None) -> Iterable[tuple[PodInfo, str]]:
+def pods_near(context: StrategyContext, near: Vicinity | None) -> Iterable[tuple[PodInfo, str]]:
     """The placed pods that count, each with the name of its node: those of the vicinity, or all."""
     if near is None:
         for name in context.nodes:
@@ -78,7 +61,7 @@ def pods_near(context: "StrategyContext", near: Vicinity | None) -> Iterable[tup
             yield pod, name
 
 
-def nodes_near(context: "StrategyContext", near: Vicinity | None) -> tuple[str, ...]:
+def nodes_near(context: StrategyContext, near: Vicinity | None) -> tuple[str, ...]:
     """Names of the nodes that count: those of the vicinity that are under consideration, or all."""
     if near is None:
         return context.nodes

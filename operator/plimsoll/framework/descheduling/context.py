@@ -4,16 +4,24 @@ Nodes are walked by name and the pods of a node by namespace and name: upstream 
 order of its maps, so this is one of its legal outcomes, always the same one.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from plimsoll.framework.args import NoArgs, PluginArgs
+from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Protected
+from plimsoll.framework.descheduling.pod_indexes import (
+    ANYWHERE,
+    OwnerCounts,
+    PodsByOwner,
+    PodsByTemplate,
+    ReadyCounts,
+    UnplacedPods,
+    by_key,
+)
+from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePermission
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
-from plimsoll.framework.descheduling.strategy import Evictor, Refusal
-from plimsoll.framework.descheduling.surging import NoSurges, SurgePermission
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.node import Node
@@ -22,254 +30,18 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import EVERYTHING, Selector
 
 
-class Planner(StrEnum):
-    """Who drives the strategies."""
+@runtime_checkable
+class Evictor(Protocol):
+    """Says which pods may be evicted at all, whoever asks."""
 
-    UPSTREAM = "Upstream"  #: descheduler's decisions, exactly
-    PROVEN = "Proven"  #: only moves that the scheduler's own code proves
-    OPTIMAL = "Optimal"  #: the cheapest such moves to the best placement
+    name: ClassVar[str]
+    args_model: ClassVar[type[PluginArgs]] = NoArgs
 
+    def filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
+        """Why the pod is protected, None when it is not; asked while strategies look around."""
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One element of the instant vector that a Prometheus query returned."""
-
-    labels: Mapping[str, str]
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measurements:
-    """Actual usage, as far as somebody measured it; None where there is no such source.
-
-    Attributes:
-        nodes: From the metrics API: amounts by node and resource, in billionths.
-        pods: Likewise by pod key (``namespace/name``), the sum of its containers.
-        samples: What the strategy's Prometheus query returned.
-        problem: Why something of it is missing, or "".
-    """
-
-    nodes: Mapping[str, Mapping[str, int]] | None = None
-    pods: Mapping[str, Mapping[str, int]] | None = None
-    samples: Sequence[Sample] | None = None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeClasses:
-    """How a utilisation strategy sorted the nodes, by name."""
-
-    underutilized: tuple[str, ...]
-    overutilized: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Protected:
-    """A pod that a strategy wanted to move and an evictor protects."""
-
-    pod: PodInfo
-    wanted: str
-    refusal: Refusal
-
-
-#: Instead of a namespace: pods of all of them.
-ANYWHERE = ""
-
-
-class OwnerCounts:
-    """Placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
-
-    By namespace and uid: owners keep to their namespace, but anybody may name one in a pod's metadata.
-    """
-
-    def __init__(self, cluster: Cluster | None = None) -> None:
-        self.counts: dict[tuple[str, str], int] = {}
-
-    def of(self, namespace: str, uid: str) -> int:
-        """How many placed pods of the namespace, or ``ANYWHERE``, name this owner."""
-        return self.counts.get((namespace, uid), 0)
-
-    def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
-        for owner in pod.pod.metadata.owner_references:
-            for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
-                self.counts[key] = self.counts.get(key, 0) + 1
-
-    def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
-        for owner in pod.pod.metadata.owner_references:
-            for namespace in (pod.namespace, ANYWHERE):
-                self.counts[namespace, owner.uid] -= 1
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
-
-    def fork(self) -> Self:
-        """An independent copy."""
-        twin = type(self)()
-        twin.counts = dict(self.counts)
-        return twin
-
-
-class ReadyCounts(OwnerCounts):
-    """Placed pods that are ready and stay, by owner: a pod index (see ``Cluster.index``)."""
-
-    def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed, or changed."""
-        if is_serving(pod):
-            super().add(pod, row)
-
-    def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left, or will change."""
-        if is_serving(pod):
-            super().remove(pod, row)
-
-
-def is_serving(pod: PodInfo) -> bool:
-    """Whether the pod is ready and not on its way out."""
-    return pod.pod.is_ready and not pod.is_terminating
-
-
-class PodsByTemplate:
-    """Placed pods by namespace and template, by uid: a pod index (see ``Cluster.index``).
-
-    Siblings match the same selectors, so a strategy asks a question once for each template. A fork shares the
-    pods of a template with its origin until one of the two changes them.
-    """
-
-    def __init__(self, cluster: Cluster | None = None) -> None:
-        self.groups: dict[str, dict[PodTemplate, dict[str, PodInfo]]] = {}
-        self._own: set[tuple[str, PodTemplate]] = set()
-
-    def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
-        self._of(pod)[pod.uid] = pod
-
-    def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
-        pods = self._of(pod)
-        del pods[pod.uid]
-        if not pods:
-            del self.groups[pod.namespace][pod.template]
-            self._own.discard((pod.namespace, pod.template))
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
-
-    def fork(self) -> Self:
-        """An independent copy."""
-        twin = type(self)()
-        twin.groups = {namespace: dict(templates) for namespace, templates in self.groups.items()}
-        self._own.clear()  # from now on both share them
-        return twin
-
-    def _of(self, pod: PodInfo) -> dict[str, PodInfo]:
-        """The pods of the template, to be changed."""
-        templates, key = self.groups.setdefault(pod.namespace, {}), (pod.namespace, pod.template)
-        if key not in self._own:
-            templates[pod.template] = dict(templates.get(pod.template, {}))
-            self._own.add(key)
-        return templates[pod.template]
-
-
-class PodsByOwner:
-    """Placed pods by owner (namespace, kind, name), by uid: a pod index, shared with forks likewise."""
-
-    def __init__(self, cluster: Cluster | None = None) -> None:
-        self.groups: dict[tuple[str, str, str], dict[str, PodInfo]] = {}
-        self._own: set[tuple[str, str, str]] = set()
-
-    def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
-        for owner in pod.pod.metadata.owner_references:
-            self._of((pod.namespace, owner.kind, owner.name))[pod.uid] = pod
-
-    def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
-        for owner in pod.pod.metadata.owner_references:
-            key = (pod.namespace, owner.kind, owner.name)
-            pods = self._of(key)
-            pods.pop(pod.uid, None)
-            if not pods:
-                del self.groups[key]
-                self._own.discard(key)
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
-
-    def fork(self) -> Self:
-        """An independent copy."""
-        twin = type(self)()
-        twin.groups = dict(self.groups)
-        self._own.clear()
-        return twin
-
-    def _of(self, key: tuple[str, str, str]) -> dict[str, PodInfo]:
-        """The pods of the owner, to be changed."""
-        if key not in self._own:
-            self.groups[key] = dict(self.groups.get(key, {}))
-            self._own.add(key)
-        return self.groups[key]
-
-
-class UnplacedPods:
-    """Pods that hold no place: pending ones, and those that ended (with the node they ran on)."""
-
-    def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
-        self._pods: dict[str, PodInfo] = {}
-        self._by_node: dict[str, dict[str, PodInfo]] = {}
-        self._owners: Counter[tuple[str, str]] = Counter()
-        for pod in pods:
-            self.set(pod)
-
-    def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
-
-    def __iter__(self) -> Iterator[PodInfo]:
-        return iter(self._pods.values())
-
-    def set(self, pod: PodInfo) -> None:
-        """Add a pod or replace its object."""
-        self.discard(pod.uid)
-        self._pods[pod.uid] = pod
-        self._by_node.setdefault(pod.pod.node_name, {})[pod.uid] = pod
-        self._owners.update(_owners_of(pod))
-
-    def discard(self, uid: str) -> None:
-        """Forget a pod, if it is here."""
-        pod = self._pods.pop(uid, None)
-        if pod is not None:
-            del self._by_node[pod.pod.node_name][uid]
-            self._owners.subtract(_owners_of(pod))
-
-    def pending(self) -> list[PodInfo]:
-        """Those that wait for a node and may be given one, by namespace and name."""
-        waiting = self._by_node.get("", {}).values()
-        return sorted(
-            (
-                pod
-                for pod in waiting
-                if not pod.pod.is_terminal and not pod.is_terminating and not pod.pod.spec.scheduling_gates
-            ),
-            key=_by_key,
-        )
-
-    def on(self, node: str) -> Iterable[PodInfo]:
-        """Those that name the node."""
-        return self._by_node.get(node, {}).values()
-
-    def owned_by(self, namespace: str, uid: str) -> int:
-        """How many of the namespace name this owner."""
-        return self._owners[namespace, uid]
+    def pre_eviction_filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
+        """Likewise, asked for pods about to be proposed: checks that look at the rest of the cluster."""
 
 
 @dataclass(slots=True)
@@ -301,7 +73,7 @@ class StrategyContext:
     evictors: tuple[Evictor, ...] = ()
     planner: Planner = Planner.PROVEN
     unplaced: UnplacedPods = field(default_factory=UnplacedPods)
-    measurements: Measurements = Measurements()
+    measurements: Measurements = field(default_factory=Measurements)
     gangs: Mapping[str, int] = field(default_factory=dict)
     prospects: Prospects = field(default_factory=Nowhere)
     surges: SurgePermission = field(default_factory=NoSurges)
@@ -339,7 +111,7 @@ class StrategyContext:
 
     def pods(self, node: str) -> list[PodInfo]:
         """The pods that hold a place on the node, terminating ones included, by namespace and name."""
-        return sorted((pod for pod in self.placed(node) if not pod.pod.is_terminal), key=_by_key)
+        return sorted((pod for pod in self.placed(node) if not pod.pod.is_terminal), key=by_key)
 
     def siblings(self, namespace: str | None = None) -> Iterator[tuple[PodTemplate, list[PodInfo]]]:
         """The pods of nodes under consideration that hold a place, template by template.
@@ -400,7 +172,7 @@ class StrategyContext:
 
     def all_pods(self, node: str) -> list[PodInfo]:
         """The same and those that have ended there."""
-        return sorted([*self.placed(node), *self.unplaced.on(node)], key=_by_key)
+        return sorted([*self.placed(node), *self.unplaced.on(node)], key=by_key)
 
     def placed(self, node: str) -> Iterable[PodInfo]:
         """The pods placed on the node, in no particular order: for taking stock only."""
@@ -462,15 +234,3 @@ def considered_nodes(cluster: Cluster, selector: Selector = EVERYTHING) -> tuple
 def is_unready(node: Node) -> bool:
     """Whether the node says that it is not ready."""
     return any(each.type == "Ready" and each.status != "True" for each in node.status.conditions)
-
-
-def _by_key(pod: PodInfo) -> str:
-    return pod.key
-
-
-def _owners_of(pod: PodInfo) -> list[tuple[str, str]]:
-    return [
-        (namespace, owner.uid)
-        for owner in pod.pod.metadata.owner_references
-        for namespace in (pod.namespace, ANYWHERE)
-    ]

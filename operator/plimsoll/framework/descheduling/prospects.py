@@ -1,4 +1,4 @@
-"""Where pods could go: what the planner tells strategies that look for places themselves."""
+"""Possible places of pods, for strategies that search for targets themselves."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from plimsoll.framework.args import parse_args
-from plimsoll.framework.descheduling.strategy import Evictor, Strategy
+from plimsoll.framework.descheduling.context import Evictor
+from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.framework.errors import ConfigurationError
 
 SourceT = TypeVar("SourceT", Strategy, Evictor)

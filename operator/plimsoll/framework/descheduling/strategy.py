@@ -1,4 +1,4 @@
-"""What a descheduling strategy is: a source of candidates that is told the verdict on each.
+"""Strategies: sources of candidates that receive a verdict on each.
 
 A strategy walks the cluster and yields pods that had better run elsewhere. The planner that drives it
 answers each candidate with a verdict, and the strategy goes on from there::
@@ -11,17 +11,13 @@ One shape serves every planner (docs/adr/0005): Upstream answers as descheduler'
 after it has proved that the pod has a better place. A strategy never evicts.
 """
 
-from collections.abc import Generator
-from dataclasses import dataclass
-from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
+from enum import StrEnum
+from typing import ClassVar, Protocol, runtime_checkable
 
 from plimsoll.framework.args import NoArgs, PluginArgs
-from plimsoll.framework.descheduling.complaints import Destinations
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.proposals import Candidates
 from plimsoll.model.kinds.pod_info import PodInfo
-
-if TYPE_CHECKING:
-    from plimsoll.framework.descheduling.context import StrategyContext
 
 
 class StrategyKind(StrEnum):
@@ -29,95 +25,6 @@ class StrategyKind(StrEnum):
 
     DESCHEDULE = "deschedule"
     BALANCE = "balance"
-
-
-class Verdict(Enum):
-    """The planner's answer to a candidate. A planner that wants no more closes the generator."""
-
-    ACCEPTED = "accepted"  #: the pod goes; from now on the context shows the cluster without it
-    REFUSED = "refused"  #: this pod stays; others of the same node may still go
-    NODE_CLOSED = "node closed"  #: this pod stays, and so do all others of its node in this cycle
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a pod stays where it is.
-
-    Attributes:
-        reason: One word for machines, to count by (``PodsWithLocalStorage``, ``NodeLimit``).
-        message: One sentence for people, with the names that matter.
-        yields_to_surge: Whether it speaks against an eviction only: a move that brings the replacement up
-            first, and lets the pod go when that is ready, does no harm.
-    """
-
-    reason: str
-    message: str
-    yields_to_surge: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A pod that a strategy would rather see elsewhere. Earlier candidates are preferred to later ones.
-
-    Attributes:
-        pod: The pod.
-        node: The node that it runs on.
-        reason: Why it should go, in one sentence without its name; becomes the record's reason.
-        target: The node that it should go to, for pods of our own schedulers only: the target is held, and
-            the replacement is sent there if it is feasible, whatever its score. "" leaves the choice to
-            the planner.
-        destinations: Which nodes serve the strategy's purpose; None means any. A candidate with a target
-            needs none.
-    """
-
-    pod: PodInfo
-    node: str
-    reason: str
-    target: str = ""
-    destinations: Destinations | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Beneficiary:
-    """A pending pod that room is made for, or a gang of them.
-
-    Attributes:
-        pod: The pod.
-        node: Where it must be feasible once the moves are made; the room is held for it.
-        others: Further members of its PodGroup, which must be feasible together with it.
-    """
-
-    pod: PodInfo
-    node: str
-    others: "tuple[Beneficiary, ...]" = ()
-
-    @property
-    def all(self) -> "tuple[Beneficiary, ...]":
-        """The pod, then the others."""
-        return self, *self.others
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """Candidates of which all go or none does, in this order; the limit for a node does not apply to them.
-
-    Attributes:
-        candidates: Who goes; none of a higher priority than the beneficiary.
-        beneficiary: Whom it is for: unless it fits when all have gone, none goes.
-        one_by_one: Whether candidates of one workload go one after the other, each when the replacement of
-            the one before is ready; the limit for a workload then holds for the first of them.
-    """
-
-    candidates: tuple[Candidate, ...]
-    beneficiary: Beneficiary | None = None
-    one_by_one: bool = False
-
-
-Proposal: TypeAlias = Candidate | Bundle
-"""What a planner judges: one pod, or several that stand and fall together."""
-
-Candidates: TypeAlias = Generator[Proposal, Verdict, None]
-"""What a strategy returns: proposals out, verdicts in."""
 
 
 @runtime_checkable
@@ -128,7 +35,7 @@ class Strategy(Protocol):
     kind: ClassVar[StrategyKind]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
 
-    def candidates(self, context: "StrategyContext") -> Candidates:
+    def candidates(self, context: StrategyContext) -> Candidates:
         """Yield candidates, best first; raise when the cluster cannot be judged (missing metrics)."""
 
 
@@ -204,7 +111,7 @@ class NamesSurplus(Protocol):
     The Optimal planner counts the surplus, so that a plan is worth nothing that only takes the places away.
     """
 
-    def surplus(self, context: "StrategyContext") -> Candidates:
+    def surplus(self, context: StrategyContext) -> Candidates:
         """Yield what the strategy would propose if there were places enough; nothing of it is moved."""
 
 
@@ -219,19 +126,5 @@ class ServesPending(Strategy, Protocol):
     def most_moves(self) -> int:
         """How many pods may move for one that waits."""
 
-    def waiting(self, context: "StrategyContext") -> list[PodInfo]:
+    def waiting(self, context: StrategyContext) -> list[PodInfo]:
         """Pods that fit nowhere as things are and that it may serve, the most important first."""
-
-
-@runtime_checkable
-class Evictor(Protocol):
-    """Says which pods may be evicted at all, whoever asks."""
-
-    name: ClassVar[str]
-    args_model: ClassVar[type[PluginArgs]] = NoArgs
-
-    def filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
-        """Why the pod is protected, None when it is not; asked while strategies look around."""
-
-    def pre_eviction_filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
-        """Likewise, asked for pods about to be proposed: checks that look at the rest of the cluster."""

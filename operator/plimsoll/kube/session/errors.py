@@ -1,4 +1,4 @@
-"""What the API server refuses, as exceptions of ours; the client library's own stay chained.
+"""Exceptions for errors of the API server; those of the client library stay chained.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What nodes have one of (a label's value, a list of taints), coded as small integers.
+"""Encodes one property of each node (a label's value, a list of taints) as small integers.
 
 Axis letter: N nodes.
 """

@@ -1,4 +1,4 @@
-"""Which nodes have which container images, kept up to date as nodes change.
+"""Indexes container images by node, updated as nodes change.
 
 An image state is an image name with its size and the nodes that have it. The size is the one that the first
 of these nodes reported. Source: kube-scheduler v1.36, ``backend/cache`` (imageStates).

@@ -1,4 +1,4 @@
-"""How many placed pods a selector meets, on each node and in each topology domain: kept, never recounted.
+"""Counts placed pods that match a selector, by node and topology domain, updated with each pod.
 
 A plugin asks for the counts of a :class:`PodClass`; from then on every pod that comes or goes is counted
 for the classes that its template is in. Counting a new class visits the templates that may be in it, found

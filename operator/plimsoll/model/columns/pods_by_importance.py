@@ -1,4 +1,4 @@
-"""The pods of each node, the most important first, as arrays: what preemption chooses victims from.
+"""Arrays of the pods of each node, the most important first, for the choice of victims.
 
 Importance: higher priority first, then the earlier start; a pod that has not started comes last. Rows are
 sorted again when somebody asks after their pods changed.

@@ -1,4 +1,4 @@
-"""What the placed pods of each queue request, kept up to date: the numerator of every share.
+"""Sums the requests of the placed pods of each queue: the numerator of every share.
 
 A queue is a label of pods (``plimsoll.dev/queue``) among those of one scheduler; "" is that of pods without.
 """

@@ -1,4 +1,4 @@
-"""Whether a cluster that was kept up to date equals one that was made from its objects just now."""
+"""Compares incrementally updated columns with columns recomputed from the objects."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Which placed pods have volumes that decisions look at: few do, so they are kept apart; a pod index."""
+"""Pod index of the few placed pods whose volumes affect decisions."""
 
 from collections.abc import Iterable
 

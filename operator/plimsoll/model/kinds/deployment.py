@@ -1,4 +1,4 @@
-"""Deployments as far as a rollout of their only pod is concerned, and what a surge leaves in them.
+"""Deployments with the fields that a surge needs, and the mark that a surge writes.
 
 Source of the arithmetic: Kubernetes v1.36, ``pkg/controller/deployment/util/deployment_util.go``
 (``ResolveFenceposts``, ``DeploymentComplete``).

@@ -1,4 +1,4 @@
-"""What is said to an HTTP extender and what it answers, as JSON: ``k8s.io/kube-scheduler/extender/v1``.
+"""JSON of requests to HTTP extenders and of their responses: ``k8s.io/kube-scheduler/extender/v1``.
 
 Fields are spelled as Go spells them (``NodeNames``); answers are read in any case, as Go reads them, since
 many extenders were written against types with lower-case tags. Objects travel as documents of the API.

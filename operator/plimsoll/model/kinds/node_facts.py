@@ -1,4 +1,4 @@
-"""What decisions read of a node object, and whether two states of it differ in that."""
+"""The facts of a node object that decisions read, and comparison of two states by them."""
 
 from collections.abc import Iterator
 

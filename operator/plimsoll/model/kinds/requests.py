@@ -1,4 +1,4 @@
-"""What a pod takes: its effective requests, in the four variants that decisions use.
+"""Effective requests of a pod, in the four variants that decisions use.
 
 Formula, per resource::
 

@@ -1,4 +1,4 @@
-"""Claims of pods on storage: which claim a volume means, its class, and what in-tree volumes became.
+"""Claims of pods on storage: the claim of a volume, its class, and the migration of in-tree volumes.
 
 Source: Kubernetes v1.36, ``component-helpers/storage`` and ``csi-translation-lib``.
 """

@@ -1,4 +1,4 @@
-"""What happened in the cluster, as the watches tell it: the only input of the mutable state.
+"""Watch events: the only input of the mutable state.
 
 Pods and nodes have events of their own, because almost everything is about them; the other kinds share
 three. Every event carries whole objects, never a difference.

@@ -1,4 +1,4 @@
-"""What pods belong to, and what protects them: controllers, Services, budgets, Namespaces, classes."""
+"""Owners and protections of pods: controllers, Services, budgets, Namespaces, classes."""
 
 from datetime import datetime
 from typing import TypeAlias

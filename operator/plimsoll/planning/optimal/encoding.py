@@ -12,93 +12,18 @@ from typing import Self
 import numpy as np
 
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import PluginError, PodInfo, PodTemplate, Snapshot
-from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import (
-    Bundle,
-    Candidates,
-    MendsSpread,
-    NamesSurplus,
-    Proposal,
-    Strategy,
-    Verdict,
-    wants_even_spread,
-)
+from plimsoll.framework import PodInfo, PodTemplate, Snapshot
+from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import Circumstances, Move, Objective, Rebalancing, replacement_of
+from plimsoll.planning.moves import Move, Objective, Rebalancing, replacement_of
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
-from plimsoll.planning.proven.plan_builder import Book
-from plimsoll.planning.strategy_run import run_strategy
+from plimsoll.planning.optimal.wishes import EVENED, Wish, default_wish
+from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
 
 #: Pairs of templates and nodes beyond which only the emptiest nodes are targets.
 PAIRS = 100_000
-
-#: The resources whose use is evened out, in the order of the cluster's columns: cpu and memory.
-EVENED = (0, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """Why a pod had better run elsewhere, and who says so."""
-
-    strategy: str
-    reason: str
-    evenly: bool = False
-
-
-def wishes_of(
-    rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances, *, complaints: bool = False
-) -> dict[str, Wish]:
-    """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
-
-    Strategies that mend topology spread are left out: the program knows their constraints, and proposals
-    for one constraint at a time would be too many.
-
-    Args:
-        rebalancing: What the policy asks for.
-        cluster: The placed pods.
-        circumstances: What surrounds them.
-        complaints: Whether strategies that propose nothing, for want of places, are asked what is wrong.
-    """
-    wishes: dict[str, Wish] = {}
-    for strategy in rebalancing.strategies:
-        if isinstance(strategy, MendsSpread):
-            continue
-        try:
-            found = _wishes_of(strategy, Book(rebalancing, cluster, circumstances), circumstances)
-            if isinstance(strategy, NamesSurplus) and (found or complaints):
-                book = Book(rebalancing, cluster, circumstances)
-                found |= _wishes_of(strategy, book, circumstances, strategy.surplus)
-        except PluginError:
-            continue  # Proven has reported it
-        wishes = found | wishes
-    return wishes
-
-
-def _wishes_of(
-    strategy: Strategy,
-    book: Book,
-    circumstances: Circumstances,
-    source: Callable[[StrategyContext], Candidates] | None = None,
-) -> dict[str, Wish]:
-    """What one strategy would move, or what else it is asked for by ``source``."""
-    wishes: dict[str, Wish] = {}
-    evenly = wants_even_spread(strategy)
-
-    def judge(proposal: Proposal) -> Verdict:
-        if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
-            return Verdict.NODE_CLOSED
-        together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
-        for each in together:
-            if not each.pod.pod.is_terminal:
-                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly))
-                book.context.cluster.displace(each.pod.uid)
-        return Verdict.ACCEPTED
-
-    run_strategy(strategy, book.context, judge, source)
-    return wishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +78,7 @@ class Setting:
     def of(
         cls,
         rebalancing: Rebalancing,
-        book: Book,
+        book: PlanBuilder,
         wishes: Mapping[str, Wish],
         seed: Sequence[Move],
         left_alone: Container[str] = (),
@@ -179,7 +104,7 @@ class Setting:
 
     @classmethod
     def around(
-        cls, rebalancing: Rebalancing, book: Book, nodes: Sequence[str], waiting: Sequence[PodInfo]
+        cls, rebalancing: Rebalancing, book: PlanBuilder, nodes: Sequence[str], waiting: Sequence[PodInfo]
     ) -> Self:
         """Look at some nodes and at pods that wait for room there; nobody moves for a pod of lower priority.
 
@@ -197,7 +122,7 @@ class Setting:
     def _of(
         cls,
         rebalancing: Rebalancing,
-        book: Book,
+        book: PlanBuilder,
         wishes: Mapping[str, Wish],
         nodes: tuple[str, ...],
         may_go: Callable[[PodInfo, str], bool],
@@ -247,7 +172,7 @@ class Setting:
             nodes=nodes,
             templates=templates,
             pods=tuple(pods for _, pods in listed),
-            default_wish=_default_wish(rebalancing),
+            default_wish=default_wish(rebalancing),
             _node=index,
             _source={pod.uid: nodes[stock.node] for stock, pods in listed for pod in pods if not stock.waits},
             _stock={(stock.template, stock.node): at for at, (stock, _) in enumerate(listed)},
@@ -298,7 +223,7 @@ class Setting:
         return replace(problem, most=most)
 
 
-def _spreads(rebalancing: Rebalancing, book: Book) -> list[_Spread]:
+def _spreads(rebalancing: Rebalancing, book: PlanBuilder) -> list[_Spread]:
     """The topology constraints that some strategy mends."""
     wanted = tuple(
         dict.fromkeys(
@@ -397,16 +322,6 @@ def _emptiest(cluster: Cluster, nodes: Sequence[str], count: int) -> Sequence[in
 
 def _strategy(wish: Wish | None) -> str:
     return wish.strategy if wish is not None else ""
-
-
-def _default_wish(rebalancing: Rebalancing) -> Wish:
-    objective = rebalancing.goal.objective
-    sentences = {
-        Objective.FEWEST_VIOLATIONS: "it makes room or evens out domains, so that fewer rules are violated",
-        Objective.SMALLEST_SPREAD: "nodes are then used to a more even degree",
-        Objective.FEWEST_NODES: "a node is then free of pods that could leave",
-    }
-    return Wish(objective.value, sentences[objective])
 
 
 def _is_daemon(pod: PodInfo) -> bool:

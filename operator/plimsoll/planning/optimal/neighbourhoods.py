@@ -30,18 +30,14 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import (
-    Beneficiary,
-    Bundle,
-    Candidate,
-    ServesPending,
-    Verdict,
-)
+from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Verdict
+from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution
-from plimsoll.planning.proven.plan_builder import Book
+from plimsoll.planning.proven.bundles import judge
+from plimsoll.planning.proven.plan_builder import PlanBuilder
 
 #: Nodes of a neighbourhood on which room is sought, and as many at most to which pods may go from there.
 FOCUS = 16
@@ -67,7 +63,7 @@ class NeighbourhoodSearch:
         seconds: Left.
     """
 
-    book: Book
+    book: PlanBuilder
     rebalancing: Rebalancing
     strategy: ServesPending
     seconds: float
@@ -136,7 +132,7 @@ class NeighbourhoodSearch:
             for bundle in _Unfolding(setting, self.book, self.rebalancing, found).bundles():
                 if len(bundle.candidates) > self.strategy.most_moves:
                     continue
-                verdict = self.book.judge(bundle, self.strategy.name)
+                verdict = judge(self.book, bundle, self.strategy.name)
                 served += verdict is Verdict.ACCEPTED
                 self._closed = self._closed or verdict is None
             if served or (found.gap == 0 and not found.moves) or self._is_over:
@@ -161,7 +157,7 @@ def _focus(pod: PodInfo, window: int, context: StrategyContext) -> list[str]:
     return [snapshot.node(row).name for row in rows[order].tolist()]
 
 
-def _sinks(focus: Sequence[str], highest: int, book: Book) -> list[str]:
+def _sinks(focus: Sequence[str], highest: int, book: PlanBuilder) -> list[str]:
     """Nodes where pods of others could go, first those that are the only ones for many of them.
 
     After them those where they could go if others went, by how many lack little there.
@@ -189,7 +185,9 @@ def _sinks(focus: Sequence[str], highest: int, book: Book) -> list[str]:
 class _Unfolding:
     """A solution as bundles, one for each pending pod, each feasible after those before it."""
 
-    def __init__(self, setting: Setting, book: Book, rebalancing: Rebalancing, found: Solution) -> None:
+    def __init__(
+        self, setting: Setting, book: PlanBuilder, rebalancing: Rebalancing, found: Solution
+    ) -> None:
         self._setting = setting
         self._fork = book.context.cluster.fork()
         self._schedulers = {

@@ -23,8 +23,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from plimsoll.framework import PluginError, PodTemplate
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Candidate, ServesPending
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Candidate
+from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import (
@@ -35,12 +36,14 @@ from plimsoll.planning.moves import (
     Rebalancing,
     replacement_uid,
 )
-from plimsoll.planning.optimal.encoding import Setting, wishes_of
+from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
 from plimsoll.planning.optimal.walk import walk_to
-from plimsoll.planning.proven.plan_builder import UNLIMITED, Book
+from plimsoll.planning.optimal.wishes import wishes_of
+from plimsoll.planning.proven.bundles import hear
+from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
 
 #: Solve again that often when the filters refuse what the program allowed.
@@ -62,7 +65,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))
     wishes = wishes_of(free, cluster, circumstances)
     left_alone = {node for _, node in circumstances.too_early}
-    setting = Setting.of(free, Book(free, cluster, circumstances), wishes, seeds, left_alone)
+    setting = Setting.of(free, PlanBuilder(free, cluster, circumstances), wishes, seeds, left_alone)
     judge = _Judge(free, cluster, circumstances, setting)
     before, seeded = judge.value(()), judge.value(seeds)
     plans = [(before, ()), (seeded, seeds)]
@@ -75,7 +78,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         spent += found.seconds
         if bound == float("-inf"):
             bound = found.bound  # of the program without what later rounds forbid: it holds for all of them
-        walk = walk_to(found, setting, Book(free, cluster, circumstances), wishes)
+        walk = walk_to(found, setting, PlanBuilder(free, cluster, circumstances), wishes)
         moves = tuple(walk.moves)
         plans.append((judge.value(moves), moves))
         forbidden = walk.impossible | judge.unwelcome(moves)
@@ -125,7 +128,7 @@ class _Rooms:
 
 
 def _make_room(
-    serving: Iterable[ServesPending], made: Book, rebalancing: Rebalancing, seconds: float
+    serving: Iterable[ServesPending], made: PlanBuilder, rebalancing: Rebalancing, seconds: float
 ) -> _Rooms:
     """Book what makes room for pending pods: no objective has it, others profit than those that move."""
     found, known = _Rooms(), set[str]()
@@ -133,7 +136,7 @@ def _make_room(
         search = NeighbourhoodSearch(made, rebalancing, strategy, seconds - found.seconds)
         try:
             known |= {pod.uid for pod in search.waiting()}
-            made.hear(strategy)
+            hear(made, strategy)
             search.run()
         except PluginError as exc:
             found.failures.append(exc)
@@ -223,7 +226,7 @@ def _by_node(wishes: Iterable[str], cluster: Cluster) -> Counter[str]:
 
 def _first_steps(
     plans: Iterable[Sequence[Move]], ended: Sequence[Move], judge: _Judge, rebalancing: Rebalancing
-) -> Book:
+) -> PlanBuilder:
     """The moves of the first plan of which the limits allow some that are worth their price by themselves.
 
     The next cycle may not find the rest of a plan, so what one cycle makes must stand alone: the objective
@@ -240,9 +243,9 @@ def _first_steps(
     return _limited(ended, rebalancing, judge)
 
 
-def _limited(moves: Sequence[Move], rebalancing: Rebalancing, judge: _Judge) -> Book:
+def _limited(moves: Sequence[Move], rebalancing: Rebalancing, judge: _Judge) -> PlanBuilder:
     """As many of the moves, in their order, as the policy's limits allow in one cycle; all are directed."""
-    book = Book(rebalancing, judge.cluster, judge.circumstances)
+    book = PlanBuilder(rebalancing, judge.cluster, judge.circumstances)
     for move in moves:
         candidate = Candidate(move.pod, move.source, move.reason, move.target)
         if book.judge(candidate, move.strategy) is None:

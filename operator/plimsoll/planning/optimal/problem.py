@@ -1,4 +1,4 @@
-"""A placement in plain values: what may leave and arrive, what must hold, and what a change is worth.
+"""Placement problem as plain values: movable pods, constraints and the objective.
 
 Pods of one template are interchangeable, so nothing is said of single pods: ``leaving[s]`` of a stock (the
 movable pods of one template on one node, or those that wait for one) go, ``arriving[t, n]`` pods of template

@@ -11,15 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Bundle, Candidate, MendsSpread, Verdict
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Verdict
+from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Circumstances, Goal, Move, Objective, Rebalancing
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver, solve
 from plimsoll.planning.optimal.problem import Solution, value_of
 from plimsoll.planning.optimal.walk import walk_to
-from plimsoll.planning.proven.plan_builder import UNLIMITED, Book
+from plimsoll.planning.proven.bundles import judge
+from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 
 #: Seconds of one search at most, and how often it is repeated without arrivals that the filters refuse.
 MOST_S, ROUNDS = 5.0, 4
@@ -29,7 +31,7 @@ _LIMITS = frozenset(level.value for level in LimitLevel)
 
 
 def mend_exactly(
-    book: Book, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
+    book: PlanBuilder, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
 ) -> str:
     """Plan moves that help only together, if the strategy's single moves are exhausted; book them.
 
@@ -57,7 +59,7 @@ def mend_exactly(
     while moves:
         before = len(book.refused)
         together = tuple(Candidate(move.pod, move.source, move.reason, move.target) for move in moves)
-        if book.judge(Bundle(together, one_by_one=True), strategy.name) is Verdict.ACCEPTED:
+        if judge(book, Bundle(together, one_by_one=True), strategy.name) is Verdict.ACCEPTED:
             return (
                 f"topology spread: no single move helps any more; {_moves(len(moves))} planned together by a"
                 f" mixed-integer program, {'proven to be the fewest' if proven else 'the best found in time'}"
@@ -68,7 +70,7 @@ def mend_exactly(
 
 
 def _searched(
-    book: Book, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
+    book: PlanBuilder, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
 ) -> tuple[Sequence[Move], bool]:
     """The moves of the best solution that the scheduler's filters accept, and whether it is proven best."""
     seconds = min(rebalancing.goal.seconds, MOST_S)
@@ -81,7 +83,7 @@ def _searched(
         goal=Goal(Objective.FEWEST_VIOLATIONS, seconds),
     )
     cluster = book.context.cluster
-    setting = Setting.of(free, Book(free, cluster, circumstances), {}, ())
+    setting = Setting.of(free, PlanBuilder(free, cluster, circumstances), {}, ())
     problem = setting.problem
     if not problem.stocks:
         return (), True
@@ -89,7 +91,7 @@ def _searched(
     for _ in range(ROUNDS):
         found = solve(problem, seconds, Solution(*setting.nothing, before, -np.inf))
         seconds -= found.seconds
-        walk = walk_to(found, setting, Book(free, cluster, circumstances), {})
+        walk = walk_to(found, setting, PlanBuilder(free, cluster, circumstances), {})
         if not walk.impossible:
             return walk.moves, found.gap < 1e-6
         if seconds <= 0:

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plimsoll.framework import PodInfo, PodTemplate
-from plimsoll.framework.descheduling.strategy import Candidate, Verdict
+from plimsoll.framework.descheduling.proposals import Candidate, Verdict
 from plimsoll.planning.moves import Move
-from plimsoll.planning.optimal.encoding import Setting, Wish
+from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.problem import Solution
-from plimsoll.planning.proven.plan_builder import Book
+from plimsoll.planning.optimal.wishes import Wish
+from plimsoll.planning.proven.bundles import judge
+from plimsoll.planning.proven.plan_builder import PlanBuilder
 
 
 @dataclass(slots=True)
@@ -20,7 +22,7 @@ class Walk:
     impossible: Counter[tuple[PodTemplate, str]]
 
 
-def walk_to(found: Solution, setting: Setting, book: Book, wishes: Mapping[str, Wish]) -> Walk:
+def walk_to(found: Solution, setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish]) -> Walk:
     """Find single moves, each feasible when those before it are made."""
     leaving, arrivals = setting.unfolded(found)
     impossible: Counter[tuple[PodTemplate, str]] = Counter()
@@ -40,7 +42,7 @@ def walk_to(found: Solution, setting: Setting, book: Book, wishes: Mapping[str, 
 
 
 def _step(
-    pod: PodInfo, open_targets: Counter[str], setting: Setting, book: Book, wishes: Mapping[str, Wish]
+    pod: PodInfo, open_targets: Counter[str], setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish]
 ) -> bool:
     """Send a pod to the best target that takes it now; whether there is one."""
     source = setting.source_of(pod)
@@ -53,7 +55,7 @@ def _step(
         return False
     target = max(possible, key=lambda name: (totals[name], name))
     wish = wishes.get(pod.uid) or setting.default_wish
-    if book.judge(Candidate(pod, source, wish.reason, target), wish.strategy) is not Verdict.ACCEPTED:
+    if judge(book, Candidate(pod, source, wish.reason, target), wish.strategy) is not Verdict.ACCEPTED:
         return False
     open_targets[target] -= 1
     return True

@@ -18,9 +18,9 @@ cluster, right before the eviction.
 from dataclasses import replace
 
 from plimsoll.framework import PluginError
-from plimsoll.framework.descheduling.complaints import Destinations
-from plimsoll.framework.descheduling.context import NodeClasses, Planner
-from plimsoll.framework.descheduling.strategy import Candidate, MendsSpread, Refusal, StrategyKind, Verdict
+from plimsoll.framework.descheduling.measurements import NodeClasses, Planner
+from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal, Verdict
+from plimsoll.framework.descheduling.strategy import MendsSpread, StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import (
@@ -30,12 +30,13 @@ from plimsoll.planning.moves import (
     Rebalancing,
 )
 from plimsoll.planning.optimal.spread_repair import mend_exactly
-from plimsoll.planning.proven.plan_builder import Book
+from plimsoll.planning.proven.bundles import hear, judge
+from plimsoll.planning.proven.plan_builder import PlanBuilder
 
 
 def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
     """Plan one cycle; the cluster is only read."""
-    book = Book(rebalancing, cluster, circumstances)
+    book = PlanBuilder(rebalancing, cluster, circumstances)
     failures: list[PluginError] = []
     classes: list[tuple[str, NodeClasses]] = []
     remarks: list[tuple[str, str]] = []
@@ -45,8 +46,8 @@ def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstance
                 continue
             name = strategy.name
             try:
-                book.hear(strategy)
-                if book.has_conscience and isinstance(strategy, MendsSpread):
+                hear(book, strategy)
+                if book.objections.has_conscience and isinstance(strategy, MendsSpread):
                     said = mend_exactly(book, strategy, rebalancing, circumstances)
                     book.context.remarks += [said] if said else []
             except PluginError as exc:
@@ -81,22 +82,23 @@ def revalidate(
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
     free = replace(rebalancing, limits=Limits(per_workload=NO_CEILING), minimum_gain=None)
-    book = Book(free, cluster, replace(circumstances, moved=frozenset()))
-    book.conscience.without_driving()
+    book = PlanBuilder(free, cluster, replace(circumstances, moved=frozenset()))
+    book.objections.conscience.without_driving()
     # What stands and falls with others was judged with them.
-    book.has_conscience = book.has_conscience and not move.bundle
+    book.objections.has_conscience = book.objections.has_conscience and not move.bundle
     if move.target:
         if standing is None or row is None or cluster.nodes[row].name != move.source:
             return Refusal("Gone", f"pod {move.pod.key} is not on node {move.source} any more")
     elif move.pod.uid not in book.context.unplaced:
         return Refusal("Gone", f"pod {move.pod.key} is gone already")
     pod = standing or move.pod
-    decides = move.planner is not Planner.OPTIMAL and not move.bundle and book.decides(move.strategy)
+    alone = move.planner is not Planner.OPTIMAL and not move.bundle
+    decides = alone and book.objections.decides(move.strategy)
     if move.is_directed and not decides:
         again = Candidate(pod, move.source, move.reason, move.target)
     elif move.target and decides and not move.is_forecast:
         again = Candidate(pod, move.source, move.reason, destinations=Destinations(move.target.__eq__))
     else:
         again = Candidate(pod, move.source, move.reason)
-    verdict = book.judge(again, move.strategy)
+    verdict = judge(book, again, move.strategy)
     return book.moves[0] if verdict is Verdict.ACCEPTED else book.refused[0].refusal

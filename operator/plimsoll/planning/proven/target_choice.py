@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plimsoll.engine.decision import Ranking
-from plimsoll.framework.descheduling.complaints import Destinations
-from plimsoll.framework.descheduling.strategy import Candidate, Refusal
+from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal
 
 IsTarget = Callable[[str], bool]
 """Whether replacements may be expected on the node of this name."""

@@ -17,22 +17,11 @@ from functools import cached_property
 import msgspec
 
 from plimsoll.framework import PluginError, PodInfo
-from plimsoll.framework.descheduling.context import (
-    NodeClasses,
-    Planner,
-    StrategyContext,
-    UnplacedPods,
-    considered_nodes,
-)
-from plimsoll.framework.descheduling.strategy import (
-    Candidate,
-    Evictor,
-    Proposal,
-    Refusal,
-    Strategy,
-    StrategyKind,
-    Verdict,
-)
+from plimsoll.framework.descheduling.context import Evictor, StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import NodeClasses, Planner
+from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
+from plimsoll.framework.descheduling.proposals import Candidate, Proposal, Refusal, Verdict
+from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally

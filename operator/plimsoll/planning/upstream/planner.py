@@ -13,8 +13,9 @@ from functools import cached_property
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError
-from plimsoll.framework.descheduling.context import Planner
-from plimsoll.framework.descheduling.strategy import Refusal, wants_restart
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.framework.descheduling.strategy import wants_restart
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import (
     Circumstances,

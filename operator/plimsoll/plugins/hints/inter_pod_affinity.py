@@ -1,4 +1,4 @@
-"""Which changes may bring a pod nearer to the pods it wants, or farther from those it does not.
+"""Queueing hints of InterPodAffinity.
 
 Source: kube-scheduler v1.36, ``interpodaffinity/plugin.go`` (EventsToRegister and its hints).
 """

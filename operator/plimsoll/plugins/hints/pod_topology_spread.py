@@ -1,4 +1,4 @@
-"""Which changes may even out the domains that PodTopologySpread found too uneven.
+"""Queueing hints of PodTopologySpread.
 
 Source: kube-scheduler v1.36, ``podtopologyspread/plugin.go`` (EventsToRegister and its hints).
 """

@@ -1,4 +1,4 @@
-"""Which changes may give a pod the volumes that VolumeBinding did not find.
+"""Queueing hints of VolumeBinding.
 
 Source: kube-scheduler v1.36, ``volumebinding/volume_binding.go`` (EventsToRegister).
 """

@@ -1,1 +1,1 @@
-"""What stops rebalancing: the stop button and the displacement breaker."""
+"""Breakers of rebalancing: the stop button and displaced pods."""

@@ -1,4 +1,4 @@
-"""What keeps policies from moving pods: the stop button, rest, strategies that fail, a plan that hangs.
+"""Reasons that keep policies from moving pods: stop button, pauses, failing strategies, hanging plans.
 
 A policy rests after fruitless moves, and while pods wait that have lost their places. The button and rest are
 ceilings on the evictions of a run, beside the budgets that the policy has itself: what they forbid is refused

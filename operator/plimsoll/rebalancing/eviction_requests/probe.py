@@ -1,4 +1,4 @@
-"""Whether evictions by request can be had: asked again and again, so that an upgraded server is soon used.
+"""Probes whether the server serves the EvictionRequest API; repeats every 30 s.
 
 A policy that wants its pods to leave by EvictionRequest evicts nothing while they cannot be had: taking the
 other way would break what it promises to those who respond for the pods.

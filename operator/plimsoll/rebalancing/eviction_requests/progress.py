@@ -1,4 +1,4 @@
-"""How far an EvictionRequest has come, as phase, reason and sentence of our record. Pure.
+"""Translates the progress of an EvictionRequest into phase, reason and message of our record.
 
 The protocol (KEP-4563): a controller makes an Eviction of the request; those who respond for the pod have
 their turns, the last of them asks the Eviction API, budgets included. It ends when the pod has left, when

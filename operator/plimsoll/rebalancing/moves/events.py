@@ -1,4 +1,4 @@
-"""Events of moves: what has happened, from the watch, the API server's answers, people, timers.
+"""Events of moves: from the watch, responses of the API server, users and timers.
 
 Each has the key of its move; those that concern several moves name a policy, a node, a bundle or a pod.
 """

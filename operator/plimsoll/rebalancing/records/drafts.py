@@ -1,4 +1,4 @@
-"""Drafts of Eviction records: what the record of a move says before anything has happened."""
+"""Drafts of Eviction records, from planned moves."""
 
 from plimsoll.api.v1alpha1.eviction import (
     BundleReference,
@@ -12,7 +12,7 @@ from plimsoll.api.v1alpha1.eviction import (
 from plimsoll.api.v1alpha1.eviction_naming import BUNDLE_LABEL, label_value, record_name
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.framework import PodInfo
-from plimsoll.framework.descheduling.context import Planner
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Surge
 

@@ -1,4 +1,4 @@
-"""Eviction records: what they say, when they move on, how many are kept.
+"""Store of Eviction records: their contents, transitions and retention.
 
 The records are our memory: written before an eviction is attempted, carried to an end exactly once, also
 by the next process. This module is their one writer, so what it remembers is what the cluster holds.

@@ -1,4 +1,4 @@
-"""Pods that are being tried, and what happened meanwhile.
+"""Pods in flight, and the events during their attempts.
 
 An event between the look at the cluster and the failure may be just what the pod needed. It is kept until
 the last pod that was in flight then has landed, and replayed for each that fails.

@@ -1,4 +1,4 @@
-"""A waiting pod, its history, and how long it backs off.
+"""A queued pod with its history and back-off.
 
 Source: kube-scheduler v1.36, ``framework/types.go`` (QueuedPodInfo), ``backend/queue/backoff_queue.go``.
 """

@@ -1,4 +1,4 @@
-"""Whether a change is worth another attempt of a pod: asks the hints of the plugins that rejected it.
+"""Decides by queueing hints of the rejecting plugins whether an event requeues a pod.
 
 Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go`` (isPodWorthRequeuing,
 getUnschedulablePodsWithCrossTopologyTerm).

@@ -1,4 +1,4 @@
-"""Where moved pods fit best: on the node with least left over once they are there.
+"""Best-fit choice of targets: the node with the least room left afterwards.
 
 Left over is counted in shares of the largest node, and what a pod does not ask for and few nodes have
 (GPUs, other scalar resources) counts eightfold: a pod without GPUs goes to a node without free ones first.
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Candidate
+from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.columns.cluster import FIXED_RESOURCES, PODS
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate

@@ -1,4 +1,4 @@
-"""What containers are doing, as the kubelet reports it: the questions that lifetime strategies ask.
+"""States of containers as reported by the kubelet, for strategies about lifetimes.
 
 Source: descheduler v0.36, ``podlifetime``, ``removefailedpods`` and ``removepodshavingtoomanyrestarts``.
 """

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
-from plimsoll.framework.descheduling.context import StrategyContext, is_serving
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.priority import PREFER_NO_EVICTION, importance, low_to_high
 

@@ -1,4 +1,4 @@
-"""How much of each node is used, by three yardsticks: requests, the metrics API, a Prometheus query.
+"""Usage of each node by requests, the metrics API, or a Prometheus query.
 
 Units: billionths, so that sums of odd quantities stay exact; rounded up to milli-cpu and whole units
 where upstream rounds. A query's pseudo-resource is in percent of 100. Percentages are floats.
@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from plimsoll.framework.descheduling.context import Measurements, Sample, StrategyContext
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo

@@ -1,4 +1,4 @@
-"""What LowNodeUtilization and HighNodeUtilization share: thresholds, and taking pods from nodes.
+"""Thresholds and the choice of pods, shared by LowNodeUtilization and HighNodeUtilization.
 
 Formula, for each candidate of a source node::
 
@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
-from plimsoll.framework.descheduling.complaints import Destinations
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Candidate, Candidates, Verdict
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, Verdict
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.taints import tolerates

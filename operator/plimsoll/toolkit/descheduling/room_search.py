@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.framework.descheduling.context import StrategyContext
-from plimsoll.framework.descheduling.strategy import Candidate
+from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.columns.columns import IntArray, RowArray
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.columns.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""Which pods their PodDisruptionBudget would not let go, in preemption's way of counting.
+"""Pods whose eviction would violate a PodDisruptionBudget, counted as preemption does.
 
 Source: kube-scheduler v1.36, ``defaultpreemption`` (filterPodsWithPDBViolation).
 """

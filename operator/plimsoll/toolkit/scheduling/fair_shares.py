@@ -1,4 +1,4 @@
-"""Fair shares of a cluster among queues: dominant shares, and what each queue deserves.
+"""Fair shares of a cluster among queues: dominant shares and deserved shares.
 
 Formula, for queues q with weight w, demand d and dominant share D = max_r d[q, r] / total[r]::
 

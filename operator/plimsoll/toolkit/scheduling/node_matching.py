@@ -1,4 +1,4 @@
-"""Which nodes a wish about labels, names or taints picks: one answer for all nodes of a snapshot at once.
+"""Matches node selectors, names and tolerations against all nodes of a snapshot in one step.
 
 Shared by the plugins that narrow nodes down (NodeAffinity, TaintToleration, PodTopologySpread). A label is a
 column of small integers, so a requirement costs one comparison an operator, not one a node.

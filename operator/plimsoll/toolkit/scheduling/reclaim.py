@@ -1,4 +1,4 @@
-"""Who leaves a node so that a queue below what it deserves gets its part.
+"""Victims of reclaim: pods of queues above their deserved share.
 
 Greedy, twice: the least important first, which disturbs little; where that comes to nothing because a
 queue may give up no more, the largest first. Then those whose going was not needed are put back.

@@ -4,12 +4,18 @@ Axis letters: N nodes, K resources.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, field_validator, model_validator
 
-from plimsoll.framework import MAX_SCORE, IntArray
+from plimsoll.framework import (
+    MAX_SCORE,
+    IntArray,
+    PluginArgs,
+)
 
 EXACT = 2**53
 """Every integer up to here is a double."""
@@ -68,3 +74,57 @@ def interpolated(shape: Sequence[tuple[int, int]]) -> IntArray:
             # Towards zero, as integers divide upstream: a falling segment is rounded up.
             values.append(ys[upper - 1] + int(rise / (xs[upper] - xs[upper - 1])))
     return np.array(values, dtype=np.int64)
+
+
+class ScoredResource(PluginArgs):
+    """A resource and its weight in the score."""
+
+    name: str = Field(description="Such as cpu.")
+    weight: Annotated[int, Field(ge=0, le=100, description="1 to 100; 0 means 1.")] = 1
+
+
+class ShapePoint(PluginArgs):
+    """A point of the function from utilisation to score."""
+
+    utilization: Annotated[int, Field(ge=0, le=100, description="Percent of the node.")]
+    score: Annotated[int, Field(ge=0, le=10, description="0 to 10.")]
+
+
+class RequestedToCapacityRatio(PluginArgs):
+    """The function from utilisation to score, linear between its points."""
+
+    shape: Annotated[tuple[ShapePoint, ...], Field(min_length=1, description="Points by rising utilisation.")]
+
+    @field_validator("shape")
+    @classmethod
+    def _ascending(cls, shape: tuple[ShapePoint, ...]) -> tuple[ShapePoint, ...]:
+        utilization = [point.utilization for point in shape]
+        if any(later <= earlier for earlier, later in pairwise(utilization)):
+            raise ValueError("utilization must rise from point to point")
+        return shape
+
+
+class ScoringStrategy(PluginArgs):
+    """How nodes are scored."""
+
+    type: Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"] = Field(
+        default="LeastAllocated", description="Spread, pack, or by a function of one's own."
+    )
+    resources: tuple[ScoredResource, ...] = Field(
+        default=(ScoredResource(name="cpu"), ScoredResource(name="memory")),
+        description="The resources that are scored.",
+    )
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = Field(
+        default=None, description="Needed with RequestedToCapacityRatio, and refused without."
+    )
+
+    @field_validator("resources")
+    @classmethod
+    def _some(cls, resources: tuple[ScoredResource, ...]) -> tuple[ScoredResource, ...]:
+        return resources or (ScoredResource(name="cpu"), ScoredResource(name="memory"))
+
+    @model_validator(mode="after")
+    def _shape_where_it_belongs(self) -> "ScoringStrategy":
+        if (self.type == "RequestedToCapacityRatio") is (self.requested_to_capacity_ratio is None):
+            raise ValueError("requestedToCapacityRatio belongs to the type of that name, which requires it")
+        return self

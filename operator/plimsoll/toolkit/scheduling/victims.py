@@ -1,4 +1,4 @@
-"""Who would have to leave a node to make room for a pod: one node by trial, or many nodes at once.
+"""Victims of preemption, on one node by trial or on many nodes with arrays.
 
 Both ways are the same procedure: take away every pod of lower priority; if the pod fits then, put them
 back one by one, those that their disruption budget protects first, then by importance; who cannot stay is

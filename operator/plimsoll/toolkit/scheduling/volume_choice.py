@@ -1,4 +1,4 @@
-"""Which volumes a pod's claims reach or would get, on each node: VolumeBinding's arithmetic.
+"""Volumes that a pod's claims use or would get on each node, for VolumeBinding.
 
 Axis letters: N nodes.
 Source: kube-scheduler v1.36, ``volumebinding/binder.go``.

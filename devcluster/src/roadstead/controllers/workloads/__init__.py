@@ -1,1 +1,1 @@
-"""Holds the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs."""
+"""Runs the controllers of Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs."""

@@ -1,4 +1,4 @@
-"""DaemonSets: one pod on every node that fits, tied to it by affinity and placed by the scheduler.
+"""Runs DaemonSets: one pod for every eligible node, bound to it by affinity and the scheduler.
 
 Source: kubernetes v1.36 ``pkg/controller/daemon/{daemon_controller,update}.go``, ``util/daemonset_util.go``.
 """
@@ -14,7 +14,7 @@ from roadstead.controllers.workloads import revisions as history
 from roadstead.controllers.workloads.pod_creation import create_pod, delete_pod, pod_from_template
 from roadstead.controllers.workloads.revisions import REVISION_HASH
 from roadstead.controllers.workloads.rolling_update import scaled
-from roadstead.values.label_matching import node_fits, tolerates
+from roadstead.values.label_selectors import node_fits, tolerates
 
 if TYPE_CHECKING:
     from roadstead.controllers.context import Context
@@ -36,21 +36,21 @@ _TOLERATED = {
 
 
 class DaemonSetController:
-    """Keeps a pod of each DaemonSet on each node that fits."""
+    """Keeps a pod of each DaemonSet on each eligible node."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._owners = Owners(RESOURCE, "apps/v1", "DaemonSet", self._enqueue)
 
     def start(self) -> None:
-        """Follow DaemonSets, their pods and revisions, and the nodes."""
+        """Subscribe to DaemonSets, their pods and revisions, and nodes."""
         self._context.ownership.follow("pods", self._owners)
         self._context.ownership.follow(history.RESOURCE, self._owners)
         self._context.enqueue_all(RESOURCE, self.reconcile)
         self._context.api.subscribe("nodes", self._node_changed)
 
     def reconcile(self, key: str) -> None:
-        """Create and delete pods until every node has what it should have, and write the status."""
+        """Create and delete pods until every node has its pod, and write the status."""
         daemon_set = self._context.find(RESOURCE, key)
         if daemon_set is None or is_terminating(daemon_set):
             return
@@ -68,7 +68,7 @@ class DaemonSetController:
         self._context.queue.add(self.reconcile, key)
 
     def _node_changed(self, kind: EventType, node: Obj, old: Obj | None) -> None:
-        """Look at all DaemonSets when a node comes, goes, or may fit others than before."""
+        """Queue all DaemonSets if a node appears, disappears or its eligibility may change."""
         if kind == "MODIFIED" and old is not None:
             same_labels = node["metadata"].get("labels") == old["metadata"].get("labels")
             if same_labels and node.get("spec") == old.get("spec"):
@@ -77,7 +77,7 @@ class DaemonSetController:
             self._enqueue(key_of(daemon_set))
 
     def _by_node(self, daemon_set: Obj) -> dict[str, list[Obj]]:
-        """The set's pods by the node they run on or are tied to, oldest first."""
+        """The set's pods by the node on which they run or which their affinity requires, oldest first."""
         found: dict[str, list[Obj]] = defaultdict(list)
         for pod in self._context.ownership.claim("pods", self._owners, daemon_set):
             found[pod["spec"].get("nodeName") or _tied_to(pod)].append(pod)
@@ -86,7 +86,7 @@ class DaemonSetController:
         return found
 
     def _step(self, daemon_set: Obj, nodes: list[Obj], update: str) -> None:
-        """Create the missing pods and delete those that have no business where they are."""
+        """Create missing pods and delete pods of nodes that are no longer eligible."""
         spec = _placement(daemon_set)
         present = self._by_node(daemon_set)
         created = 0
@@ -131,7 +131,7 @@ class DaemonSetController:
         create_pod(self._context, COMPONENT, daemon_set, pod)
 
     def _replace(self, daemon_set: Obj, nodes: list[Obj], update: str) -> None:
-        """Delete pods of an old template, as many as may be unavailable; with a surge create first."""
+        """Delete pods of an old template within maxUnavailable; with a surge create first."""
         strategy = daemon_set["spec"].get("updateStrategy") or {}
         if strategy.get("type", "RollingUpdate") != "RollingUpdate":
             return
@@ -164,7 +164,7 @@ class DaemonSetController:
             delete_pod(self._context, COMPONENT, daemon_set, pod)
 
     def _is_available(self, daemon_set: Obj, pod: Obj) -> bool:
-        """Whether a pod has been ready for long enough; if not yet, come back then."""
+        """Whether a pod is available; if it is only ready, queue the set for that time."""
         min_ready_s = daemon_set["spec"].get("minReadySeconds") or 0
         wait_s = available_in_s(pod, min_ready_s, self._context.now)
         if wait_s:
@@ -172,7 +172,7 @@ class DaemonSetController:
         return wait_s == 0.0
 
     def _write_status(self, daemon_set: Obj, nodes: list[Obj], update: str) -> list[Obj]:
-        """Count by node, and return the pods."""
+        """Write the counts by node, and return the pods."""
         spec = _placement(daemon_set)
         running = self._by_node(daemon_set)
         counts = dict.fromkeys(("current", "misscheduled", "desired", "ready", "updated", "available"), 0)
@@ -205,7 +205,7 @@ class DaemonSetController:
 
 
 def _tolerations(spec: Obj) -> list[Obj]:
-    """A pod's tolerations, and those of what nodes suffer from time to time."""
+    """A pod's tolerations and those that every daemon pod has."""
     added = dict(_TOLERATED)
     if spec.get("hostNetwork"):
         added["network-unavailable"] = "NoSchedule"
@@ -218,13 +218,13 @@ def _tolerations(spec: Obj) -> list[Obj]:
 
 
 def _placement(daemon_set: Obj) -> Obj:
-    """What of a template decides where its pods may be."""
+    """The parts of a template that decide the eligibility of nodes."""
     spec = daemon_set["spec"]["template"]["spec"]
     return {**spec, "tolerations": _tolerations(spec)}
 
 
 def _fits(spec: Obj, node: Obj) -> tuple[bool, bool]:
-    """Whether a pod should run on a node, and whether one that is there may stay."""
+    """Whether a pod should run on a node, and whether a running one may stay."""
     if (spec.get("nodeName") or node["metadata"]["name"]) != node["metadata"]["name"]:
         return False, False
     if not node_fits(spec, node):
@@ -236,17 +236,17 @@ def _fits(spec: Obj, node: Obj) -> tuple[bool, bool]:
 
 
 def _tie(spec: Obj, node: str) -> None:
-    """Require a node by name, in place of the terms' own fields; expressions were met already."""
+    """Require one node in place of the terms' fields; the node matches the expressions already."""
     affinity: Obj = spec.setdefault("affinity", {})
-    by_name = {"key": "metadata.name", "operator": "In", "values": [node]}
+    requirement = {"key": "metadata.name", "operator": "In", "values": [node]}
     node_affinity: Obj = affinity.setdefault("nodeAffinity", {})
     node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-        "nodeSelectorTerms": [{"matchFields": [by_name]}]
+        "nodeSelectorTerms": [{"matchFields": [requirement]}]
     }
 
 
 def _tied_to(pod: Obj) -> str:
-    """The node that a pod's affinity requires by name."""
+    """The one node that a pod's affinity requires."""
     required = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
@@ -258,12 +258,12 @@ def _tied_to(pod: Obj) -> str:
 
 
 def _surge(daemon_set: Obj) -> bool:
-    """Whether an update starts the new pod beside the old one."""
+    """Whether an update starts the new pod before the old one ends."""
     rolling = (daemon_set["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     return rolling.get("maxSurge", 0) not in (0, "0%")
 
 
 def _revision(pod: Obj) -> str:
-    """The hash of the template from which a pod was made."""
+    """The hash of a pod's template."""
     digest: str = (pod["metadata"].get("labels") or {}).get(REVISION_HASH, "")
     return digest

@@ -1,8 +1,7 @@
-"""Deployments: one ReplicaSet for each template, and the pace at which the newest replaces the others.
+"""Rolls out Deployments: one ReplicaSet for each template, of which the newest replaces the others.
 
-What happens on one reconcile, and returns to the queue until nothing is left to do: find or make the
-newest ReplicaSet, number it, scale (``rolling_update`` says by how much), clean up, write the status
-(``deployment_status``).
+One reconcile finds or creates the newest ReplicaSet, numbers it, scales (by ``rolling_update``), cleans up
+and writes the status (by ``deployment_status``); it repeats until nothing changes.
 
 Source: kubernetes v1.36 ``pkg/controller/deployment``.
 """
@@ -47,7 +46,7 @@ class DeploymentController:
         self._owners = Owners(RESOURCE, "apps/v1", "Deployment", self._enqueue)
 
     def start(self) -> None:
-        """Follow Deployments and their ReplicaSets."""
+        """Subscribe to Deployments and their ReplicaSets."""
         self._context.ownership.follow(REPLICA_SETS, self._owners)
         self._context.enqueue_all(RESOURCE, self.reconcile)
 
@@ -70,15 +69,15 @@ class DeploymentController:
         self._context.queue.add(self.reconcile, key)
 
     def _only_scales(self, deployment: Obj, sets: list[Obj]) -> bool:
-        """Whether the Deployment is paused, or its size was changed since its sets were last scaled."""
+        """Whether the Deployment is paused, or its size has changed since its sets were last scaled."""
         if deployment["spec"].get("paused"):
             return True
         desired = str(deployment["spec"]["replicas"])
-        told = [_annotations(one).get(DESIRED_REPLICAS) for one in sets if rolling_update.size(one)]
-        return any(one is not None and one != desired for one in told)
+        text = [_annotations(one).get(DESIRED_REPLICAS) for one in sets if rolling_update.size(one)]
+        return any(one is not None and one != desired for one in text)
 
     def _scale(self, deployment: Obj, sets: list[Obj]) -> None:
-        """Bring the sets to a changed size, without going on with a rollout."""
+        """Scale the sets to a changed size without progress of a rollout."""
         new = self._number(deployment, _newest(deployment, sets), sets)
         deployment = self._context.find(RESOURCE, key_of(deployment)) or deployment
         replicas = deployment["spec"]["replicas"]
@@ -102,7 +101,7 @@ class DeploymentController:
         self._write_status(deployment, new, sets, progress=False)
 
     def _roll_out(self, deployment: Obj, sets: list[Obj]) -> None:
-        """Take one step towards all pods being of the newest set."""
+        """Move some pods to the newest set."""
         new = _newest(deployment, sets)
         old = [one for one in sets if not _same(one, new)]
         if new is None and not rolling_update.is_rolling(deployment) and self._retire(deployment, old):
@@ -128,7 +127,7 @@ class DeploymentController:
         self._write_status(deployment, new, sets)
 
     def _retire(self, deployment: Obj, old: list[Obj]) -> bool:
-        """Empty the old sets for the strategy Recreate; True while any of their pods is left."""
+        """Scale the old sets to 0 for the strategy Recreate; True while any of their pods is left."""
         for one in old:
             if rolling_update.size(one):
                 self._resize(deployment, one, 0)
@@ -136,10 +135,10 @@ class DeploymentController:
         return any(not is_finished(pod) for pod in pods)
 
     def _make(self, deployment: Obj, sets: list[Obj]) -> Obj:
-        """Create the ReplicaSet of the present template.
+        """Create the ReplicaSet of the current template.
 
         Raises:
-            StatusError: the API refused it, or its name is taken; then the next try has another.
+            StatusError: the API rejected it, or its name is taken; the next attempt has another name.
         """
         spec, metadata = deployment["spec"], deployment["metadata"]
         collisions = (deployment.get("status") or {}).get("collisionCount", 0)
@@ -182,21 +181,21 @@ class DeploymentController:
         return created
 
     def _cannot_make(self, deployment: Obj, name: str, error: StatusError) -> None:
-        """Note why the newest set could not be created."""
+        """Write the reason why the newest set could not be created."""
         now = self._context.now
         status = dict(deployment.get("status") or {})
         if error.reason == "AlreadyExists":
             status["collisionCount"] = status.get("collisionCount", 0) + 1
         else:
             message = f'Failed to create new replica set "{name}": {error.message}'
-            self._context.events.tell(COMPONENT, deployment, "ReplicaSetCreateError", message, "Warning")
+            self._context.events.record(COMPONENT, deployment, "ReplicaSetCreateError", message, "Warning")
             status["conditions"] = deployment_status.with_progress(
                 deployment, "False", "ReplicaSetCreateError", message, now
             )
         self._context.write_status(RESOURCE, deployment, status)
 
     def _number(self, deployment: Obj, new: Obj | None, sets: list[Obj]) -> Obj | None:
-        """Give the newest set the highest revision, the Deployment's annotations and minReadySeconds."""
+        """Set the highest revision, the Deployment's annotations and minReadySeconds on the newest set."""
         if new is None:
             return None
         others = [one for one in sets if not _same(one, new)]
@@ -218,14 +217,14 @@ class DeploymentController:
                 changed["spec"]["minReadySeconds"] = min_ready_s
             new = self._context.api.update(REPLICA_SETS, changed)
         if _annotations(deployment).get(REVISION) != annotations.get(REVISION):
-            # The annotation goes with the status: written with the object, it would be a new generation.
+            # Written with the object in place of the status, the annotation would increment the generation.
             self._note_progress(
                 deployment, "FoundNewReplicaSet", f'Found new replica set "{new["metadata"]["name"]}"', new
             )
         return new
 
     def _note_progress(self, deployment: Obj, reason: str, message: str, new: Obj | None = None) -> None:
-        """Write the newest set's revision, and progress if there is none yet or the set is new."""
+        """Write the newest set's revision, and Progressing if it is missing or the set is new."""
         latest = self._context.find(RESOURCE, key_of(deployment)) or deployment
         status = dict(latest.get("status") or {})
         known = any(one["type"] == "Progressing" for one in status.get("conditions") or ())
@@ -239,7 +238,7 @@ class DeploymentController:
         self._context.api.update_status(RESOURCE, {**latest, "status": status})
 
     def _note_pause(self, deployment: Obj) -> Obj:
-        """Tell in a condition that the Deployment was paused, or resumed."""
+        """Write in a condition that the Deployment was paused or resumed."""
         if not deployment_status.has_deadline(deployment):
             return deployment
         conditions = deployment_status.with_pause(deployment, self._context.now)
@@ -249,7 +248,7 @@ class DeploymentController:
         return self._context.write_status(RESOURCE, deployment, status)
 
     def _resize(self, deployment: Obj, replica_set: Obj, replicas: int) -> bool:
-        """Scale a ReplicaSet and note the Deployment's size with it; True when it was scaled."""
+        """Scale a ReplicaSet and annotate it with the Deployment's size; True if it was scaled."""
         replica_set = self._context.find(REPLICA_SETS, key_of(replica_set)) or replica_set
         desired = deployment["spec"]["replicas"]
         before = rolling_update.size(replica_set)
@@ -271,10 +270,10 @@ class DeploymentController:
     def _tell_scaled(self, deployment: Obj, name: str, before: int, now: int) -> None:
         way = "up" if now > before else "down"
         message = f"Scaled {way} replica set {name} from {before} to {now}"
-        self._context.events.tell(COMPONENT, deployment, "ScalingReplicaSet", message)
+        self._context.events.record(COMPONENT, deployment, "ScalingReplicaSet", message)
 
     def _clean_up(self, deployment: Obj, old: list[Obj]) -> None:
-        """Delete the oldest empty sets beyond the history that is kept."""
+        """Delete the oldest empty sets beyond the history limit."""
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
         kept = [one for one in old if not is_terminating(one)]
         for one in sorted(kept, key=lambda one: _number_in(one, REVISION))[: max(0, len(kept) - limit)]:
@@ -287,7 +286,7 @@ class DeploymentController:
     def _write_status(
         self, deployment: Obj, new: Obj | None, sets: list[Obj], *, progress: bool = True
     ) -> None:
-        """Count what the sets report, and come back when the progress deadline is over."""
+        """Write the counts of the sets, and queue the Deployment for its progress deadline."""
         deployment = self._context.find(RESOURCE, key_of(deployment)) or deployment
         found = (self._context.find(REPLICA_SETS, key_of(one)) for one in sets)
         sets = [one for one in found if one]
@@ -307,12 +306,12 @@ def _annotations(obj: Obj) -> dict[str, str]:
 
 
 def _copied_annotations(deployment: Obj) -> dict[str, str]:
-    """The annotations that a Deployment's ReplicaSets bear, too."""
+    """The annotations that are copied to ReplicaSets."""
     return {key: value for key, value in _annotations(deployment).items() if key not in _NOT_COPIED}
 
 
 def _number_in(obj: Obj, annotation: str) -> int:
-    """The number in an annotation; 0 where there is none."""
+    """The number in an annotation; 0 without one."""
     text = _annotations(obj).get(annotation, "")
     return int(text) if text.isdecimal() else 0
 
@@ -322,7 +321,7 @@ def _same(one: Obj, other: Obj | None) -> bool:
 
 
 def _newest(deployment: Obj, sets: list[Obj]) -> Obj | None:
-    """The oldest ReplicaSet that has the Deployment's present template."""
+    """The oldest ReplicaSet with the Deployment's current template."""
     template = deployment["spec"]["template"]
     return next(
         (one for one in sets if _without_hash(one["spec"]["template"]) == _without_hash(template)), None
@@ -330,7 +329,7 @@ def _newest(deployment: Obj, sets: list[Obj]) -> Obj | None:
 
 
 def _without_hash(template: Obj) -> Obj:
-    """A template without the label that its ReplicaSet was given; an empty map is as good as none."""
+    """A template without the label of its ReplicaSet and without an empty map of labels."""
     metadata = template.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != POD_TEMPLATE_HASH}
     kept = {key: value for key, value in metadata.items() if value}
@@ -338,7 +337,7 @@ def _without_hash(template: Obj) -> Obj:
 
 
 def _is_saturated(deployment: Obj, replica_set: Obj) -> bool:
-    """Whether a ReplicaSet has, and was meant to have, all the Deployment's pods."""
+    """Whether a ReplicaSet has, and should have, all the Deployment's pods."""
     desired = deployment["spec"]["replicas"]
     return (
         rolling_update.size(replica_set) == desired

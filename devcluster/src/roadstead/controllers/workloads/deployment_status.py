@@ -1,4 +1,4 @@
-"""What a Deployment tells of itself: counts, Available, Progressing, and whether it is stuck.
+"""Computes the status of Deployments: counts, Available, Progressing.
 
 Pure functions from a Deployment and its ReplicaSets to a status.
 
@@ -23,7 +23,7 @@ _PAUSED = "DeploymentPaused"
 
 
 def has_deadline(deployment: Obj) -> bool:
-    """Whether a rollout that makes no progress is told."""
+    """Whether a rollout has a progress deadline."""
     deadline = deployment["spec"].get("progressDeadlineSeconds")
     return deadline is not None and deadline != NO_DEADLINE
 
@@ -35,15 +35,15 @@ def with_progress(deployment: Obj, status: str, reason: str, message: str, now: 
 
 
 def with_pause(deployment: Obj, now: float) -> list[Obj] | None:
-    """The conditions after a pause or its end, or None when neither is new."""
+    """The conditions after a pause or its end, or None if neither is new."""
     condition = condition_of(deployment, "Progressing")
     if condition and condition.get("reason") == _LATE:
         return None
-    told = bool(condition and condition.get("reason") == _PAUSED)
+    was_paused = bool(condition and condition.get("reason") == _PAUSED)
     paused = bool(deployment["spec"].get("paused"))
-    if paused and not told:
+    if paused and not was_paused:
         return with_progress(deployment, "Unknown", _PAUSED, "Deployment is paused", now)
-    if told and not paused:
+    if was_paused and not paused:
         return with_progress(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
     return None
 
@@ -83,7 +83,7 @@ def counted(deployment: Obj, new: Obj | None, sets: list[Obj], now: float) -> Ob
 
 
 def is_complete(deployment: Obj, status: Obj) -> bool:
-    """Whether all pods are of the newest set, and available."""
+    """Whether all pods belong to the newest set and are available."""
     desired = deployment["spec"]["replicas"]
     return (
         all(status.get(field, 0) == desired for field in ("updatedReplicas", "replicas", "availableReplicas"))
@@ -101,24 +101,24 @@ def progressed(deployment: Obj, status: Obj, new: Obj | None, sets: list[Obj], n
         name = f'ReplicaSet "{new["metadata"]["name"]}"' if new else "Deployment"
         if not new:
             name = f'Deployment "{deployment["metadata"]["name"]}"'
-        told: tuple[str, str, str] | None = None
+        progress: tuple[str, str, str] | None = None
         if is_complete(deployment, status):
-            told = ("True", _DONE, f"{name} has successfully progressed.")
+            progress = ("True", _DONE, f"{name} has successfully progressed.")
         elif _has_moved(before, status):
-            told = ("True", "ReplicaSetUpdated", f"{name} is progressing.")
+            progress = ("True", "ReplicaSetUpdated", f"{name} is progressing.")
         elif _is_late(deployment, condition, now):
-            told = ("False", _LATE, f"{name} has timed out progressing.")
-        if told:
+            progress = ("False", _LATE, f"{name} has timed out progressing.")
+        if progress:
             status["conditions"] = with_condition(
-                status["conditions"], "Progressing", *told, now=now, updated=True
+                status["conditions"], "Progressing", *progress, now=now, updated=True
             )
-            if told[1] == "ReplicaSetUpdated":
+            if progress[1] == "ReplicaSetUpdated":
                 _touch(status, now)
     _copy_failure(status, new, sets)
 
 
 def deadline_in_s(deployment: Obj, status: Obj, now: float) -> float | None:
-    """Seconds until a rollout that does not move is late; None where there is nothing to wait for."""
+    """Seconds until the progress deadline; None without a rollout."""
     condition = condition_of({"status": status}, "Progressing")
     if not has_deadline(deployment) or condition is None:
         return None
@@ -128,13 +128,13 @@ def deadline_in_s(deployment: Obj, status: Obj, now: float) -> float | None:
 
 
 def _was_complete(status: Obj, condition: Obj | None) -> bool:
-    """Whether the rollout was over before; then later changes of the pods are no rollout."""
+    """Whether the rollout was complete before; later changes of the pods are not part of it."""
     done = condition is not None and condition.get("reason") == _DONE
     return done and status.get("replicas", 0) == status.get("updatedReplicas", 0)
 
 
 def _has_moved(before: Obj, now: Obj) -> bool:
-    """Whether there are more new pods, fewer old ones, or more that are ready or available."""
+    """Whether the rollout progressed: more new pods, fewer old ones, or more ready or available ones."""
 
     def old_pods(status: Obj) -> int:
         count: int = status.get("replicas", 0) - status.get("updatedReplicas", 0)
@@ -145,20 +145,20 @@ def _has_moved(before: Obj, now: Obj) -> bool:
 
 
 def _deadline(deployment: Obj, condition: Obj) -> float:
-    """When a rollout that has not moved since its condition was updated is late."""
+    """The progress deadline after the last update of the condition, in seconds since the epoch."""
     seconds: int = deployment["spec"]["progressDeadlineSeconds"]
     return to_seconds(condition["lastUpdateTime"]) + seconds
 
 
 def _is_late(deployment: Obj, condition: Obj | None, now: float) -> bool:
-    """Whether nothing has moved for as long as the deadline."""
+    """Whether the progress deadline has passed."""
     if condition is None or condition.get("reason") == _DONE:
         return False
     return condition.get("reason") == _LATE or _deadline(deployment, condition) <= now
 
 
 def _touch(status: Obj, now: float) -> None:
-    """Note that the rollout moved just now, in a copy of the condition."""
+    """A copy of the condition with the current time of progress."""
     status["conditions"] = [
         {**one, "lastUpdateTime": to_timestamp(now)} if one["type"] == "Progressing" else one
         for one in status["conditions"]
@@ -166,8 +166,8 @@ def _touch(status: Obj, now: float) -> None:
 
 
 def _copy_failure(status: Obj, new: Obj | None, sets: list[Obj]) -> None:
-    """Tell what keeps a ReplicaSet from creating pods, the newest set's reason first."""
+    """Copy the failure of a ReplicaSet, preferably the newest set's."""
     status["conditions"] = without_condition(status["conditions"], "ReplicaFailure")
-    told = (condition_of(one, "ReplicaFailure") for one in ([new] if new else []) + sets)
-    if failure := next((one for one in told if one), None):
+    failures = (condition_of(one, "ReplicaFailure") for one in ([new] if new else []) + sets)
+    if failure := next((one for one in failures if one), None):
         status["conditions"].append(dict(failure))

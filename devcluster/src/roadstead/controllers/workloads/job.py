@@ -1,7 +1,7 @@
-"""Jobs: pods that run to their end, counted once each.
+"""Runs Jobs: creates their pods and counts each finished one once.
 
-A finished pod bears the Job's finalizer until the Job's status counts it; so a pod that somebody
-deletes is not forgotten. A pod that is deleted before its end counts as failed.
+A finished pod has the Job's finalizer until the Job's status counts it, so a deleted pod is counted as well.
+A pod that is deleted before its end counts as failed.
 
 Source: kubernetes v1.36 ``pkg/controller/job/job_controller.go``, ``indexed_job_utils.go``;
 ``pkg/controller/ttlafterfinished``.
@@ -49,14 +49,14 @@ class JobController:
         self._failures: dict[str, tuple[int, float]] = {}
 
     def start(self) -> None:
-        """Follow Jobs and their pods."""
+        """Subscribe to Jobs and their pods."""
         self._context.ownership.follow("pods", self._owners)
         self._context.enqueue_all(RESOURCE, self.reconcile)
         self._context.api.subscribe("pods", self._pod_changed)
         self._context.api.subscribe(RESOURCE, self._job_changed)
 
     def reconcile(self, key: str) -> None:
-        """Count finished pods, decide whether the Job is over, and create or delete pods."""
+        """Count finished pods, decide whether the Job is complete, and create or delete pods."""
         job = self._context.find(RESOURCE, key)
         if job is None or is_terminating(job):
             return
@@ -73,7 +73,7 @@ class JobController:
         self._release(pods)
 
     def release_orphan(self, key: str) -> None:
-        """Take the finalizer off a pod whose Job is gone."""
+        """Remove the finalizer of a pod whose Job is gone."""
         pod = self._context.find("pods", key)
         if pod is not None and self._job_of(pod) is None:
             self._release([pod], finished_only=False)
@@ -82,7 +82,7 @@ class JobController:
         self._context.queue.add(self.reconcile, key)
 
     def _pod_changed(self, kind: EventType, pod: Obj, _old: Obj | None) -> None:
-        """Look after pods that bear the finalizer of a Job that is gone."""
+        """Queue pods with the finalizer of a Job that is gone."""
         if (
             kind != "DELETED"
             and FINALIZER in (pod["metadata"].get("finalizers") or ())
@@ -91,7 +91,7 @@ class JobController:
             self._context.queue.add(self.release_orphan, key_of(pod))
 
     def _job_changed(self, kind: EventType, job: Obj, _old: Obj | None) -> None:
-        """Let go of the pods of a Job that is gone."""
+        """Queue the pods of a deleted Job."""
         if kind == "DELETED":
             self._failures.pop(job["metadata"]["uid"], None)
             for pod in self._context.ownership.dependents("pods", job):
@@ -105,14 +105,14 @@ class JobController:
         return job if job and job["metadata"]["uid"] == reference["uid"] else None
 
     def _started(self, job: Obj) -> Obj:
-        """The status to build on, with a start time unless the Job is suspended."""
+        """The current status, with a start time unless the Job is suspended."""
         status = dict(job.get("status") or {})
         if not job["spec"].get("suspend") and "startTime" not in status:
             status["startTime"] = to_timestamp(self._context.now)
         return status
 
     def _count(self, job: Obj, status: Obj, pods: list[Obj]) -> None:
-        """Add the pods that have ended since, and count those that have not."""
+        """Add the pods that have finished since, and count the active ones."""
         tracked = [pod for pod in pods if FINALIZER in (pod["metadata"].get("finalizers") or ())]
         only_failed = job["spec"].get("podReplacementPolicy") == "Failed"
         succeeded = [pod for pod in tracked if phase_of(pod) == "Succeeded"]
@@ -134,7 +134,7 @@ class JobController:
         status["terminating"] = sum(is_terminating(pod) and not is_finished(pod) for pod in pods)
 
     def _conclude(self, job: Obj, status: Obj, pods: list[Obj]) -> bool:
-        """Say whether the Job is over or about to be; then nothing is created any more."""
+        """Set conditions; True if the Job is complete or about to be, so that no pod is created."""
         active = [pod for pod in pods if is_active(pod)]
         verdict = self._verdict(job, status, pods)
         if verdict is None:
@@ -161,11 +161,11 @@ class JobController:
                 if kind == "Complete"
                 else ("Warning", reason, message)
             )
-            self._context.events.tell(COMPONENT, job, event[1], event[2], event[0])
+            self._context.events.record(COMPONENT, job, event[1], event[2], event[0])
         return True
 
     def _verdict(self, job: Obj, status: Obj, pods: list[Obj]) -> tuple[str, str, str] | None:
-        """The condition that ends the Job, with reason and message; None while it goes on."""
+        """The condition that ends the Job, with reason and message; None while it runs."""
         if (target := condition_of({"status": status}, "FailureTarget")) and target["status"] == "True":
             return "Failed", target["reason"], target["message"]
         spec = job["spec"]
@@ -216,7 +216,7 @@ class JobController:
 
     @staticmethod
     def _wanted(job: Obj, status: Obj) -> int:
-        """How many pods should run now."""
+        """The desired number of active pods."""
         parallelism: int = job["spec"].get("parallelism", 1)
         completions = job["spec"].get("completions")
         if completions is None:
@@ -224,7 +224,7 @@ class JobController:
         return max(0, min(parallelism, int(completions) - int(status["succeeded"])))
 
     def _create(self, job: Obj, status: Obj, pods: list[Obj], missing: int) -> None:
-        """Create pods, unless pods failed a short while ago; then later."""
+        """Create pods; after recent failures only after the back-off."""
         failures, since = self._failures.get(job["metadata"]["uid"], (0, 0.0))
         if failures:
             wait_s = (
@@ -259,13 +259,13 @@ class JobController:
         ]
 
     def _write(self, job: Obj, status: Obj) -> None:
-        """Write the status; counts of nothing are left out, as the API server's encoder does."""
+        """Write the status; as in the API server's encoder, counts of 0 are omitted."""
         kept = {key: value for key, value in status.items() if value or key in ("ready", "terminating")}
         kept["uncountedTerminatedPods"] = {}
         self._context.write_status(RESOURCE, job, kept)
 
     def _release(self, pods: list[Obj], *, finished_only: bool = True) -> None:
-        """Take the finalizer off pods that are counted."""
+        """Remove the finalizer of counted pods."""
         for pod in pods:
             finalizers = pod["metadata"].get("finalizers") or []
             if FINALIZER not in finalizers or (finished_only and is_active(pod)):
@@ -276,7 +276,7 @@ class JobController:
                 self._context.api.patch("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], patch)
 
     def _expire(self, job: Obj) -> None:
-        """Delete a Job that is over when its time to live has passed."""
+        """Delete a finished Job after its time to live."""
         ttl = job["spec"].get("ttlSecondsAfterFinished")
         ended = next((c for c in job["status"]["conditions"] if c["type"] in ("Complete", "Failed")), None)
         if ttl is None or ended is None:
@@ -296,12 +296,12 @@ def _is_over(job: Obj) -> bool:
 
 
 def _has_failed(pod: Obj, *, only_failed: bool) -> bool:
-    """Whether a pod counts as failed: it did, or it is deleted before its end."""
+    """Whether a pod counts as failed: it failed, or it was deleted before its end."""
     if phase_of(pod) == "Failed":
         return True
     return not only_failed and is_terminating(pod) and phase_of(pod) != "Succeeded"
 
 
 def _restarts(pod: Obj) -> int:
-    """How often a pod's containers were restarted in place."""
+    """The number of restarts of a pod's containers."""
     return sum(one.get("restartCount", 0) for one in (pod.get("status") or {}).get("containerStatuses") or ())

@@ -1,4 +1,4 @@
-"""Indexed Jobs: each pod has a number, and each number is completed once.
+"""Computes completion indexes of indexed Jobs.
 
 Source: kubernetes v1.36 ``pkg/controller/job/indexed_job_utils.go``.
 """
@@ -19,7 +19,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def is_indexed(job: Obj) -> bool:
-    """Whether a Job's pods have numbers."""
+    """Whether a Job's pods have indexes."""
     return bool(job["spec"].get("completionMode") == "Indexed")
 
 
@@ -44,20 +44,20 @@ def written(numbers: Iterable[int]) -> str:
 
 
 def with_completed(job: Obj, text: str, pods: Iterable[Obj]) -> str:
-    """The completed numbers with those of more pods that succeeded."""
+    """The completed indexes together with those of further succeeded pods."""
     completions: int = job["spec"]["completions"]
     more = {index for pod in pods if (index := index_of(pod)) is not None and index < completions}
     return written(parsed(text) | more)
 
 
 def index_of(pod: Obj) -> int | None:
-    """A pod's number."""
+    """A pod's index."""
     text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
     return int(text) if text.isdecimal() else None
 
 
 def free(job: Obj, completed: str, pods: Iterable[Obj], wanted: int) -> list[int]:
-    """The lowest numbers that are neither completed nor being worked on."""
+    """The lowest indexes that are neither completed nor active."""
     taken = parsed(completed) | {index_of(pod) for pod in pods if is_active(pod)}
     numbers = (number for number in count() if number not in taken)
     below = (number for number in islice(numbers, wanted) if number < job["spec"]["completions"])
@@ -65,7 +65,7 @@ def free(job: Obj, completed: str, pods: Iterable[Obj], wanted: int) -> list[int
 
 
 def mark(pod: Obj, job: Obj, index: int) -> None:
-    """Give a new pod its number: annotation, label, name, host name and environment."""
+    """Set the index of a new pod: annotation, label, name, host name and environment."""
     metadata, spec = pod["metadata"], pod["spec"]
     metadata.setdefault("annotations", {})[INDEX] = str(index)
     metadata["labels"][INDEX] = str(index)

@@ -1,7 +1,7 @@
-"""Pods from the templates of workloads.
+"""Creates and deletes the pods of workloads, with events.
 
 Source: kubernetes v1.36 ``pkg/controller/controller_utils.go`` (GetPodFromTemplate, and the events that
-``RealPodControl`` tells).
+``RealPodControl`` emits).
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
 
 
 def pod_from_template(template: Obj, owner: Obj, reference: Obj) -> Obj:
-    """A pod as its workload's template has it, named after the workload; the API server adds the rest."""
-    told = template.get("metadata") or {}
+    """A pod of a workload's template, named after the workload; the API server adds the rest."""
+    template_metadata = template.get("metadata") or {}
     metadata: Obj = {
         "generateName": f"{owner['metadata']['name']}-",
         "namespace": owner["metadata"]["namespace"],
-        "labels": dict(told.get("labels") or {}),
+        "labels": dict(template_metadata.get("labels") or {}),
         "ownerReferences": [reference],
     }
-    if told.get("annotations"):
-        metadata["annotations"] = dict(told["annotations"])
-    if told.get("finalizers"):
-        metadata["finalizers"] = list(told["finalizers"])
+    if template_metadata.get("annotations"):
+        metadata["annotations"] = dict(template_metadata["annotations"])
+    if template_metadata.get("finalizers"):
+        metadata["finalizers"] = list(template_metadata["finalizers"])
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copied(template["spec"])}
 
 
 def create_pod(context: Context, component: str, owner: Obj, pod: Obj) -> Obj:
-    """Create a workload's pod and tell it in an event.
+    """Create a workload's pod and record an event.
 
     Raises:
-        StatusError: the API refused it, which was told in an event, too.
+        StatusError: the API rejected it; an event is recorded as well.
     """
     try:
         created = context.api.create("pods", pod)
     except StatusError as error:
         causes = error.details.get("causes") or ()
         if not any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
-            context.events.tell(
+            context.events.record(
                 component, owner, "FailedCreate", f"Error creating: {error.message}", "Warning"
             )
         raise
     name = created["metadata"]["name"]
-    context.events.tell(component, owner, "SuccessfulCreate", f"Created pod: {name}")
+    context.events.record(component, owner, "SuccessfulCreate", f"Created pod: {name}")
     return created
 
 
 def delete_pod(context: Context, component: str, owner: Obj, pod: Obj) -> None:
-    """Delete a workload's pod and tell it in an event; a pod that is gone is no error."""
+    """Delete a workload's pod and record an event; a missing pod is not an error."""
     metadata = pod["metadata"]
     try:
         context.api.delete("pods", metadata["namespace"], metadata["name"], uid=metadata["uid"])
@@ -61,4 +61,4 @@ def delete_pod(context: Context, component: str, owner: Obj, pod: Obj) -> None:
         if error.code in (404, 409):
             return
         raise
-    context.events.tell(component, owner, "SuccessfulDelete", f"Deleted pod: {metadata['name']}")
+    context.events.record(component, owner, "SuccessfulDelete", f"Deleted pod: {metadata['name']}")

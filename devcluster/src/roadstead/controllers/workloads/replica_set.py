@@ -1,7 +1,7 @@
-"""ReplicaSets: as many pods as asked for, in place of those that were deleted, evicted or failed.
+"""Runs ReplicaSets: creates and deletes pods until their number is ``spec.replicas``.
 
 Source: kubernetes v1.36 ``pkg/controller/replicaset/replica_set.go``, ``replica_set_utils.go``.
-Differs: at most ``BATCH`` pods are created or deleted in one go, then others have their turn.
+Differs: one reconcile creates or deletes at most ``BATCH`` pods, then other keys follow.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class ReplicaSetController:
         self._owners = Owners(RESOURCE, "apps/v1", "ReplicaSet", self._enqueue)
 
     def start(self) -> None:
-        """Follow ReplicaSets and their pods."""
+        """Subscribe to ReplicaSets and their pods."""
         self._context.ownership.follow("pods", self._owners)
         self._context.enqueue_all(RESOURCE, self.reconcile)
 
     def reconcile(self, key: str) -> None:
-        """Create or delete pods until there are as many as asked for, and write the status.
+        """Create or delete pods until their number is right, and write the status.
 
         Raises:
-            StatusError: a pod could not be created or deleted; the queue tries again.
+            StatusError: a pod could not be created or deleted; the queue retries.
         """
         replica_set = self._context.find(RESOURCE, key)
         if replica_set is None:
@@ -73,7 +73,7 @@ class ReplicaSetController:
         self._context.queue.add(self.reconcile, key)
 
     def _resize(self, replica_set: Obj, pods: list[Obj], missing: int) -> None:
-        """Create some of the missing pods, or delete some of those that are too many."""
+        """Create some missing pods, or delete some surplus ones."""
         for _ in range(min(missing, BATCH)):
             reference = self._owners.reference_to(replica_set)
             pod = pod_from_template(replica_set["spec"]["template"], replica_set, reference)
@@ -88,7 +88,7 @@ class ReplicaSetController:
                 delete_pod(self._context, COMPONENT, replica_set, pod)
 
     def _pods_by_node(self, replica_set: Obj, pods: list[Obj]) -> Counter[str]:
-        """How many active pods of this set, and of its siblings under one Deployment, a node runs."""
+        """The number of active pods by node, of this set and of its siblings under one Deployment."""
         related = list(pods)
         if reference := controller_of(replica_set):
             owner = {"metadata": {"uid": reference["uid"]}}
@@ -98,7 +98,7 @@ class ReplicaSetController:
         return Counter(pod["spec"].get("nodeName", "") for pod in related if is_active(pod))
 
     def _write_status(self, replica_set: Obj, pods: list[Obj], failure: StatusError | None) -> None:
-        """Count the pods, and come back when the next of them becomes available."""
+        """Write the counts, and queue the set for the time at which the next pod becomes available."""
         spec, now = replica_set["spec"], self._context.now
         template_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
         min_ready_s = spec.get("minReadySeconds") or 0

@@ -1,4 +1,4 @@
-"""Keeps ControllerRevisions: the templates that a StatefulSet or DaemonSet has had, numbered.
+"""Maintains ControllerRevisions: the numbered templates of StatefulSets and DaemonSets.
 
 Source: kubernetes v1.36 ``pkg/controller/history/controller_history.go``. The hash of a template has
 upstream's form (FNV-1a of 32 bits, in letters that make no words) and another value, because upstream hashes
@@ -30,7 +30,7 @@ def template_hash(template: Obj, collisions: int = 0) -> str:
 
     Args:
         template: the template.
-        collisions: how often a hash of this owner was found to be taken by another template.
+        collisions: the number of times another template had the hash.
     """
     number = 0x811C9DC5
     for byte in orjson.dumps([template, collisions], option=orjson.OPT_SORT_KEYS):
@@ -39,7 +39,7 @@ def template_hash(template: Obj, collisions: int = 0) -> str:
 
 
 def template_of(revision: Obj) -> Obj:
-    """The pod template that a revision keeps."""
+    """The pod template of a revision."""
     template = dict(revision["data"]["spec"]["template"])
     template.pop("$patch", None)
     return template
@@ -52,7 +52,7 @@ def hash_of(revision: Obj) -> str:
 
 
 def synced(context: Context, owners: Owners, owner: Obj) -> list[Obj]:
-    """The owner's revisions, oldest first; the last is the one of its present template."""
+    """The owner's revisions, oldest first; the last is that of its current template."""
     revisions = sorted(context.ownership.dependents(RESOURCE, owner), key=lambda one: int(one["revision"]))
     template = owner["spec"]["template"]
     highest = int(revisions[-1]["revision"]) if revisions else 0
@@ -84,13 +84,13 @@ def synced(context: Context, owners: Owners, owner: Obj) -> list[Obj]:
 
 
 def forget_old(context: Context, owner: Obj, revisions: list[Obj], live: set[str]) -> None:
-    """Delete the oldest revisions that no pod has, beyond the history that is kept.
+    """Delete the oldest unused revisions beyond the history limit.
 
     Args:
         context: the controller's.
-        owner: whose ``revisionHistoryLimit`` counts.
+        owner: has ``revisionHistoryLimit``.
         revisions: oldest first.
-        live: the names of those that are in use.
+        live: the names of the used ones.
     """
     unused = [one for one in revisions if one["metadata"]["name"] not in live]
     limit = owner["spec"].get("revisionHistoryLimit", 10)

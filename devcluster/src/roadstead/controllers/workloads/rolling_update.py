@@ -1,7 +1,7 @@
-"""The arithmetic of a Deployment: how many pods of each ReplicaSet, now.
+"""Computes the next sizes of a Deployment's ReplicaSets.
 
-Pure functions over sizes. A rolling update never has more pods than the surge allows, nor fewer
-available ones than it must keep; a change of size in its midst is shared out in proportion.
+A rolling update never has more pods than the surge allows, nor fewer available ones than maxUnavailable
+allows; a change of size during an update is distributed in proportion.
 
 Source: kubernetes v1.36 ``pkg/controller/deployment/{rolling,sync}.go``, ``util/deployment_util.go``.
 """
@@ -29,7 +29,7 @@ def is_rolling(deployment: Obj) -> bool:
 
 
 def fence_posts(deployment: Obj) -> tuple[int, int]:
-    """Surge and unavailability of a rolling update, in pods; the two are never both 0."""
+    """Surge and unavailability of a rolling update in pods, never both 0."""
     replicas = deployment["spec"]["replicas"]
     rolling = deployment["spec"].get("strategy", {}).get("rollingUpdate") or {}
     surge = scaled(rolling.get("maxSurge", "25%"), replicas, round_up=True)
@@ -38,12 +38,12 @@ def fence_posts(deployment: Obj) -> tuple[int, int]:
 
 
 def max_surge(deployment: Obj) -> int:
-    """How many pods a Deployment may have beyond its size."""
+    """The number of pods that a Deployment may have beyond its size."""
     return fence_posts(deployment)[0] if is_rolling(deployment) else 0
 
 
 def max_unavailable(deployment: Obj) -> int:
-    """How many pods of a Deployment's size need not be available."""
+    """The number of a Deployment's pods that may be unavailable."""
     replicas: int = deployment["spec"]["replicas"]
     if not is_rolling(deployment) or not replicas:
         return 0
@@ -51,13 +51,13 @@ def max_unavailable(deployment: Obj) -> int:
 
 
 def size(replica_set: Obj) -> int:
-    """How many pods a ReplicaSet is asked to have."""
+    """The desired number of a ReplicaSet's pods."""
     replicas: int = replica_set["spec"]["replicas"]
     return replicas
 
 
 def available(replica_set: Obj) -> int:
-    """How many available pods a ReplicaSet says it has."""
+    """The number of available pods in a ReplicaSet's status."""
     count: int = (replica_set.get("status") or {}).get("availableReplicas", 0)
     return count
 
@@ -67,8 +67,8 @@ def new_size(deployment: Obj, new: Obj | None, everything: list[Obj]) -> int:
 
     Args:
         deployment: the Deployment.
-        new: its newest ReplicaSet, or None while there is none.
-        everything: all its ReplicaSets.
+        new: its newest ReplicaSet, or None.
+        everything: all its ReplicaSets, including the newest.
     """
     replicas: int = deployment["spec"]["replicas"]
     if not is_rolling(deployment):
@@ -81,7 +81,7 @@ def new_size(deployment: Obj, new: Obj | None, everything: list[Obj]) -> int:
 
 
 def old_sizes(deployment: Obj, new: Obj, old: list[Obj]) -> dict[str, int]:
-    """The sizes to which old ReplicaSets shrink now, by name; first where pods are not available.
+    """The sizes to which old ReplicaSets shrink now, keyed by name; unavailable pods go first.
 
     Args:
         deployment: the Deployment.
@@ -111,17 +111,17 @@ def old_sizes(deployment: Obj, new: Obj, old: list[Obj]) -> dict[str, int]:
 
 
 def proportional_sizes(deployment: Obj, active: list[Obj], annotated_max: dict[str, int]) -> dict[str, int]:
-    """The sizes of several ReplicaSets that share a change of the Deployment's size, by name.
+    """The sizes of ReplicaSets after a change of the Deployment's size, keyed by name.
 
     Args:
         deployment: the Deployment.
         active: its ReplicaSets that have pods.
-        annotated_max: by name, the Deployment's greatest size when the ReplicaSet was last scaled.
+        annotated_max: the Deployment's largest size when a ReplicaSet was last scaled, keyed by its name.
     """
     replicas: int = deployment["spec"]["replicas"]
     allowed = replicas + max_surge(deployment) if replicas else 0
     to_add = allowed - sum(map(size, active))
-    # Growing, the newest of equals takes first; shrinking, the oldest gives first.
+    # Of equal sets the newest grows first and the oldest shrinks first.
     by_age = sorted(active, key=lambda one: one["metadata"]["creationTimestamp"], reverse=to_add > 0)
     ordered = sorted(by_age, key=size, reverse=True)
     sizes: dict[str, int] = {}
@@ -142,7 +142,7 @@ def proportional_sizes(deployment: Obj, active: list[Obj], annotated_max: dict[s
 
 
 def _share(own: int, replicas: int, allowed: int, annotated: int) -> int:
-    """By how much one ReplicaSet grows or shrinks in proportion to its size."""
+    """The proportional change of one ReplicaSet's size."""
     if not replicas:
         return -own
     return math.floor(own * allowed / (annotated or replicas) + 0.5) - own

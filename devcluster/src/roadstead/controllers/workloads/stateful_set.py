@@ -1,4 +1,4 @@
-"""StatefulSets: pods with stable names and claims, made, replaced and removed in order.
+"""Runs StatefulSets: creates, replaces and deletes pods with stable names and claims in order.
 
 Source: kubernetes v1.36 ``pkg/controller/statefulset/{stateful_set_control,stateful_set_utils}.go``.
 Differs: claims are never deleted with their set (persistentVolumeClaimRetentionPolicy is Retain), and a
@@ -43,7 +43,7 @@ class StatefulSetController:
         self._owners = Owners(RESOURCE, "apps/v1", "StatefulSet", self._enqueue)
 
     def start(self) -> None:
-        """Follow StatefulSets, their pods and their revisions."""
+        """Subscribe to StatefulSets, their pods and their revisions."""
         self._context.ownership.follow("pods", self._owners)
         self._context.ownership.follow(history.RESOURCE, self._owners)
         self._context.enqueue_all(RESOURCE, self.reconcile)
@@ -76,12 +76,12 @@ class StatefulSetController:
 
     @staticmethod
     def _current(stateful_set: Obj, revisions: list[Obj]) -> Obj:
-        """The revision from which the set is being updated; without an update the present one."""
+        """The revision from which the set is being updated; without an update the current one."""
         name = (stateful_set.get("status") or {}).get("currentRevision")
         return next((one for one in revisions if one["metadata"]["name"] == name), revisions[-1])
 
     def _step(self, stateful_set: Obj, pods: dict[int, Obj], current: Obj, update: Obj) -> None:
-        """Create, remove or replace pods as far as the order allows now."""
+        """Create, delete or replace pods as far as the order allows."""
         spec = stateful_set["spec"]
         in_order = spec.get("podManagementPolicy", "OrderedReady") != "Parallel"
         start = (spec.get("ordinals") or {}).get("start", 0)
@@ -107,7 +107,7 @@ class StatefulSetController:
         self._update(stateful_set, pods, wanted, update)
 
     def _update(self, stateful_set: Obj, pods: dict[int, Obj], wanted: range, update: Obj) -> None:
-        """Delete the highest pod that has an old template, once all above it are available."""
+        """Delete the pod with the highest ordinal and an old template, once all above it are available."""
         strategy = stateful_set["spec"].get("updateStrategy") or {}
         if strategy.get("type", "RollingUpdate") != "RollingUpdate":
             return
@@ -124,7 +124,7 @@ class StatefulSetController:
 
     @staticmethod
     def _keeps_current(stateful_set: Obj, ordinal: int, start: int) -> bool:
-        """Whether a pod that is missing comes back with the template before the update."""
+        """Whether a missing pod is created with the template before the update."""
         strategy = stateful_set["spec"].get("updateStrategy") or {}
         if strategy.get("type", "RollingUpdate") != "RollingUpdate":
             return False
@@ -133,7 +133,7 @@ class StatefulSetController:
         return bool(ordinal < start + kept)
 
     def _is_available(self, stateful_set: Obj, pod: Obj) -> bool:
-        """Whether a pod runs and has been ready for long enough; if not yet, come back then."""
+        """Whether a pod is available; if it is only ready, queue the set for that time."""
         if phase_of(pod) != "Running":
             return False
         min_ready_s = stateful_set["spec"].get("minReadySeconds") or 0
@@ -143,7 +143,7 @@ class StatefulSetController:
         return wait_s == 0.0
 
     def _create(self, stateful_set: Obj, ordinal: int, revision: Obj) -> None:
-        """Create a pod of a revision, and its claims before it."""
+        """Create a pod of a revision, after its claims."""
         name = f"{stateful_set['metadata']['name']}-{ordinal}"
         template = history.template_of(revision)
         pod = pod_from_template(template, stateful_set, self._owners.reference_to(stateful_set))
@@ -170,7 +170,7 @@ class StatefulSetController:
         create_pod(self._context, COMPONENT, stateful_set, pod)
 
     def _claim(self, stateful_set: Obj, template: Obj, name: str) -> None:
-        """Create a claim if it is not there from before."""
+        """Create a claim if it is missing."""
         namespace = stateful_set["metadata"]["namespace"]
         if self._context.find(CLAIMS, f"{namespace}/{name}"):
             return
@@ -183,7 +183,7 @@ class StatefulSetController:
         self._context.api.create(CLAIMS, claim)
 
     def _write_status(self, stateful_set: Obj, current: Obj, update: Obj) -> Obj:
-        """Count the pods; when all have the new template it becomes the current one, and is returned."""
+        """Write the counts; if all pods have the new template it becomes the current one, and is returned."""
         pods = list(self._pods(stateful_set).values())
         alive = [pod for pod in pods if not is_terminating(pod)]
         ready = [pod for pod in pods if phase_of(pod) == "Running" and is_ready(pod)]
@@ -206,6 +206,6 @@ class StatefulSetController:
 
 
 def _revision(pod: Obj) -> str:
-    """The name of the revision from which a pod was made."""
+    """The name of a pod's revision."""
     name: str = (pod["metadata"].get("labels") or {}).get(REVISION_HASH, "")
     return name

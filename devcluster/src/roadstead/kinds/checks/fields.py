@@ -1,4 +1,4 @@
-"""Checks that several kinds share, each giving the causes of its refusal."""
+"""Makes causes for fields that several kinds have."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 
-def told(value: Any) -> str:
-    """A value as messages have it."""
+def quoted(value: Any) -> str:
+    """A value in messages."""
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -33,51 +33,51 @@ def required(field: str, detail: str = "") -> Cause:
 
 
 def invalid(field: str, value: Any, detail: str) -> Cause:
-    """The value is not as it must be."""
-    return Cause(field, f"Invalid value: {told(value)}: {detail}")
+    """The value is invalid."""
+    return Cause(field, f"Invalid value: {quoted(value)}: {detail}")
 
 
 def forbidden(field: str, detail: str) -> Cause:
-    """The field may not be set, or not be changed."""
+    """The field may not be set or changed."""
     return Cause(field, f"Forbidden: {detail}", "FieldValueForbidden")
 
 
 def duplicate(field: str, value: Any) -> Cause:
     """The value occurs twice."""
-    return Cause(field, f"Duplicate value: {told(value)}", "FieldValueDuplicate")
+    return Cause(field, f"Duplicate value: {quoted(value)}", "FieldValueDuplicate")
 
 
 def missing(field: str, value: Any, detail: str = "") -> Cause:
-    """What the value names is not there."""
-    message = f"Not found: {told(value)}"
+    """The named object does not exist."""
+    message = f"Not found: {quoted(value)}"
     return Cause(field, f"{message}: {detail}" if detail else message, "FieldValueNotFound")
 
 
 def too_many(field: str, given: int, most: int) -> Cause:
-    """The list has more items than it may have."""
+    """The list has too many items."""
     return Cause(field, f"Too many: {given}: must have at most {most} items", "FieldValueTooMany")
 
 
 def too_long(field: str, most: int) -> Cause:
-    """The text has more bytes than it may have."""
+    """The text has too many bytes."""
     return Cause(field, f"Too long: may not be more than {most} bytes", "FieldValueTooLong")
 
 
 def not_among(field: str, value: Any, supported: Iterable[str]) -> Cause:
-    """The value is none of some words."""
+    """The value is not among the supported ones."""
     listed = ", ".join(f'"{word}"' for word in supported)
-    message = f"Unsupported value: {told(value)}: supported values: {listed}"
+    message = f"Unsupported value: {quoted(value)}: supported values: {listed}"
     return Cause(field, message, "FieldValueNotSupported")
 
 
 def one_of(field: str, value: Any, supported: Iterable[str]) -> list[Cause]:
-    """The value must be one of some words, which are told in the order in which they are given."""
+    """The value must be one of some words; messages list them in the given order."""
     words = tuple(supported)
     return [] if value in words else [not_among(field, value, words)]
 
 
 def not_negative(field: str, value: Any) -> list[Cause]:
-    """The number must not be below zero."""
+    """The number must not be negative."""
     if isinstance(value, int) and value < 0:
         return [invalid(field, value, "must be greater than or equal to 0")]
     return []
@@ -142,7 +142,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def label_selector(selector: Obj | None, at: str) -> list[Cause]:
-    """What is wrong with a ``metav1.LabelSelector``."""
+    """Faults of a ``metav1.LabelSelector``."""
     causes = label_causes((selector or {}).get("matchLabels"), f"{at}.matchLabels")
     for index, one in enumerate((selector or {}).get("matchExpressions") or []):
         here = f"{at}.matchExpressions[{index}]"
@@ -170,7 +170,7 @@ def label_selector(selector: Obj | None, at: str) -> list[Cause]:
 
 
 def selects(selector: Obj, labels: dict[str, str]) -> bool:
-    """Whether a label selector chooses labels."""
+    """Whether a label selector matches labels."""
     requirements = selector_requirements(selector)
     return requirements is not None and matches_labels(requirements, labels)
 
@@ -192,7 +192,7 @@ def share_or_number(field: str, value: Any) -> list[Cause]:
 
 
 def not_above_all(field: str, value: Any) -> list[Cause]:
-    """A percentage must be one of at most 100."""
+    """A percentage must be at most 100."""
     if isinstance(value, str) and _PERCENTAGE.fullmatch(value) and int(value[:-1]) > 100:
         return [invalid(field, value, "must not be greater than 100%")]
     return []

@@ -1,4 +1,4 @@
-"""Checks of ``metadata`` that hold for every kind.
+"""Checks ``metadata`` of every kind.
 
 Source: apimachinery v1.36 ``api/validation/objectmeta.go``; messages are its own.
 """
@@ -61,26 +61,26 @@ BUILT_IN_FINALIZERS = (
 
 @lru_cache(maxsize=8192)
 def subdomain_faults(name: str) -> list[str]:
-    """What keeps a string from being a DNS subdomain."""
+    """Faults of a string as a DNS subdomain."""
     faults = ["must be no more than 253 bytes"] if len(name) > 253 else []
     return faults if _SUBDOMAIN.fullmatch(name) else [*faults, SUBDOMAIN_MESSAGE]
 
 
 @lru_cache(maxsize=8192)
 def label_faults(name: str) -> list[str]:
-    """What keeps a string from being a DNS label."""
+    """Faults of a string as a DNS label."""
     faults = ["must be no more than 63 bytes"] if len(name) > 63 else []
     return faults if _LABEL.fullmatch(name) else [*faults, LABEL_MESSAGE]
 
 
 def service_name_faults(name: str) -> list[str]:
-    """What keeps a string from being the name of a Service."""
+    """Faults of a string as the name of a Service."""
     faults = ["must be no more than 63 bytes"] if len(name) > 63 else []
     return faults if _SERVICE_LABEL.fullmatch(name) else [*faults, SERVICE_MESSAGE]
 
 
 def path_segment_faults(name: str) -> list[str]:
-    """What keeps a string from being a segment of a path."""
+    """Faults of a string as a segment of a path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{sign}'" for sign in "/%" if sign in name]
@@ -88,7 +88,7 @@ def path_segment_faults(name: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def qualified_name_faults(key: str) -> list[str]:
-    """What keeps a string from being a label's or an annotation's key, a taint's key and so on."""
+    """Faults of a string as a label's or an annotation's key, a taint's key and so on."""
     prefix, slash, name = key.partition("/")
     if not slash:
         prefix, name = "", key
@@ -110,7 +110,7 @@ def qualified_name_faults(key: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def label_value_faults(value: str) -> list[str]:
-    """What keeps a string from being the value of a label."""
+    """Faults of a string as the value of a label."""
     faults = ["must be no more than 63 bytes"] if len(value) > 63 else []
     if value and not _NAME_PART.fullmatch(value):
         faults.append(_VALUE_MESSAGE)
@@ -118,12 +118,12 @@ def label_value_faults(value: str) -> list[str]:
 
 
 def invalid_value(field: str, value: object, fault: str) -> Cause:
-    """The cause that says of a string value what is wrong with it."""
+    """The cause for an invalid string value."""
     return Cause(field, f'Invalid value: "{value}": {fault}')
 
 
 def label_causes(labels: object, at: str) -> list[Cause]:
-    """What is wrong with a map of labels."""
+    """Faults of a map of labels."""
     causes = []
     for key, value in (labels or {}).items() if isinstance(labels, dict) else ():
         causes += [invalid_value(at, key, fault) for fault in qualified_name_faults(key)]
@@ -132,14 +132,14 @@ def label_causes(labels: object, at: str) -> list[Cause]:
 
 
 def metadata_causes(obj: Obj, *, namespaced: bool, name_faults: object = subdomain_faults) -> list[Cause]:
-    """What is wrong with the metadata of a new object."""
+    """Faults of the metadata of a new object."""
     meta = obj["metadata"]
     causes = []
     assert callable(name_faults)
     name = meta.get("name") or ""
     generate = meta.get("generateName") or ""
     if generate:
-        # What the server appends is fine; only the prefix is looked at.
+        # Only the prefix is checked; the server appends valid characters.
         trimmed = f"{generate[:-2]}a" if len(generate) > 1 and generate.endswith("-") else generate
         causes += [invalid_value("metadata.generateName", generate, fault) for fault in name_faults(trimmed)]
     if not name:
@@ -162,19 +162,19 @@ def metadata_causes(obj: Obj, *, namespaced: bool, name_faults: object = subdoma
         )
     generation = meta.get("generation", 0)
     if generation < 0:
-        told = f"Invalid value: {generation}: must be greater than or equal to 0"
-        causes.append(Cause("metadata.generation", told))
+        message = f"Invalid value: {generation}: must be greater than or equal to 0"
+        causes.append(Cause("metadata.generation", message))
     return [*causes, *_shared_causes(meta)]
 
 
 def annotation_key_causes(annotations: dict[str, str], at: str) -> list[Cause]:
-    """What is wrong with the keys of annotations, and with how much they are together."""
+    """Faults of the keys of annotations and of their total size."""
     causes = []
     for key in annotations:
         causes += [invalid_value(at, key, fault) for fault in qualified_name_faults(key.lower())]
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_BYTES:
-        told = f"Too long: may not be more than {_ANNOTATIONS_BYTES} bytes"
-        causes.append(Cause(at, told, "FieldValueTooLong"))
+        message = f"Too long: may not be more than {_ANNOTATIONS_BYTES} bytes"
+        causes.append(Cause(at, message, "FieldValueTooLong"))
     return causes
 
 
@@ -191,7 +191,7 @@ def _shared_causes(meta: Obj) -> list[Cause]:
 
 
 def unqualified_finalizers(obj: Obj) -> list[tuple[int, str]]:
-    """Finalizers, with their places, that do not say whose they are."""
+    """Unqualified finalizers with their indexes."""
     finalizers = obj["metadata"].get("finalizers") or ()
     return [
         (index, one)
@@ -230,7 +230,7 @@ def _owner_causes(owners: list[Obj]) -> list[Cause]:
     return causes
 
 
-#: What an update may not change, once set.
+#: Metadata that an update may not change once it is set.
 _IMMUTABLE = (
     "name",
     "namespace",
@@ -242,13 +242,13 @@ _IMMUTABLE = (
 
 
 def metadata_update_causes(new: Obj, old: Obj) -> list[Cause]:
-    """What is wrong with the metadata of an update."""
+    """Faults of the metadata of an update."""
     causes = _shared_causes(new["metadata"])
     for key in _IMMUTABLE:
         left, right = new["metadata"].get(key), old["metadata"].get(key)
         if left != right:
-            told = "null" if left is None else f"{left}" if isinstance(left, int) else f'"{left}"'
-            causes.append(Cause(f"metadata.{key}", f"Invalid value: {told}: field is immutable"))
+            message = "null" if left is None else f"{left}" if isinstance(left, int) else f'"{left}"'
+            causes.append(Cause(f"metadata.{key}", f"Invalid value: {message}: field is immutable"))
     if old["metadata"].get("deletionTimestamp"):
         added = [
             one

@@ -1,1 +1,1 @@
-"""The spec of a pod, in pods and in the templates of workloads: defaults, and the checks of each part."""
+"""Sets defaults of pod specs and checks them, in pods and in templates of workloads."""

@@ -1,4 +1,4 @@
-"""What is wrong with a pod's spec: its parts in turn, and what holds for the whole.
+"""Checks pod specs and pod templates.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidatePodSpec``,
 ``ValidatePodTemplateSpec``. Causes in a template leave out ``metadata`` before labels and annotations, as
@@ -49,7 +49,7 @@ _COST = re.compile(r"0|[1-9]\d*|-[1-9]\d*")
 
 
 def annotation_causes(annotations: dict[str, str], at: str) -> list[Cause]:
-    """What is wrong with the annotations of a pod or a template that the API server reads."""
+    """Faults of the annotations of a pod or a template that the API server reads."""
     cost = annotations.get(_DELETION_COST)
     if cost is None or (_COST.fullmatch(cost) and -_LAST - 1 <= int(cost) <= _LAST):
         return []
@@ -57,13 +57,13 @@ def annotation_causes(annotations: dict[str, str], at: str) -> list[Cause]:
 
 
 def spec_causes(spec: Obj, at: str = "spec", *, pod_name: str = "", is_pod: bool = False) -> list[Cause]:
-    """What is wrong with a pod's spec.
+    """Faults of a pod's spec.
 
     Args:
         spec: with its defaults.
-        at: where it stands.
-        pod_name: the pod's name, where it is known.
-        is_pod: whether it is a pod's and not a template's.
+        at: its path.
+        pod_name: the pod's name, if known.
+        is_pod: whether it belongs to a pod and not to a template.
     """
     volumes, causes = volume_causes(spec.get("volumes") or [], f"{at}.volumes", pod_name)
     claims = spec.get("resourceClaims") or []
@@ -96,8 +96,8 @@ def spec_causes(spec: Obj, at: str = "spec", *, pod_name: str = "", is_pod: bool
     causes += _alias_causes(spec.get("hostAliases") or [], f"{at}.hostAliases")
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _LAST:
-        told = f"must be between 1 and {_LAST}, inclusive"
-        causes.append(invalid(f"{at}.activeDeadlineSeconds", deadline, told))
+        message = f"must be between 1 and {_LAST}, inclusive"
+        causes.append(invalid(f"{at}.activeDeadlineSeconds", deadline, message))
     policy = spec.get("preemptionPolicy")
     if policy is not None:
         policies = ("PreemptLowerPriority", "Never")
@@ -111,7 +111,7 @@ def spec_causes(spec: Obj, at: str = "spec", *, pod_name: str = "", is_pod: bool
 
 
 def _claim_causes(claims: list[Obj], at: str) -> list[Cause]:
-    """The pod's claims to devices."""
+    """Faults of the pod's resource claims."""
     causes: list[Cause] = []
     names: set[str] = set()
     fields = ("resourceClaimName", "resourceClaimTemplateName")
@@ -128,18 +128,18 @@ def _claim_causes(claims: list[Obj], at: str) -> list[Cause]:
         shown = {"Name": name, "ResourceClaimName": claim.get(fields[0])}
         shown["ResourceClaimTemplateName"] = claim.get(fields[1])
         if len(given) > 1:
-            told = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            causes.append(invalid(here, shown, told))
+            message = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            causes.append(invalid(here, shown, message))
         if not given:
-            told = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            causes.append(invalid(here, shown, told))
+            message = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            causes.append(invalid(here, shown, message))
         for field in given:
             causes += subdomain_name(f"{here}.{field}", claim[field])
     return causes
 
 
 def _pod_level_causes(spec: Obj, at: str) -> list[Cause]:
-    """Requests and limits of the pod as a whole: they hold those of its containers."""
+    """Faults of pod-level requests and limits: they must include those of the containers."""
     resources = spec["resources"]
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(at, "may not be set for a windows pod")]
@@ -154,35 +154,35 @@ def _pod_level_causes(spec: Obj, at: str) -> list[Cause]:
         for name, text in together(spec, kind).items():
             counts = kind == "requests" or name.startswith("hugepages-")
             if counts and name in whole and quantity_forms.value(text) > quantity_forms.value(whole[name]):
-                told = f"must be greater than or equal to aggregate container {kind} of {text}"
-                causes.append(invalid(f"{at}.{kind}[{name}]", whole[name], told))
+                message = f"must be greater than or equal to aggregate container {kind} of {text}"
+                causes.append(invalid(f"{at}.{kind}[{name}]", whole[name], message))
     for index, container in enumerate(spec.get("containers") or ()):
         for name, text in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and quantity_forms.value(text) > quantity_forms.value(limits[name]):
-                told = f"must be less than or equal to pod limits of {limits[name]}"
-                causes.append(invalid(f"{at}.containers[{index}][{name}].limits", text, told))
+                message = f"must be less than or equal to pod limits of {limits[name]}"
+                causes.append(invalid(f"{at}.containers[{index}][{name}].limits", text, message))
     return causes
 
 
 def _host_causes(spec: Obj, at: str, *, is_pod: bool) -> list[Cause]:
-    """What goes together with the host's network, processes and users."""
+    """Faults of fields that depend on the host's network, processes and users."""
     causes: list[Cause] = []
     if spec.get("hostNetwork"):
         for index, container in enumerate(spec.get("containers") or ()):
             for number, port in enumerate(container.get("ports") or ()):
                 on_host, inside = port.get("hostPort", 0), port.get("containerPort", 0)
                 if (is_pod or on_host) and on_host != inside:
-                    told = "must match `containerPort` when `hostNetwork` is true"
+                    message = "must match `containerPort` when `hostNetwork` is true"
                     here = f"{at}.containers[{index}].ports[{number}].hostPort"
-                    causes.append(invalid(here, on_host, told))
+                    causes.append(invalid(here, on_host, message))
     if spec.get("hostUsers") is False:
-        told = "when `hostUsers` is false"
+        message = "when `hostUsers` is false"
         for field, name in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
             if spec.get(field):
-                causes.append(forbidden(f"{at}.{name}", told))
+                causes.append(forbidden(f"{at}.{name}", message))
         for kind in ("initContainers", "containers"):
             causes += [
-                forbidden(f"{at}.{kind}[{index}].volumeDevices", told)
+                forbidden(f"{at}.{kind}[{index}].volumeDevices", message)
                 for index, container in enumerate(spec.get(kind) or ())
                 if container.get("volumeDevices")
             ]
@@ -205,8 +205,8 @@ def _dns_causes(config: Obj | None, policy: str, at: str) -> list[Cause]:
         if config is None:
             return [required(at, "must provide `dnsConfig` when `dnsPolicy` is None")]
         if not config.get("nameservers"):
-            told = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            return [required(f"{at}.nameservers", told)]
+            message = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{at}.nameservers", message)]
     config = config or {}
     servers, searches = config.get("nameservers") or [], config.get("searches") or []
     causes: list[Cause] = []
@@ -220,8 +220,8 @@ def _dns_causes(config: Obj | None, policy: str, at: str) -> list[Cause]:
         if not _is_address(one)
     ]
     if len(searches) > _MOST_SEARCHES:
-        told = f"must not have more than {_MOST_SEARCHES} search paths"
-        causes.append(invalid(f"{at}.searches", searches, told))
+        message = f"must not have more than {_MOST_SEARCHES} search paths"
+        causes.append(invalid(f"{at}.searches", searches, message))
     for index, one in enumerate(searches):
         if one != ".":
             causes += subdomain_name(f"{at}.searches[{index}]", one.removesuffix("."), underscores=True)
@@ -244,7 +244,7 @@ def _alias_causes(aliases: list[Obj], at: str) -> list[Cause]:
 
 
 def _name_causes(spec: Obj, at: str) -> list[Cause]:
-    """Fields that are names of other things."""
+    """Faults of fields that name other objects."""
     causes: list[Cause] = []
     override = spec.get("hostnameOverride")
     if override is not None:
@@ -268,7 +268,7 @@ def _name_causes(spec: Obj, at: str) -> list[Cause]:
 
 
 def _system_causes(spec: Obj, at: str) -> list[Cause]:
-    """The operating system that a pod is for."""
+    """Faults of the operating system."""
     system = spec.get("os")
     if system is None:
         return []
@@ -278,19 +278,19 @@ def _system_causes(spec: Obj, at: str) -> list[Cause]:
 
 
 def default_template(template: Obj) -> None:
-    """Fill in what was left out."""
+    """Set defaults."""
     template.setdefault("metadata", {})
     default_spec(template.setdefault("spec", {}))
 
 
 def template_causes(template: Obj, at: str) -> list[Cause]:
-    """What is wrong with a template."""
+    """Faults of a template."""
     annotations = template["metadata"].get("annotations") or {}
     causes = label_causes(template["metadata"].get("labels"), f"{at}.labels")
     causes += annotation_key_causes(annotations, f"{at}.annotations")
     causes += annotation_causes(annotations, f"{at}.annotations")
     causes += spec_causes(template["spec"], f"{at}.spec")
     if template["spec"].get("ephemeralContainers"):
-        told = "ephemeral containers not allowed in pod template"
-        causes.append(forbidden(f"{at}.spec.ephemeralContainers", told))
+        message = "ephemeral containers not allowed in pod template"
+        causes.append(forbidden(f"{at}.spec.ephemeralContainers", message))
     return causes

@@ -1,4 +1,4 @@
-"""Containers of a pod: what all have in common, and what init and ephemeral containers may not have.
+"""Checks containers, init containers and ephemeral containers.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``validateContainerCommon``,
 ``validateInitContainers``, ``validateEphemeralContainers``.
@@ -47,12 +47,12 @@ _MOST_RULES, _MOST_CODES = 20, 255
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the checks of a container need to know of its pod.
+    """The properties of a pod that the checks of its containers need.
 
     Attributes:
-        volumes: those that are sound, by name.
+        volumes: the valid ones, keyed by name.
         claims: the names of its resource claims.
-        grace: the seconds it is given to end.
+        grace: its grace period in seconds.
         restart_policy: of the pod.
         host_users: whether its users are those of the host.
     """
@@ -65,7 +65,7 @@ class Surroundings:
 
 
 def container_causes(spec: Obj, at: str, pod: Surroundings) -> list[Cause]:
-    """What is wrong with all containers of a pod's spec."""
+    """Faults of all containers of a pod's spec."""
     containers = spec.get("containers") or []
     causes = [] if containers else [required(f"{at}.containers")]
     names: set[str] = set()
@@ -99,9 +99,9 @@ def _init_causes(container: Obj, at: str, pod: Surroundings) -> list[Cause]:
         for field in ("lifecycle", *_PROBES)
         if container.get(field) is not None
     ]
-    told = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    message = "must not be set to 'RestartContainer' for non-sidecar initContainers"
     return causes + [
-        invalid(f"{at}.resizePolicy[{index}].restartPolicy", "RestartContainer", told)
+        invalid(f"{at}.resizePolicy[{index}].restartPolicy", "RestartContainer", message)
         for index, one in enumerate(container.get("resizePolicy") or ())
         if one.get("restartPolicy") == "RestartContainer"
     ]
@@ -109,7 +109,7 @@ def _init_causes(container: Obj, at: str, pod: Surroundings) -> list[Cause]:
 
 def _ephemeral_causes(spec: Obj, at: str, pod: Surroundings, names: set[str]) -> list[Cause]:
     causes: list[Cause] = []
-    others, told = set(names), "cannot be set for an Ephemeral Container"
+    others, message = set(names), "cannot be set for an Ephemeral Container"
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         here, name, target = f"{at}[{index}]", container.get("name", ""), container.get("targetContainerName")
         causes += _common_causes(container, here, pod) + padded_image_causes(container, here)
@@ -118,10 +118,10 @@ def _ephemeral_causes(spec: Obj, at: str, pod: Surroundings, names: set[str]) ->
         names.add(name)
         if target and target not in others:
             causes.append(missing(f"{here}.targetContainerName", target))
-        causes += [forbidden(f"{here}.{field}", told) for field in _NOT_EPHEMERAL if container.get(field)]
+        causes += [forbidden(f"{here}.{field}", message) for field in _NOT_EPHEMERAL if container.get(field)]
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             causes += [
-                forbidden(f"{here}.volumeMounts[{number}].{field}", told)
+                forbidden(f"{here}.volumeMounts[{number}].{field}", message)
                 for field in ("subPath", "subPathExpr")
                 if mount.get(field)
             ]
@@ -129,7 +129,7 @@ def _ephemeral_causes(spec: Obj, at: str, pod: Surroundings, names: set[str]) ->
 
 
 def padded_image_causes(container: Obj, at: str) -> list[Cause]:
-    """A pod's image has no space around it; a template's may."""
+    """Faults of images with surrounding spaces, which templates may have."""
     image = container.get("image", "")
     if image == image.strip():
         return []
@@ -175,7 +175,7 @@ def _port_causes(ports: list[Obj], at: str) -> list[Cause]:
 
 
 def _host_port_causes(containers: list[Obj], at: str) -> list[Cause]:
-    """A port of the host is taken once."""
+    """A host port may occur once."""
     causes: list[Cause] = []
     taken: set[str] = set()
     for index, container in enumerate(containers):
@@ -200,20 +200,20 @@ def _resize_causes(policies: list[Obj], at: str, restart_policy: str) -> list[Ca
         causes += one_of(at, name, ("cpu", "memory")) if name else [required(at)]
         causes += one_of(at, policy, ("NotRequired", "RestartContainer")) if policy else [required(at)]
         if restart_policy == "Never" and policy != "NotRequired":
-            told = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-            causes.append(invalid(at, policy, told))
+            message = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            causes.append(invalid(at, policy, message))
     return causes
 
 
 def _restart_causes(container: Obj, at: str) -> list[Cause]:
-    """A container's own policy of restarting, and its rules by exit code."""
+    """Faults of a container's own restart policy and of its rules by exit code."""
     causes: list[Cause] = []
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is not None:
         causes += one_of(f"{at}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
     elif rules:
-        told = "must specify restartPolicy when restart rules are used"
-        causes.append(required(f"{at}.restartPolicy", told))
+        message = "must specify restartPolicy when restart rules are used"
+        causes.append(required(f"{at}.restartPolicy", message))
     if len(rules) > _MOST_RULES:
         causes.append(too_many(f"{at}.restartPolicyRules", len(rules), _MOST_RULES))
     for index, rule in enumerate(rules):

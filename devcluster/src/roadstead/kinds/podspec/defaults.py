@@ -1,6 +1,6 @@
-"""What a pod's spec is given where it leaves something out.
+"""Sets defaults of pod specs.
 
-Source: Kubernetes v1.36 ``pkg/apis/core/v1/defaults.go``; ``pkg/api/pod/util.go`` (what is not served).
+Source: Kubernetes v1.36 ``pkg/apis/core/v1/defaults.go``; ``pkg/api/pod/util.go`` (disabled fields).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def _default(obj: Obj, **values: object) -> None:
-    """Set fields that are absent or have their type's zero."""
+    """Set fields that are absent or have the zero value of their type."""
     for key, value in values.items():
         if not obj.get(key):
             obj[key] = value
@@ -38,7 +38,7 @@ def containers_of(spec: Obj, kinds: tuple[str, ...] = _CONTAINERS) -> Iterator[O
 
 
 def default_spec(spec: Obj) -> None:
-    """Fill in what a pod's spec leaves out, and drop fields behind gates that are closed."""
+    """Set defaults of a pod's spec and drop fields of disabled feature gates."""
     _default(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
     spec.setdefault("securityContext", {})
     spec.setdefault("terminationGracePeriodSeconds", 30)
@@ -93,9 +93,9 @@ _IMAGE = re.compile(
 
 
 def _is_latest(image: str) -> bool:
-    """Whether an image is followed by its newest tag; a digest pins it.
+    """Whether an image has the tag latest, and no digest.
 
-    Source: ``github.com/distribution/reference``, by which names of images are read.
+    Source: ``github.com/distribution/reference``, which parses names of images.
     """
     found = _IMAGE.fullmatch(image)
     if found is None:
@@ -132,7 +132,7 @@ def _default_volume(volume: Obj) -> None:
 
 
 def default_pod(spec: Obj) -> None:
-    """Let limits be requests where no request is given, and ports of a pod on the host be the host's."""
+    """Default requests to limits, and host ports to container ports for pods on the host's network."""
     for container in containers_of(spec, ("initContainers", "containers")):
         limits = container["resources"].get("limits")
         if limits:
@@ -146,7 +146,7 @@ def default_pod(spec: Obj) -> None:
 
 
 def _default_pod_level(spec: Obj) -> None:
-    """Requests of the whole pod: those of its containers together, else its limits."""
+    """Default pod-level requests: those of its containers together, else its limits."""
     resources = spec["resources"]
     requests = dict(resources.get("requests") or {})
     limits = dict(resources.get("limits") or {})
@@ -167,7 +167,7 @@ def _default_pod_level(spec: Obj) -> None:
 
 
 def together(spec: Obj, kind: str) -> dict[str, str]:
-    """What a pod's containers need together ("requests" or "limits"), with its init containers in their turn.
+    """The "requests" or "limits" that the containers of a pod need concurrently.
 
     Source: component-helpers v1.36 ``resource/helpers.go``.
     """
@@ -178,5 +178,5 @@ def together(spec: Obj, kind: str) -> dict[str, str]:
         texts.update({name: text for name, text in given.items() if name not in texts})
         return {name: quantity_forms.value(text) for name, text in given.items()}
 
-    running = quantities.at_once(spec, amounts)
+    running = quantities.concurrent_requests(spec, amounts)
     return {name: quantity_forms.written(amount, texts[name]) for name, amount in running.items()}

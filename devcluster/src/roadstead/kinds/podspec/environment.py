@@ -1,4 +1,4 @@
-"""Environment variables of a container, and what they and files may take from the pod itself.
+"""Checks environment variables, and references to fields of the pod.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateEnv``, ``ValidateEnvFrom``;
 ``pkg/apis/core/pods/helpers.go`` (``ConvertDownwardAPIFieldLabel``).
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from roadstead.values.status_errors import Cause
 
 _SUBSCRIPTED = re.compile(r"(.+)\['(.*)'\]")
-#: What a field selector of a pod may be at all, and what of it a variable or a file may show.
+#: Fields of a pod that selectors know, and those that a variable or a file may show.
 _FIELDS = {
     "metadata.annotations",
     "metadata.labels",
@@ -65,18 +65,18 @@ _SIZED = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
 
 
 def variable_name_faults(name: str) -> list[str]:
-    """What keeps a string from being the name of a variable."""
+    """Faults of a string as the name of a variable."""
     faults = [] if name else ["environment variable name must not be empty"]
     if any(not " " <= sign <= "~" or sign == "=" for sign in name):
-        told = (
+        message = (
             "a valid environment variable name must consist only of printable ASCII characters other than '='"
         )
-        faults.append(told)
+        faults.append(message)
     return faults
 
 
 def environment_causes(container: Obj, at: str) -> list[Cause]:
-    """What is wrong with a container's variables."""
+    """Faults of a container's variables."""
     causes: list[Cause] = []
     for index, variable in enumerate(container.get("env") or ()):
         here, name = f"{at}.env[{index}]", variable.get("name", "")
@@ -99,8 +99,8 @@ def environment_causes(container: Obj, at: str) -> list[Cause]:
         if not given:
             causes.append(invalid(f"{at}.envFrom", "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
-            told = "may not have more than one field specified at a time"
-            causes.append(invalid(f"{at}.envFrom", "", told))
+            message = "may not have more than one field specified at a time"
+            causes.append(invalid(f"{at}.envFrom", "", message))
     return causes
 
 
@@ -120,8 +120,8 @@ def _source_causes(source: Obj, value: str, at: str) -> list[Cause]:
     kinds = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
     given = sum(source.get(kind) is not None for kind in kinds)
     if not given:
-        told = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        causes.append(invalid(at, "", f"must specify one of: {told}"))
+        message = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        causes.append(invalid(at, "", f"must specify one of: {message}"))
     elif value:
         causes.append(invalid(at, "", "may not be specified when `value` is not empty"))
     elif given > 1:
@@ -141,7 +141,7 @@ def _file_key_causes(reference: Obj, at: str) -> list[Cause]:
 
 
 def field_causes(reference: Obj, at: str, allowed: tuple[str, ...]) -> list[Cause]:
-    """What is wrong with a reference to one of the pod's own fields."""
+    """Faults of a reference to one of the pod's own fields."""
     version, path = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
         return [required(f"{at}.apiVersion")]
@@ -165,7 +165,7 @@ def field_causes(reference: Obj, at: str, allowed: tuple[str, ...]) -> list[Caus
 
 
 def resource_field_causes(reference: Obj, at: str, *, in_file: bool = False) -> list[Cause]:
-    """What is wrong with a reference to a container's requests or limits."""
+    """Faults of a reference to a container's requests or limits."""
     causes: list[Cause] = []
     name = reference.get("resource", "")
     if in_file and not reference.get("containerName"):
@@ -179,17 +179,17 @@ def resource_field_causes(reference: Obj, at: str, *, in_file: bool = False) -> 
         return causes
     resource = name.partition(".")[2] if name in _RESOURCES else ""
     if resource == "cpu" and divisor not in ("1m", "1"):
-        told = "only divisor's values 1m and 1 are supported with the cpu resource"
-        causes.append(invalid(f"{at}.divisor", name, told))
+        message = "only divisor's values 1m and 1 are supported with the cpu resource"
+        causes.append(invalid(f"{at}.divisor", name, message))
     sized = "hugepages" if name.startswith(_HUGE) else _SIZED.get(resource)
     if sized and divisor not in _SIZES:
-        told = f"only divisor's values {', '.join(_SIZES)} are supported with the {sized} resource"
-        causes.append(invalid(f"{at}.divisor", name, told))
+        message = f"only divisor's values {', '.join(_SIZES)} are supported with the {sized} resource"
+        causes.append(invalid(f"{at}.divisor", name, message))
     return causes
 
 
 def file_reference_causes(container: Obj, at: str, volumes: list[Obj]) -> list[Cause]:
-    """Variables out of files: their volume must be there and be an emptyDir."""
+    """Faults of variables from files: their volume must exist and be an emptyDir."""
     sources = {volume.get("name"): volume for volume in volumes}
     causes: list[Cause] = []
     for index, variable in enumerate(container.get("env") or ()):

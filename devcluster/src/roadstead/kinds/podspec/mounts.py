@@ -1,7 +1,7 @@
-"""Mounts and block devices of a container, and the paths that files may have.
+"""Checks mounts and block devices of a container, and paths of files.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateVolumeMounts``,
-``ValidateVolumeDevices``. That some causes name the list and not its item is upstream's.
+``ValidateVolumeDevices``. As upstream, some causes name the list in place of its item.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def descending_causes(path: str, at: str) -> list[Cause]:
 
 
 def file_path_causes(path: str, at: str) -> list[Cause]:
-    """The path of a file in a volume that the kubelet writes; names that begin with two dots are its own."""
+    """Faults of the path of a file that the kubelet writes; names that begin with two dots are reserved."""
     causes = descending_causes(path, at)
     if path.startswith("..") and not path.startswith("../"):
         causes.append(invalid(at, path, "must not start with '..'"))
@@ -37,17 +37,17 @@ def file_path_causes(path: str, at: str) -> list[Cause]:
 
 
 def mode_causes(mode: int | None, at: str) -> list[Cause]:
-    """The mode of a file."""
+    """Faults of the mode of a file."""
     return [] if mode is None or 0 <= mode <= 0o777 else [invalid(at, mode, _FILE_MODES)]
 
 
 def mount_causes(container: Obj, at: str, volumes: dict[str, Obj]) -> list[Cause]:
-    """What is wrong with a container's mounts and devices.
+    """Faults of a container's mounts and devices.
 
     Args:
-        container: whose they are.
-        at: where it stands.
-        volumes: those of the pod that are sound, by name.
+        container: the container.
+        at: its path.
+        volumes: the valid volumes of the pod, keyed by name.
     """
     mounts, devices = container.get("volumeMounts") or [], container.get("volumeDevices") or []
     causes = _mounts(container, mounts, f"{at}.volumeMounts", volumes, devices)
@@ -73,14 +73,14 @@ def _mounts(
         if any(device.get("name", "") == name for device in devices):
             causes.append(invalid(f"{here}.name", name, "must not already exist in volumeDevices"))
         if any(device.get("devicePath", "") == path for device in devices):
-            told = "must not already exist as a path in volumeDevices"
-            causes.append(invalid(f"{here}.mountPath", path, told))
+            message = "must not already exist as a path in volumeDevices"
+            causes.append(invalid(f"{here}.mountPath", path, message))
         if mount.get("subPath"):
             causes += descending_causes(mount["subPath"], f"{at}.subPath")
         if expression := mount.get("subPathExpr"):
             if mount.get("subPath"):
-                told = "subPathExpr and subPath are mutually exclusive"
-                causes.append(invalid(f"{here}.subPathExpr", expression, told))
+                message = "subPathExpr and subPath are mutually exclusive"
+                causes.append(invalid(f"{here}.subPathExpr", expression, message))
             causes += descending_causes(expression, f"{at}.subPathExpr")
         causes += _propagation_causes(mount, container, f"{at}.mountPropagation")
         causes += _read_only_causes(mount, f"{at}.recursiveReadOnly")
@@ -93,8 +93,8 @@ def _propagation_causes(mount: Obj, container: Obj, at: str) -> list[Cause]:
         return []
     causes = one_of(at, propagation, ("Bidirectional", "HostToContainer", "None"))
     if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
-        told = "Bidirectional mount propagation is available only to privileged containers"
-        causes.append(forbidden(at, told))
+        message = "Bidirectional mount propagation is available only to privileged containers"
+        causes.append(forbidden(at, message))
     return causes
 
 
@@ -108,8 +108,8 @@ def _read_only_causes(mount: Obj, at: str) -> list[Cause]:
     if not mount.get("readOnly"):
         causes.append(forbidden(at, "may only be specified when readOnly is true"))
     if mount.get("mountPropagation") not in (None, "None"):
-        told = "may only be specified when mountPropagation is None or not specified"
-        causes.append(forbidden(at, told))
+        message = "may only be specified when mountPropagation is None or not specified"
+        causes.append(forbidden(at, message))
     return causes
 
 
@@ -126,8 +126,8 @@ def _devices(devices: list[Obj], at: str, volumes: dict[str, Obj], mounts: list[
         if name not in volumes:
             causes.append(missing(f"{here}.name", name))
         elif not {"persistentVolumeClaim", "ephemeral"} & volumes[name].keys():
-            told = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            causes.append(invalid(f"{here}.name", name, told))
+            message = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            causes.append(invalid(f"{here}.name", name, message))
         if not path:
             causes.append(required(f"{here}.devicePath"))
         if path in paths:
@@ -139,8 +139,8 @@ def _devices(devices: list[Obj], at: str, volumes: dict[str, Obj], mounts: list[
         if any(mount.get("name", "") == name for mount in mounts):
             causes.append(invalid(f"{here}.name", name, "must not already exist in volumeMounts"))
         if any(mount.get("mountPath", "") == path for mount in mounts):
-            told = "must not already exist as a path in volumeMounts"
-            causes.append(invalid(f"{here}.devicePath", path, told))
+            message = "must not already exist as a path in volumeMounts"
+            causes.append(invalid(f"{here}.devicePath", path, message))
         if name:
             names.add(name)
     return causes

@@ -1,4 +1,4 @@
-"""Where a pod may go: node selectors, affinity, tolerations, spread, gates.
+"""Checks node selectors, affinity, tolerations, topology spread constraints and scheduling gates.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateNodeSelector``,
 ``validateAffinity``, ``ValidateTolerations``, ``validateTopologySpreadConstraints``,
@@ -38,7 +38,7 @@ _UNKNOWN_OPERATOR = "not a valid selector operator"
 
 
 def toleration_causes(tolerations: list[Obj], at: str) -> list[Cause]:
-    """What is wrong with tolerations."""
+    """Faults of tolerations."""
     causes: list[Cause] = []
     for index, one in enumerate(tolerations):
         here = f"{at}[{index}]"
@@ -46,18 +46,20 @@ def toleration_causes(tolerations: list[Obj], at: str) -> list[Cause]:
         if key:
             causes += [invalid(f"{here}.key", key, fault) for fault in qualified_name_faults(key)]
         elif operator != "Exists":
-            told = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            causes.append(invalid(f"{here}.operator", operator, told))
+            message = (
+                'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            )
+            causes.append(invalid(f"{here}.operator", operator, message))
         if "tolerationSeconds" in one and one.get("effect") != "NoExecute":
-            told = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            causes.append(invalid(f"{here}.effect", one.get("effect", ""), told))
+            message = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            causes.append(invalid(f"{here}.effect", one.get("effect", ""), message))
         if operator in ("", "Equal"):
             if faults := label_value_faults(value):
                 causes.append(invalid(f"{here}.operator", value, ";".join(faults)))
         elif operator == "Exists":
             if value:
-                told = "value must be empty when `operator` is 'Exists'"
-                causes.append(invalid(f"{here}.operator", value, told))
+                message = "value must be empty when `operator` is 'Exists'"
+                causes.append(invalid(f"{here}.operator", value, message))
         else:
             words = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
             causes.append(not_among(f"{here}.operator", operator, words))
@@ -67,7 +69,7 @@ def toleration_causes(tolerations: list[Obj], at: str) -> list[Cause]:
 
 
 def spread_causes(constraints: list[Obj], at: str) -> list[Cause]:
-    """What is wrong with topology spread constraints."""
+    """Faults of topology spread constraints."""
     causes: list[Cause] = []
     for index, one in enumerate(constraints):
         here = f"{at}[{index}]"
@@ -91,8 +93,8 @@ def spread_causes(constraints: list[Obj], at: str) -> list[Cause]:
             if domains <= 0:
                 causes.append(invalid(f"{here}.minDomains", domains, "must be greater than zero"))
             if action != "DoNotSchedule":
-                told = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-                causes.append(invalid(f"{here}.minDomains", domains, told))
+                message = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                causes.append(invalid(f"{here}.minDomains", domains, message))
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if field in one:
                 causes += one_of(f"{here}.{field}", one[field], ("Honor", "Ignore"))
@@ -102,7 +104,7 @@ def spread_causes(constraints: list[Obj], at: str) -> list[Cause]:
 
 
 def node_selector_causes(selector: Obj, at: str) -> list[Cause]:
-    """What is wrong with a required node selector."""
+    """Faults of a required node selector."""
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         return [required(f"{at}.nodeSelectorTerms", "must have at least one node selector term")]
@@ -130,12 +132,12 @@ def _expression_causes(one: Obj, at: str, *, checks_values: bool) -> list[Cause]
             causes.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
-            told = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            causes.append(forbidden(f"{at}.values", told))
+            message = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            causes.append(forbidden(f"{at}.values", message))
     elif operator in ("Gt", "Lt"):
         if len(values) != 1:
-            told = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            causes.append(required(f"{at}.values", told))
+            message = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            causes.append(required(f"{at}.values", message))
     else:
         causes.append(invalid(f"{at}.operator", operator, _UNKNOWN_OPERATOR))
     causes += [invalid(f"{at}.key", key, fault) for fault in qualified_name_faults(key)]
@@ -154,8 +156,8 @@ def _field_causes(one: Obj, at: str) -> list[Cause]:
     if operator not in ("In", "NotIn"):
         causes.append(invalid(f"{at}.operator", operator, _UNKNOWN_OPERATOR))
     elif len(values) != 1:
-        told = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        causes.append(required(f"{at}.values", told))
+        message = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        causes.append(required(f"{at}.values", message))
     if key != "metadata.name":
         return [*causes, invalid(f"{at}.key", key, "not a valid field selector key")]
     return causes + [
@@ -166,7 +168,7 @@ def _field_causes(one: Obj, at: str) -> list[Cause]:
 
 
 def affinity_causes(affinity: Obj, at: str) -> list[Cause]:
-    """What is wrong with affinity to nodes and pods."""
+    """Faults of affinity to nodes and pods."""
     causes: list[Cause] = []
     node, here = affinity.get("nodeAffinity") or {}, f"{at}.nodeAffinity"
     if node.get(_REQUIRED) is not None:
@@ -204,7 +206,7 @@ def _pod_term_causes(term: Obj, at: str) -> list[Cause]:
 
 
 def _label_key_causes(term: Obj, at: str) -> list[Cause]:
-    """``matchLabelKeys`` and ``mismatchLabelKeys`` beside a label selector."""
+    """Faults of ``matchLabelKeys`` and ``mismatchLabelKeys`` next to a label selector."""
     causes: list[Cause] = []
     selector = term.get("labelSelector")
     matched, mismatched = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
@@ -221,8 +223,8 @@ def _label_key_causes(term: Obj, at: str) -> list[Cause]:
     for one in (selector or {}).get("matchExpressions") or ():
         key = one.get("key", "")
         if key in matched and key in named:
-            told = "exists in both matchLabelKeys and labelSelector"
-            causes.append(invalid(f"{at}[{_last(matched, key)}]", key, told))
+            message = "exists in both matchLabelKeys and labelSelector"
+            causes.append(invalid(f"{at}[{_last(matched, key)}]", key, message))
         named.add(key)
     return causes + [
         invalid(f"{at}.matchLabelKeys[{index}]", key, "exists in both matchLabelKeys and mismatchLabelKeys")
@@ -236,7 +238,7 @@ def _last(keys: list[str], key: str) -> int:
 
 
 def gate_causes(gates: list[Obj], at: str) -> list[Cause]:
-    """What is wrong with scheduling gates."""
+    """Faults of scheduling gates."""
     causes: list[Cause] = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks of a container.
+"""Checks probes and lifecycle hooks of containers.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``validateProbe``, ``validateHandler``,
 ``validateLifecycle``.
@@ -25,7 +25,7 @@ _PORT_SIGNS = re.compile(r"[-a-z0-9]+")
 
 
 def port_name_faults(name: str) -> list[str]:
-    """What keeps a string from being the name of a port."""
+    """Faults of a string as the name of a port."""
     faults = ["must be no more than 15 characters"] if len(name) > 15 else []
     if not _PORT_SIGNS.fullmatch(name):
         faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -39,19 +39,19 @@ def port_name_faults(name: str) -> list[str]:
 
 
 def port_causes(port: Any, at: str) -> list[Cause]:
-    """A port by its number or its name."""
+    """Faults of a port's number or name."""
     if isinstance(port, str):
         return [invalid(at, port, fault) for fault in port_name_faults(port)]
     return port_number(at, port or 0)
 
 
 def probe_causes(container: Obj, at: str, grace: int | None) -> list[Cause]:
-    """What is wrong with a container's hooks and probes.
+    """Faults of a container's hooks and probes.
 
     Args:
-        container: whose they are.
-        at: where it stands.
-        grace: the seconds that the pod is given to end.
+        container: the container.
+        at: its path.
+        grace: the pod's grace period in seconds.
     """
     causes: list[Cause] = []
     for name in ("postStart", "preStop"):
@@ -70,8 +70,8 @@ def probe_causes(container: Obj, at: str, grace: int | None) -> list[Cause]:
         if own is not None and own <= 0:
             causes.append(invalid(f"{here}.terminationGracePeriodSeconds", own, "must be greater than 0"))
         if name == "readinessProbe" and own is not None:
-            told = "must not be set for readinessProbes"
-            causes.append(invalid(f"{here}.terminationGracePeriodSeconds", own, told))
+            message = "must not be set for readinessProbes"
+            causes.append(invalid(f"{here}.terminationGracePeriodSeconds", own, message))
         if name != "readinessProbe" and probe.get("successThreshold") != 1:
             causes.append(invalid(f"{here}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
     return causes
@@ -92,12 +92,12 @@ def _handler_causes(handler: Obj, at: str, grace: int | None, *, hook: bool = Fa
         case "sleep":
             seconds = action.get("seconds", 0)
             if grace is not None and not 0 <= seconds <= grace:
-                told = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-                causes.append(invalid(here, seconds, told))
+                message = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                causes.append(invalid(here, seconds, message))
         case _:
             causes += port_causes(action.get("port", 0), f"{here}.port")
-    told = "may not specify more than 1 handler type"
-    return causes + [forbidden(f"{at}.{kind}", told) for kind in given[1:]]
+    message = "may not specify more than 1 handler type"
+    return causes + [forbidden(f"{at}.{kind}", message) for kind in given[1:]]
 
 
 def _http_causes(action: Obj, at: str) -> list[Cause]:

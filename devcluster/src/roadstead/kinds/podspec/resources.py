@@ -1,4 +1,4 @@
-"""Requests and limits, of containers and of pods.
+"""Checks requests and limits of containers and of pods.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go`` (``validateResourceRequirements``),
 ``pkg/apis/core/helper/helpers.go``.
@@ -49,7 +49,7 @@ _STANDARD = {
 
 
 def is_native(name: str) -> bool:
-    """Whether a resource is one that Kubernetes itself knows."""
+    """Whether a resource is native to Kubernetes."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -59,14 +59,14 @@ def may_be_overcommitted(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Whether a resource is one that a device plugin offers."""
+    """Whether a resource is an extended one, as of a device plugin."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not qualified_name_faults(f"requests.{name}")
 
 
 def on_pod_level(name: str) -> bool:
-    """Whether a resource can be asked for by a pod as a whole."""
+    """Whether a pod-level request may name a resource."""
     return name in ("cpu", "memory") or name.startswith(_HUGE)
 
 
@@ -83,7 +83,7 @@ def _name_causes(name: str, at: str) -> list[Cause]:
 
 
 def container_name_causes(name: str, at: str) -> list[Cause]:
-    """What keeps a resource from being one of a container."""
+    """Faults of a resource name in a container."""
     causes = _name_causes(name, at)
     if "/" not in name:
         if name not in _COMPUTE and not name.startswith(_HUGE):
@@ -94,7 +94,7 @@ def container_name_causes(name: str, at: str) -> list[Cause]:
 
 
 def pod_name_causes(name: str, at: str) -> list[Cause]:
-    """What keeps a resource from being one of a pod as a whole."""
+    """Faults of a resource name at pod level."""
     causes = _name_causes(name, at)
     if causes or on_pod_level(name):
         return causes
@@ -102,7 +102,7 @@ def pod_name_causes(name: str, at: str) -> list[Cause]:
 
 
 def amount_causes(name: str, text: str, at: str) -> list[Cause]:
-    """What is wrong with an amount of a resource."""
+    """Faults of an amount of a resource."""
     causes = []
     amount = quantity_forms.value(text)
     if amount < 0:
@@ -128,13 +128,13 @@ def resource_causes(
     claims: frozenset[str] = frozenset(),
     name_causes: Callable[[str, str], list[Cause]] = container_name_causes,
 ) -> list[Cause]:
-    """What is wrong with requests, limits and claims.
+    """Faults of requests, limits and claims.
 
     Args:
         resources: with ``requests``, ``limits`` and ``claims``.
-        at: where they stand.
+        at: their path.
         claims: the names of the pod's resource claims.
-        name_causes: what keeps a resource from being asked for there.
+        name_causes: checks the names of resources.
     """
     causes: list[Cause] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
@@ -161,13 +161,13 @@ def _against_limit(name: str, text: str, limits: Obj, at: str) -> list[Cause]:
     if amount != limit and not may_be_overcommitted(name):
         return [invalid(f"{at}.requests", text, f"must be equal to {name} limit of {limits[name]}")]
     if amount > limit:
-        told = f"must be less than or equal to {name} limit of {limits[name]}"
-        return [invalid(f"{at}.requests", text, told)]
+        message = f"must be less than or equal to {name} limit of {limits[name]}"
+        return [invalid(f"{at}.requests", text, message)]
     return []
 
 
 def _claim_causes(used: list[Obj], at: str, claims: frozenset[str]) -> list[Cause]:
-    """What is wrong with the claims that a container uses."""
+    """Faults of the claims that a container uses."""
     causes: list[Cause] = []
     seen: set[str] = set()
     for index, claim in enumerate(used):

@@ -1,6 +1,6 @@
-"""Security contexts of pods and containers.
+"""Checks security contexts of pods and containers.
 
-What only concerns containers of Windows is taken as it comes.
+Fields for Windows only are not checked.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``validatePodSpecSecurityContext``,
 ``ValidateSecurityContext``.
@@ -36,7 +36,7 @@ def _id_causes(context: Obj, at: str, *fields: str) -> list[Cause]:
 
 
 def pod_security_causes(spec: Obj, at: str) -> list[Cause]:
-    """What is wrong with the security context of a pod."""
+    """Faults of the security context of a pod."""
     context, here = spec.get("securityContext") or {}, f"{at}.securityContext"
     causes = _id_causes(context, here, "fsGroup", "runAsUser", "runAsGroup")
     causes += [
@@ -45,8 +45,8 @@ def pod_security_causes(spec: Obj, at: str) -> list[Cause]:
         if not 0 <= group <= _LAST_ID
     ]
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        told = "ShareProcessNamespace and HostPID cannot both be enabled"
-        causes.append(invalid(f"{here}.shareProcessNamespace", value=True, detail=told))
+        message = "ShareProcessNamespace and HostPID cannot both be enabled"
+        causes.append(invalid(f"{here}.shareProcessNamespace", value=True, detail=message))
     causes += _sysctl_causes(spec, context, f"{here}.sysctls")
     for field, words in (
         ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
@@ -66,8 +66,8 @@ def _sysctl_causes(spec: Obj, context: Obj, at: str) -> list[Cause]:
         if not name:
             causes.append(required(here))
         elif len(name) > _SYSCTL_LONGEST or not _SYSCTL.fullmatch(name):
-            told = f"must have at most {_SYSCTL_LONGEST} characters and match regex {_SYSCTL_FORM}"
-            causes.append(invalid(here, name, told))
+            message = f"must have at most {_SYSCTL_LONGEST} characters and match regex {_SYSCTL_FORM}"
+            causes.append(invalid(here, name, message))
         elif name in seen:
             causes.append(duplicate(here, name))
         seen.add(name)
@@ -82,7 +82,7 @@ def _sysctl_causes(spec: Obj, context: Obj, at: str) -> list[Cause]:
 
 
 def container_security_causes(context: Obj, at: str, *, host_users: bool) -> list[Cause]:
-    """What is wrong with the security context of a container."""
+    """Faults of the security context of a container."""
     causes = _id_causes(context, at, "runAsUser", "runAsGroup")
     mount = context.get("procMount")
     if mount is not None:
@@ -99,7 +99,7 @@ def container_security_causes(context: Obj, at: str, *, host_users: bool) -> lis
 
 
 def _profile_causes(context: Obj, at: str) -> list[Cause]:
-    """The profiles of seccomp and AppArmor."""
+    """Faults of the seccomp and AppArmor profiles."""
     causes: list[Cause] = []
     for field, name in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
         profile = context.get(field)

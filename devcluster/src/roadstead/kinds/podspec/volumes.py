@@ -1,7 +1,7 @@
-"""Volumes of a pod.
+"""Checks volumes of pods.
 
-Those that need no storage provider of their own, claims and CSI are looked at closely; of the older
-providers' only that a volume is of one kind.
+Claims, CSI and volumes without a storage provider are checked in detail; of older providers' volumes only
+that each has one source.
 
 Source: Kubernetes v1.36 ``pkg/apis/core/validation/validation.go``: ``ValidateVolumes`` and what it calls.
 """
@@ -31,7 +31,7 @@ HOST_TYPES = (
     "FileOrCreate",
     "Socket",
 )
-#: The order in which upstream looks at them: the first counts, the others are one too many.
+#: The order of upstream's checks: the first source counts, further ones are faults.
 _KINDS = (
     "emptyDir",
     "hostPath",
@@ -64,20 +64,20 @@ _KINDS = (
     "ephemeral",
     "image",
 )
-_MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # as upstream refuses a second one
+_MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # upstream's message for a second one
 _TOKEN_SECONDS = (600, 2**32)
 
 
 def volume_causes(volumes: list[Obj], at: str, pod_name: str = "") -> tuple[dict[str, Obj], list[Cause]]:
-    """What is wrong with a pod's volumes.
+    """Faults of a pod's volumes.
 
     Args:
         volumes: of the pod.
-        at: where they stand.
-        pod_name: the pod's name, where it has one; claims of ephemeral volumes are named after it.
+        at: their path.
+        pod_name: the pod's name, if known; claims of ephemeral volumes are named after it.
 
     Returns:
-        the volumes that are sound, by name, and the causes.
+        the valid volumes, keyed by name, and the causes.
     """
     sound: dict[str, Obj] = {}
     causes: list[Cause] = []
@@ -93,8 +93,8 @@ def volume_causes(volumes: list[Obj], at: str, pod_name: str = "") -> tuple[dict
         causes += found
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if claim in made:
-            told = "must not reference a PVC that gets created for an ephemeral volume"
-            causes.append(invalid(f"{here}.persistentVolumeClaim.claimName", claim, told))
+            message = "must not reference a PVC that gets created for an ephemeral volume"
+            causes.append(invalid(f"{here}.persistentVolumeClaim.claimName", claim, message))
     return sound, causes
 
 
@@ -103,8 +103,8 @@ def _source_causes(volume: Obj, at: str) -> list[Cause]:
     if not given:
         return [required(at, "must specify a volume type")]
     causes = _CHECKS[given[0]](volume[given[0]], f"{at}.{given[0]}") if given[0] in _CHECKS else []
-    told = "may not specify more than 1 volume type"
-    return causes + [forbidden(f"{at}.{_MISSPELT.get(kind, kind)}", told) for kind in given[1:]]
+    message = "may not specify more than 1 volume type"
+    return causes + [forbidden(f"{at}.{_MISSPELT.get(kind, kind)}", message) for kind in given[1:]]
 
 
 def _empty_dir(source: Obj, at: str) -> list[Cause]:
@@ -136,7 +136,7 @@ def _nfs(source: Obj, at: str) -> list[Cause]:
 
 
 def _keys(source: Obj, at: str, name: str) -> list[Cause]:
-    """A config map or a secret, of which some keys become files."""
+    """Faults of a config map or secret whose keys become files."""
     causes = [] if source.get(name) else [required(f"{at}.{name}")]
     causes += mode_causes(source.get("defaultMode"), f"{at}.defaultMode")
     for index, item in enumerate(source.get("items") or ()):
@@ -171,8 +171,8 @@ def _downward_file(item: Obj, at: str) -> list[Cause]:
     if item.get("fieldRef") is not None:
         causes += field_causes(item["fieldRef"], f"{at}.fieldRef", IN_FILES)
         if item.get("resourceFieldRef") is not None:
-            told = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            causes.append(invalid(at, "resource", told))
+            message = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            causes.append(invalid(at, "resource", message))
     elif item.get("resourceFieldRef") is not None:
         causes += resource_field_causes(item["resourceFieldRef"], f"{at}.resourceFieldRef", in_file=True)
     else:
@@ -215,11 +215,11 @@ def _token(token: Obj, at: str, here: str) -> list[Cause]:
     causes: list[Cause] = []
     seconds, path = token.get("expirationSeconds", 0), token.get("path", "")
     if seconds < _TOKEN_SECONDS[0]:
-        told = "may not specify a duration less than 10 minutes"
-        causes.append(invalid(f"{here}.expirationSeconds", seconds, told))
+        message = "may not specify a duration less than 10 minutes"
+        causes.append(invalid(f"{here}.expirationSeconds", seconds, message))
     if seconds > _TOKEN_SECONDS[1]:
-        told = "may not specify a duration larger than 2^32 seconds"
-        causes.append(invalid(f"{here}.expirationSeconds", seconds, told))
+        message = "may not specify a duration larger than 2^32 seconds"
+        causes.append(invalid(f"{here}.expirationSeconds", seconds, message))
     return causes + (file_path_causes(path, f"{at}.path") if path else [required(f"{at}.path")])
 
 

@@ -1,4 +1,4 @@
-"""Columns of a table, and the cells that many kinds share.
+"""Defines columns of tables and the cells that many kinds share.
 
 Source: kubernetes v1.36 ``pkg/printers/internalversion/printers.go``; apimachinery ``util/duration``.
 """
@@ -15,7 +15,7 @@ from roadstead.schemas.formats import instant
 if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
-#: A cell is made of an object and the time of printing.
+#: Renders a cell from an object and the time of printing.
 Cell = Callable[["Obj", dt.datetime], Any]
 
 NONE, UNKNOWN, UNSET = "<none>", "<unknown>", "<unset>"
@@ -26,9 +26,9 @@ class Column:
     """A column.
 
     Attributes:
-        cell: what stands in it.
+        cell: renders its value.
         type: "string", "integer", "number", "boolean" or "date".
-        priority: 0 is always shown, 1 with ``-o wide``.
+        priority: 0 for always, 1 for ``-o wide``.
     """
 
     name: str
@@ -56,7 +56,7 @@ def wide(name: str, cell: Cell) -> Column:
 
 
 def at(obj: Any, *steps: str, default: Any = None) -> Any:
-    """What stands at a path of fields."""
+    """The value at a path of fields."""
     for step in steps:
         if not isinstance(obj, dict) or obj.get(step) is None:
             return default
@@ -65,7 +65,7 @@ def at(obj: Any, *steps: str, default: Any = None) -> Any:
 
 
 def field(*steps: str, default: Any = "") -> Cell:
-    """A cell with what stands at a path of fields."""
+    """A cell with the value at a path of fields."""
     return lambda obj, _now: at(obj, *steps, default=default)
 
 
@@ -127,7 +127,7 @@ def labels(given: dict[str, str] | None) -> str:
 
 
 def selector(given: Obj | None) -> str:
-    """A label selector as one would write it on a command line."""
+    """A label selector in the form of the command line."""
     if given is None:
         return NONE
     terms = [f"{key}={value}" for key, value in sorted((given.get("matchLabels") or {}).items())]

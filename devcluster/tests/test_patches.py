@@ -1,4 +1,4 @@
-"""Patches: what each kind of patch does to an object, and that it leaves the object it was given alone."""
+"""JSON, merge and strategic merge patches; the patched object is not changed."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""Controllers of pods, and what limits their disruption.
+"""Defines columns of workloads and of PodDisruptionBudgets.
 
 Source: kubernetes v1.36 ``pkg/printers/internalversion/printers.go``.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roadstead.printing.columns import (
+from roadstead.schemas.formats import instant
+from roadstead.table_columns.columns import (
     AGE,
     CONTAINERS,
     IMAGES,
@@ -23,7 +24,6 @@ from roadstead.printing.columns import (
     since,
     wide,
 )
-from roadstead.schemas.formats import instant
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -1,4 +1,4 @@
-"""Canonical quantities and times, and what decoding an object keeps and drops."""
+"""Canonical quantities and times; decoding of objects."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,7 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
         quantity_forms.canonical(text)
 
 
-def test_times_are_told_in_utc_and_whole_seconds() -> None:
+def test_times_are_in_utc_and_whole_seconds() -> None:
     """A zone is converted, decimals are cut."""
     assert timestamps.checked_time("2020-02-02T03:02:02.9+01:00") == "2020-02-02T02:02:02Z"
 
@@ -84,7 +84,7 @@ def test_decoding_names_unknown_fields_and_drops_what_go_omits() -> None:
     }
 
 
-def test_wrong_type_is_told_with_its_place() -> None:
+def test_wrong_type_is_reported_with_its_path() -> None:
     """The message names the field."""
     with pytest.raises(MismatchError, match=r"V1PodSpec\.nodeSelector: cannot unmarshal string"):
         fields.struct("V1Pod").taken({"spec": {"nodeSelector": "x"}}, [])

@@ -1,4 +1,4 @@
-"""Pods and nodes.
+"""Defines columns of pods and nodes.
 
 Source: kubernetes v1.36 ``printPod`` and ``printNode``.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from roadstead.printing.columns import AGE, NAME, NONE, UNKNOWN, Column, at, since, wide
+from roadstead.table_columns.columns import AGE, NAME, NONE, UNKNOWN, Column, at, since, wide
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -19,8 +19,8 @@ _ROLE = "node-role.kubernetes.io/"
 
 
 @dataclass(slots=True)
-class _Told:
-    """What is told of a pod while its containers are looked at."""
+class _PodSummary:
+    """The printed state of a pod, collected container by container."""
 
     reason: str
     ready: int = 0
@@ -46,30 +46,30 @@ def _ended(terminated: Obj, prefix: str = "") -> str:
     return f"{prefix}ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _told(pod: Obj) -> _Told:
+def _summary_of(pod: Obj) -> _PodSummary:
     status = pod.get("status") or {}
-    told = _Told(status.get("reason") or status.get("phase") or "")
+    summary = _PodSummary(status.get("reason") or status.get("phase") or "")
     scheduled = _condition(pod, "PodScheduled")
     if scheduled.get("reason") == "SchedulingGated":
-        told.reason = "SchedulingGated"
-    begun = _look_at_init_containers(pod, told)
+        summary.reason = "SchedulingGated"
+    begun = _look_at_init_containers(pod, summary)
     if begun:
-        _look_at_containers(pod, told)
+        _look_at_containers(pod, summary)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
-            told.reason = "Unknown"
+            summary.reason = "Unknown"
         elif status.get("phase") not in ("Succeeded", "Failed"):
-            told.reason = "Terminating"
-    return told
+            summary.reason = "Terminating"
+    return summary
 
 
-def _look_at_init_containers(pod: Obj, told: _Told) -> bool:
+def _look_at_init_containers(pod: Obj, summary: _PodSummary) -> bool:
     """Whether the pod is past its init containers; sidecars are counted with the containers."""
     init = at(pod, "spec", "initContainers", default=[])
     sidecars = {one["name"] for one in init if one.get("restartPolicy") == "Always"}
-    restarts = _Told("")
+    restarts = _PodSummary("")
     for index, status in enumerate(at(pod, "status", "initContainerStatuses", default=[])):
-        told.count(status)
+        summary.count(status)
         state, sidecar = status.get("state") or {}, status.get("name") in sidecars
         if sidecar:
             restarts.count(status)
@@ -77,35 +77,35 @@ def _look_at_init_containers(pod: Obj, told: _Told) -> bool:
         if terminated is not None and not terminated.get("exitCode"):
             continue
         if sidecar and status.get("started"):
-            told.ready += bool(status.get("ready"))
+            summary.ready += bool(status.get("ready"))
             continue
         if terminated is not None:
-            told.reason = _ended(terminated, "Init:")
+            summary.reason = _ended(terminated, "Init:")
         elif waiting.get("reason") and waiting["reason"] != "PodInitializing":
-            told.reason = f"Init:{waiting['reason']}"
+            summary.reason = f"Init:{waiting['reason']}"
         else:
-            told.reason = f"Init:{index}/{len(init)}"
+            summary.reason = f"Init:{index}/{len(init)}"
         if _condition(pod, "Initialized").get("status") != "True":
             return False
         break
-    told.restarts, told.last_restart = restarts.restarts, restarts.last_restart
+    summary.restarts, summary.last_restart = restarts.restarts, restarts.last_restart
     return True
 
 
-def _look_at_containers(pod: Obj, told: _Told) -> None:
+def _look_at_containers(pod: Obj, summary: _PodSummary) -> None:
     running = False
     for status in reversed(at(pod, "status", "containerStatuses", default=[])):
-        told.count(status)
+        summary.count(status)
         state = status.get("state") or {}
         if at(state, "waiting", "reason"):
-            told.reason = state["waiting"]["reason"]
+            summary.reason = state["waiting"]["reason"]
         elif state.get("terminated") is not None:
-            told.reason = _ended(state["terminated"])
+            summary.reason = _ended(state["terminated"])
         elif status.get("ready") and state.get("running") is not None:
             running = True
-            told.ready += 1
-    if told.reason == "Completed" and running:
-        told.reason = "Running" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
+            summary.ready += 1
+    if summary.reason == "Completed" and running:
+        summary.reason = "Running" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
 
 
 def _ready(pod: Obj, _now: dt.datetime) -> str:
@@ -113,14 +113,14 @@ def _ready(pod: Obj, _now: dt.datetime) -> str:
     total = len(at(pod, "spec", "containers", default=[])) + sum(
         one.get("restartPolicy") == "Always" for one in init
     )
-    return f"{_told(pod).ready}/{total}"
+    return f"{_summary_of(pod).ready}/{total}"
 
 
 def _restarts(pod: Obj, now: dt.datetime) -> str:
-    told = _told(pod)
-    if told.restarts and told.last_restart:
-        return f"{told.restarts} ({since(told.last_restart, now)} ago)"
-    return str(told.restarts)
+    summary = _summary_of(pod)
+    if summary.restarts and summary.last_restart:
+        return f"{summary.restarts} ({since(summary.last_restart, now)} ago)"
+    return str(summary.restarts)
 
 
 def _gates(pod: Obj, _now: dt.datetime) -> str:
@@ -134,7 +134,7 @@ def _gates(pod: Obj, _now: dt.datetime) -> str:
 PODS = (
     NAME,
     Column("Ready", _ready),
-    Column("Status", lambda pod, _: _told(pod).reason),
+    Column("Status", lambda pod, _: _summary_of(pod).reason),
     Column("Restarts", _restarts),
     AGE,
     wide("IP", lambda pod, _: at(pod, "status", "podIP") or NONE),
@@ -146,10 +146,10 @@ PODS = (
 
 def _node_status(node: Obj, _now: dt.datetime) -> str:
     ready = _condition(node, "Ready")
-    told = ["Unknown" if not ready else "Ready" if ready.get("status") == "True" else "NotReady"]
+    words = ["Unknown" if not ready else "Ready" if ready.get("status") == "True" else "NotReady"]
     if at(node, "spec", "unschedulable"):
-        told.append("SchedulingDisabled")
-    return ",".join(told)
+        words.append("SchedulingDisabled")
+    return ",".join(words)
 
 
 def _roles(node: Obj, _now: dt.datetime) -> str:

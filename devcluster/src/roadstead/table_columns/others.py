@@ -1,4 +1,4 @@
-"""All other kinds that people list.
+"""Defines columns of the kinds that are neither pods, nodes nor workloads.
 
 Source: kubernetes v1.36 ``pkg/printers/internalversion/printers.go``.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from roadstead.printing.columns import (
+from roadstead.table_columns.columns import (
     AGE,
     CREATED,
     NAME,
@@ -44,14 +44,14 @@ def _data(obj: Obj, _now: dt.datetime) -> int:
 
 
 def _addresses(endpoints: Obj, _now: dt.datetime) -> str:
-    told = [
+    found = [
         f"{address['ip']}:{port['port']}"
         for subset in endpoints.get("subsets") or []
         for port in subset.get("ports") or []
         for address in subset.get("addresses") or []
     ]
-    more = f" + {len(told) - 3} more..." if len(told) > 3 else ""
-    return ",".join(told[:3]) + more or NONE
+    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
+    return ",".join(found[:3]) + more or NONE
 
 
 ENDPOINTS = (NAME, Column("Endpoints", _addresses), AGE)
@@ -69,7 +69,7 @@ def _claim_status(claim: Obj, _now: dt.datetime) -> str:
 
 
 def _claim_part(*steps: str, modes: bool = False) -> Any:
-    """Capacity and modes are told of a claim that has a volume."""
+    """Capacity and modes are shown for a claim that has a volume."""
 
     def cell(claim: Obj, _now: dt.datetime) -> str:
         if not at(claim, "spec", "volumeName"):
@@ -122,11 +122,11 @@ VOLUMES = (
 
 
 def _ports(service: Obj, _now: dt.datetime) -> str:
-    told = []
+    found = []
     for port in at(service, "spec", "ports", default=[]):
         node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
-        told.append(f"{port['port']}{node_port}/{port.get('protocol', 'TCP')}")
-    return ",".join(told) or NONE
+        found.append(f"{port['port']}{node_port}/{port.get('protocol', 'TCP')}")
+    return ",".join(found) or NONE
 
 
 def _external(service: Obj, _now: dt.datetime) -> str:
@@ -187,8 +187,8 @@ def _event_object(event: Obj, _now: dt.datetime) -> str:
 
 def _event_source(event: Obj, _now: dt.datetime) -> str:
     source = event.get("source") or event.get("deprecatedSource") or {}
-    told = [source.get("component") or event.get("reportingComponent") or "", source.get("host") or ""]
-    return ", ".join(part for part in told if part)
+    parts = [source.get("component") or event.get("reportingComponent") or "", source.get("host") or ""]
+    return ", ".join(part for part in parts if part)
 
 
 def _last_seen(event: Obj, now: dt.datetime) -> str:

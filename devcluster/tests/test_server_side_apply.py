@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, conflicts, giving up."""
+"""Server-side apply: owners of fields, conflicts, removed fields."""
 
 from typing import Any
 

@@ -1,11 +1,13 @@
 """Label selectors, node selectors and tolerations as objects."""
 
+from typing import Any
+
 import pytest
 
-from roadstead.values.label_matching import node_fits, selects, tolerates
+from roadstead.values.label_selectors import node_fits, selects, tolerates
 
 
-def needs(key, operator, *values):
+def needs(key: Any, operator: Any, *values: Any) -> Any:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
@@ -23,7 +25,7 @@ def needs(key, operator, *values):
         pytest.param(needs("a", "DoesNotExist"), {"a": ""}, False, id="does-not-exist"),
     ],
 )
-def test_label_selectors(selector, labels, expected):
+def test_label_selectors(selector: Any, labels: Any, expected: Any) -> None:
     """As apimachinery's LabelSelectorAsSelector."""
     assert selects(selector, labels) is expected
 
@@ -31,7 +33,7 @@ def test_label_selectors(selector, labels, expected):
 NODE = {"metadata": {"name": "n1", "labels": {"zone": "a", "cores": "8"}}}
 
 
-def required(*terms):
+def required(*terms: Any) -> Any:
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
     return {"affinity": {"nodeAffinity": affinity}}
 
@@ -56,7 +58,7 @@ def required(*terms):
         ),
     ],
 )
-def test_node_affinity(spec, expected):
+def test_node_affinity(spec: Any, expected: Any) -> None:
     """As component-helpers' RequiredNodeAffinity."""
     assert node_fits(spec, NODE) is expected
 
@@ -75,6 +77,6 @@ TAINT = {"key": "dedicated", "value": "x", "effect": "NoExecute"}
         pytest.param({"value": "x"}, False, id="equal-needs-a-key"),
     ],
 )
-def test_tolerations(toleration, expected):
+def test_tolerations(toleration: Any, expected: Any) -> None:
     """As core/v1's ToleratesTaint."""
     assert (tolerates([toleration], TAINT) is not None) is expected

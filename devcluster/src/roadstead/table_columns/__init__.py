@@ -1,0 +1,1 @@
+"""Defines the columns that ``kubectl get`` prints for built-in kinds."""

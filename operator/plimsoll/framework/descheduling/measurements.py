@@ -1,0 +1,58 @@
+"""Measured use of nodes and pods, and the classes of nodes that follow from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.model.kinds.pod_info import PodInfo
+
+
+class Planner(StrEnum):
+    """Who drives the strategies."""
+
+    UPSTREAM = "Upstream"  #: descheduler's decisions, exactly
+    PROVEN = "Proven"  #: only moves that the scheduler's own code proves
+    OPTIMAL = "Optimal"  #: the cheapest such moves to the best placement
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One element of the instant vector that a Prometheus query returned."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """Actual usage, as far as somebody measured it; None where there is no such source.
+
+    Attributes:
+        nodes: From the metrics API: amounts by node and resource, in billionths.
+        pods: Likewise by pod key (``namespace/name``), the sum of its containers.
+        samples: What the strategy's Prometheus query returned.
+        problem: Why something of it is missing, or "".
+    """
+
+    nodes: Mapping[str, Mapping[str, int]] | None = None
+    pods: Mapping[str, Mapping[str, int]] | None = None
+    samples: Sequence[Sample] | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClasses:
+    """How a utilisation strategy sorted the nodes, by name."""
+
+    underutilized: tuple[str, ...]
+    overutilized: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A pod that a strategy wanted to move and an evictor protects."""
+
+    pod: PodInfo
+    wanted: str
+    refusal: Refusal

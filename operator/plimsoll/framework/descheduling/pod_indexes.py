@@ -1,0 +1,220 @@
+"""Indexes over the pods of a cluster, kept up to date pod by pod."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+
+#: Instead of a namespace: pods of all of them.
+ANYWHERE = ""
+
+
+class OwnerCounts:
+    """Placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
+
+    By namespace and uid: owners keep to their namespace, but anybody may name one in a pod's metadata.
+    """
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.counts: dict[tuple[str, str], int] = {}
+
+    def of(self, namespace: str, uid: str) -> int:
+        """How many placed pods of the namespace, or ``ANYWHERE``, name this owner."""
+        return self.counts.get((namespace, uid), 0)
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        for owner in pod.pod.metadata.owner_references:
+            for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
+                self.counts[key] = self.counts.get(key, 0) + 1
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        for owner in pod.pod.metadata.owner_references:
+            for namespace in (pod.namespace, ANYWHERE):
+                self.counts[namespace, owner.uid] -= 1
+
+    def move_row(self, source: int, target: int) -> None:
+        """Rows do not matter."""
+
+    def grow(self, capacity: int) -> None:
+        """Rows do not matter."""
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.counts = dict(self.counts)
+        return twin
+
+
+class ReadyCounts(OwnerCounts):
+    """Placed pods that are ready and stay, by owner: a pod index (see ``Cluster.index``)."""
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed, or changed."""
+        if is_serving(pod):
+            super().add(pod, row)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left, or will change."""
+        if is_serving(pod):
+            super().remove(pod, row)
+
+
+def is_serving(pod: PodInfo) -> bool:
+    """Whether the pod is ready and not on its way out."""
+    return pod.pod.is_ready and not pod.is_terminating
+
+
+class PodsByTemplate:
+    """Placed pods by namespace and template, by uid: a pod index (see ``Cluster.index``).
+
+    Siblings match the same selectors, so a strategy asks a question once for each template. A fork shares the
+    pods of a template with its origin until one of the two changes them.
+    """
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.groups: dict[str, dict[PodTemplate, dict[str, PodInfo]]] = {}
+        self._own: set[tuple[str, PodTemplate]] = set()
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        self._of(pod)[pod.uid] = pod
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        pods = self._of(pod)
+        del pods[pod.uid]
+        if not pods:
+            del self.groups[pod.namespace][pod.template]
+            self._own.discard((pod.namespace, pod.template))
+
+    def move_row(self, source: int, target: int) -> None:
+        """Rows do not matter."""
+
+    def grow(self, capacity: int) -> None:
+        """Rows do not matter."""
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.groups = {namespace: dict(templates) for namespace, templates in self.groups.items()}
+        self._own.clear()  # from now on both share them
+        return twin
+
+    def _of(self, pod: PodInfo) -> dict[str, PodInfo]:
+        """The pods of the template, to be changed."""
+        templates, key = self.groups.setdefault(pod.namespace, {}), (pod.namespace, pod.template)
+        if key not in self._own:
+            templates[pod.template] = dict(templates.get(pod.template, {}))
+            self._own.add(key)
+        return templates[pod.template]
+
+
+class PodsByOwner:
+    """Placed pods by owner (namespace, kind, name), by uid: a pod index, shared with forks likewise."""
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.groups: dict[tuple[str, str, str], dict[str, PodInfo]] = {}
+        self._own: set[tuple[str, str, str]] = set()
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        for owner in pod.pod.metadata.owner_references:
+            self._of((pod.namespace, owner.kind, owner.name))[pod.uid] = pod
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left."""
+        for owner in pod.pod.metadata.owner_references:
+            key = (pod.namespace, owner.kind, owner.name)
+            pods = self._of(key)
+            pods.pop(pod.uid, None)
+            if not pods:
+                del self.groups[key]
+                self._own.discard(key)
+
+    def move_row(self, source: int, target: int) -> None:
+        """Rows do not matter."""
+
+    def grow(self, capacity: int) -> None:
+        """Rows do not matter."""
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = type(self)()
+        twin.groups = dict(self.groups)
+        self._own.clear()
+        return twin
+
+    def _of(self, key: tuple[str, str, str]) -> dict[str, PodInfo]:
+        """The pods of the owner, to be changed."""
+        if key not in self._own:
+            self.groups[key] = dict(self.groups.get(key, {}))
+            self._own.add(key)
+        return self.groups[key]
+
+
+class UnplacedPods:
+    """Pods that hold no place: pending ones, and those that ended (with the node they ran on)."""
+
+    def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
+        self._pods: dict[str, PodInfo] = {}
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        self._owners: Counter[tuple[str, str]] = Counter()
+        for pod in pods:
+            self.set(pod)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __iter__(self) -> Iterator[PodInfo]:
+        return iter(self._pods.values())
+
+    def set(self, pod: PodInfo) -> None:
+        """Add a pod or replace its object."""
+        self.discard(pod.uid)
+        self._pods[pod.uid] = pod
+        self._by_node.setdefault(pod.pod.node_name, {})[pod.uid] = pod
+        self._owners.update(_owners_of(pod))
+
+    def discard(self, uid: str) -> None:
+        """Forget a pod, if it is here."""
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            del self._by_node[pod.pod.node_name][uid]
+            self._owners.subtract(_owners_of(pod))
+
+    def pending(self) -> list[PodInfo]:
+        """Those that wait for a node and may be given one, by namespace and name."""
+        waiting = self._by_node.get("", {}).values()
+        return sorted(
+            (
+                pod
+                for pod in waiting
+                if not pod.pod.is_terminal and not pod.is_terminating and not pod.pod.spec.scheduling_gates
+            ),
+            key=by_key,
+        )
+
+    def on(self, node: str) -> Iterable[PodInfo]:
+        """Those that name the node."""
+        return self._by_node.get(node, {}).values()
+
+    def owned_by(self, namespace: str, uid: str) -> int:
+        """How many of the namespace name this owner."""
+        return self._owners[namespace, uid]
+
+
+def by_key(pod: PodInfo) -> str:
+    """The sort key of a pod: namespace and name."""
+    return pod.key
+
+
+def _owners_of(pod: PodInfo) -> list[tuple[str, str]]:
+    return [
+        (namespace, owner.uid)
+        for owner in pod.pod.metadata.owner_references
+        for namespace in (pod.namespace, ANYWHERE)
+    ]

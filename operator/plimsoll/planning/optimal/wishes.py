@@ -1,0 +1,89 @@
+"""Wishes of strategies: the pods that should move, with the reason and the strategy of each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plimsoll.framework import PluginError
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
+from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.moves import Circumstances, Objective, Rebalancing
+from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.strategy_run import run_strategy
+
+#: The resources whose use is evened out, in the order of the cluster's columns: cpu and memory.
+EVENED = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Why a pod had better run elsewhere, and who says so."""
+
+    strategy: str
+    reason: str
+    evenly: bool = False
+
+
+def wishes_of(
+    rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances, *, complaints: bool = False
+) -> dict[str, Wish]:
+    """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
+
+    Strategies that mend topology spread are left out: the program knows their constraints, and proposals
+    for one constraint at a time would be too many.
+
+    Args:
+        rebalancing: What the policy asks for.
+        cluster: The placed pods.
+        circumstances: What surrounds them.
+        complaints: Whether strategies that propose nothing, for want of places, are asked what is wrong.
+    """
+    wishes: dict[str, Wish] = {}
+    for strategy in rebalancing.strategies:
+        if isinstance(strategy, MendsSpread):
+            continue
+        try:
+            found = _wishes_of(strategy, PlanBuilder(rebalancing, cluster, circumstances), circumstances)
+            if isinstance(strategy, NamesSurplus) and (found or complaints):
+                book = PlanBuilder(rebalancing, cluster, circumstances)
+                found |= _wishes_of(strategy, book, circumstances, strategy.surplus)
+        except PluginError:
+            continue  # Proven has reported it
+        wishes = found | wishes
+    return wishes
+
+
+def _wishes_of(
+    strategy: Strategy,
+    book: PlanBuilder,
+    circumstances: Circumstances,
+    source: Callable[[StrategyContext], Candidates] | None = None,
+) -> dict[str, Wish]:
+    """What one strategy would move, or what else it is asked for by ``source``."""
+    wishes: dict[str, Wish] = {}
+    evenly = wants_even_spread(strategy)
+
+    def judge(proposal: Proposal) -> Verdict:
+        if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
+            return Verdict.NODE_CLOSED
+        together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+        for each in together:
+            if not each.pod.pod.is_terminal:
+                wishes.setdefault(each.pod.uid, Wish(strategy.name, each.reason, evenly))
+                book.context.cluster.displace(each.pod.uid)
+        return Verdict.ACCEPTED
+
+    run_strategy(strategy, book.context, judge, source)
+    return wishes
+
+
+def default_wish(rebalancing: Rebalancing) -> Wish:
+    """The wish of pods that no strategy wants elsewhere: the policy's objective is the reason."""
+    objective = rebalancing.goal.objective
+    sentences = {
+        Objective.FEWEST_VIOLATIONS: "it makes room or evens out domains, so that fewer rules are violated",
+        Objective.SMALLEST_SPREAD: "nodes are then used to a more even degree",
+        Objective.FEWEST_NODES: "a node is then free of pods that could leave",
+    }
+    return Wish(objective.value, sentences[objective])

@@ -1,0 +1,177 @@
+"""Bundles: proposals of which all moves are made or none."""
+
+from dataclasses import replace
+
+from plimsoll.framework import PluginError
+from plimsoll.framework.descheduling.proposals import (
+    Beneficiary,
+    Bundle,
+    Candidate,
+    Proposal,
+    Refusal,
+    Verdict,
+)
+from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.model.kinds.pod import PodStatus
+from plimsoll.planning.budgets import BudgetLedger
+from plimsoll.planning.complaint_ledger import (
+    MENDS_NOTHING,
+    NEW_COMPLAINT,
+    Trip,
+)
+from plimsoll.planning.limits import LimitLevel, Tally
+from plimsoll.planning.moves import (
+    Move,
+    Refused,
+    workload_of,
+)
+from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.strategy_run import run_strategy
+
+#: Why a pod of a bundle stays that another proposal has moved already.
+MOVED = Refusal("Moved", "it moves already")
+
+#: The reason by which pods of a bundle stay whose moves would not help.
+NO_USE = "NoRoomMade"
+
+
+def hear(plan: PlanBuilder, strategy: Strategy) -> None:
+    """Judge all that a strategy proposes.
+
+    Raises:
+        PluginError: The strategy raised; what was judged before stands.
+    """
+    run_strategy(strategy, plan.context, lambda proposal: judge(plan, proposal, strategy.name))
+
+
+def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | None:
+    """Prove and book a proposal, or refuse it; None when the cycle's total is used up.
+
+    A plugin or evictor that raises harms this proposal only.
+    """
+    if isinstance(proposal, Bundle):
+        return _judge_all(plan, proposal, strategy)
+    return plan.judge(proposal, strategy)
+
+
+def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | None:
+    """Book all candidates or none: what was booked is taken back when one of them must stay."""
+    made, refused = len(plan.moves), len(plan.refused)
+    tally, ledger = plan.tally.copy(), plan.ledger.copy()
+    measured = plan.context.measurements
+    plan.in_bundle = True
+    try:
+        verdict = _judge_each(plan, bundle, strategy, made, refused, (tally, ledger))
+    finally:
+        plan.in_bundle = False
+    if verdict is not Verdict.ACCEPTED:
+        plan.context.measurements = measured
+    return verdict
+
+
+def _judge_each(
+    plan: PlanBuilder,
+    bundle: Bundle,
+    strategy: str,
+    made: int,
+    refused: int,
+    kept: tuple[Tally, BudgetLedger],
+) -> Verdict | None:
+    for candidate in bundle.candidates:
+        after = _before(plan, candidate, made) if bundle.one_by_one else None
+        verdict = plan.judge(candidate, strategy, LimitLevel.NODE, after)
+        if bundle.one_by_one and verdict is Verdict.ACCEPTED:
+            plan.set_replacement(plan.moves[-1], plan.moves[-1].pod.pod.status)
+        if verdict is not Verdict.ACCEPTED:
+            why = plan.refused[-1].refusal if len(plan.refused) > refused else MOVED
+            break
+    else:
+        no_use = _no_use(plan, bundle) or _objection_to(plan, plan.moves[made:], strategy)
+        if no_use is None:
+            _book_together(plan, bundle, made)
+            return Verdict.ACCEPTED
+        verdict, why = Verdict.REFUSED, no_use
+    del plan.refused[refused:]
+    for move in reversed(plan.moves[made:]):
+        plan.take_back(move)
+    del plan.moves[made:]
+    plan.tally, plan.ledger = kept
+    for each in bundle.candidates:
+        message = f"it goes only with others, and pod {candidate.pod.key} must stay: {why.message}"
+        is_common = why.reason in (NO_USE, MENDS_NOTHING, NEW_COMPLAINT)
+        own = why if each is candidate or is_common else Refusal("NotAll", message)
+        plan.refused.append(Refused(each.pod, strategy, each.reason, own))
+    return verdict
+
+
+def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
+    """Mark the moves as belonging together, and let the beneficiary have the room."""
+    name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
+    many = len(plan.moves) - made
+    plan.moves[made:] = [
+        replace(move, bundle=name, part=(position, many), beneficiary=beneficiary)
+        for position, move in enumerate(plan.moves[made:], 1)
+    ]
+    if bundle.one_by_one:
+        for move in plan.moves[made:]:
+            plan.set_replacement(move, PodStatus(phase="Pending"))  # other proposals do not wait
+    for each in beneficiary.all if beneficiary is not None else ():
+        plan.moved.add(each.pod.uid)  # nobody moves it in this plan
+        plan.context.unplaced.discard(each.pod.uid)
+        plan.fork.place(each.pod, each.node)
+
+
+def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:
+    """The move of the same workload that comes before a candidate of a bundle."""
+    owner = workload_of(candidate.pod).uid
+    return next((move for move in reversed(plan.moves[made:]) if move.workload.uid == owner), None)
+
+
+def _no_use(plan: PlanBuilder, bundle: Bundle) -> Refusal | None:
+    """Why the moves, all made, do not help the pod that they are for."""
+    placed: list[str] = []
+    try:
+        for each in bundle.beneficiary.all if bundle.beneficiary is not None else ():
+            refusal = _no_use_for(plan, each, bundle)
+            if refusal is not None:
+                return refusal
+            plan.fork.place(each.pod, each.node)  # members of a gang see those before them
+            placed.append(each.pod.uid)
+    finally:
+        for uid in placed:
+            plan.fork.displace(uid)
+    return None
+
+
+def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> Refusal | None:
+    """Why the moves do not help one pod that they are for."""
+    pod, node = beneficiary.pod, beneficiary.node
+    above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
+    if above is not None:
+        return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")
+    scheduler = plan.serving(pod.pod.spec.scheduler_name)
+    if scheduler is None or pod.uid not in plan.context.unplaced:
+        return Refusal(NO_USE, f"pod {pod.key} waits for no place that is ours to give")
+    try:
+        ranking = scheduler.rank(pod)
+    except PluginError as exc:
+        return Refusal(NO_USE, str(exc))
+    if ranking.total_of(node) is None:
+        return Refusal(NO_USE, f"pod {pod.key} would still not fit node {node}")
+    return None
+
+
+def _objection_to(plan: PlanBuilder, moves: list[Move], strategy: str) -> Refusal | None:
+    """What strategies have against moves that are made already, all together."""
+    trips = [Trip(move.pod, move.source, move.target) for move in moves if move.target]
+    if not plan.objections.has_conscience or not trips:
+        return None
+    measured = plan.context.measurements
+    for move in reversed(moves):
+        plan.take_back(move)
+    try:
+        return plan.objections.conscience.objection(strategy, trips, mends=plan.objections.mends(strategy))
+    finally:
+        for move in moves:
+            plan.make(move)
+        plan.context.measurements = measured

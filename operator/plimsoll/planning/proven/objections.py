@@ -1,0 +1,159 @@
+"""Objections to a move that need no proof on the fork: protections, lessons, gains, complaints."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from plimsoll.engine.plugin_calls import calling
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.complaints import Complaining
+from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.framework.descheduling.strategy import AsksForGain, ServesPending, StrategyKind, wants_restart
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.planning.complaint_ledger import (
+    TOLERANCE,
+    ComplaintWatcher,
+    Conscience,
+    Trip,
+)
+from plimsoll.planning.limits import Workload
+from plimsoll.planning.moves import (
+    SCORE_GAIN,
+    Circumstances,
+    Rebalancing,
+    workload_of,
+)
+from plimsoll.planning.surges import Surge, Surging
+
+
+class Objections:
+    """Reasons against a move, apart from the proof of its target.
+
+    Owned by a :class:`plimsoll.planning.proven.plan_builder.PlanBuilder`. Reads its fork and context,
+    changes neither.
+    """
+
+    def __init__(
+        self, rebalancing: Rebalancing, fork: Cluster, context: StrategyContext, circumstances: Circumstances
+    ) -> None:
+        self._rebalancing = rebalancing
+        self._fork = fork
+        self._context = context
+        self._memory = circumstances.memory
+        self._over_for = circumstances.over_for
+        self._recently_moved = circumstances.moved
+        strategies = rebalancing.strategies
+        self.asking = {each.name: each for each in strategies if isinstance(each, AsksForGain)}
+        self.renewing = {each.name for each in strategies if wants_restart(each)}
+        self._serving_pending = {each.name for each in strategies if isinstance(each, ServesPending)}
+        self._balancing = {each.name for each in strategies if each.kind is StrategyKind.BALANCE}
+        self.has_conscience = rebalancing.planner is Planner.PROVEN
+        self._surging: Surging | None = None
+        if rebalancing.surge:
+            context.surges = self._surging = Surging(
+                circumstances.deployments, fork.objects, frozenset(rebalancing.profiles)
+            )
+        self.conscience = Conscience(
+            fork, context, strategies, self._watchers(circumstances.others if self.has_conscience else {})
+        )
+
+    def mends(self, strategy: str) -> bool:
+        """Whether moves of the strategy, all together, must lower its complaints."""
+        return strategy not in self._serving_pending | self.renewing
+
+    def hasty(self, node: str, strategy: str) -> Refusal | None:
+        """Why it is too early to move pods off a node that is over-used."""
+        asked = self._rebalancing.anomaly_rounds
+        if asked <= 1 or not any(node in found.overutilized for found in self._context.classes):
+            return None
+        seen = self._over_for.get((strategy, node), 0) + 1
+        if seen >= asked:
+            return None
+        return Refusal(
+            "NotYet",
+            f"node {node} has been found over-used {seen} times in a row, the policy asks for {asked}",
+        )
+
+    def protection(self, candidate: Candidate) -> Refusal | Surge | None:
+        """Who protects the pod; the surge that moves it, where that is all that anybody allows."""
+        pod = candidate.pod
+        surge: Surge | None = None
+        for evictor in self._rebalancing.evictors:
+            with calling(evictor.name, "filter"):
+                refusal = evictor.filter(pod, self._context)
+            with calling(evictor.name, "preEvictionFilter"):
+                last = evictor.pre_eviction_filter(pod, self._context)
+            for each in (refusal, last):
+                if each is None:
+                    continue
+                found = self._surging.of(pod) if each.yields_to_surge and self._surging else None
+                if not isinstance(found, Surge):
+                    return self._context.surges.lift(pod, each) if each.yields_to_surge else each
+                surge = found
+        return surge
+
+    def lesson(
+        self, strategy: str, workload: Workload, budgets: Sequence[PodDisruptionBudget]
+    ) -> Refusal | None:
+        """Why past moves speak against this one; ``budgets`` are those over the pod, none for a surge."""
+        refusal = self._memory.budget(budgets[0].key) if budgets else None
+        return refusal or self._memory.held_back(workload.uid, strategy)
+
+    def settling(self, pod: PodInfo, strategy: str) -> Refusal | None:
+        """Why a pod that has just been moved is left alone, unless a fresh one is wanted."""
+        if pod.uid not in self._recently_moved or strategy in self.renewing or not self.has_conscience:
+            return None
+        return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
+
+    def _watchers(self, others: Mapping[str, Rebalancing]) -> list[ComplaintWatcher]:
+        """The strategies of other policies with their views of the fork."""
+        found = []
+        for policy, other in others.items():
+            view = replace(
+                self._context,
+                nodes=considered_nodes(self._fork, other.nodes),
+                evictors=tuple(other.evictors),
+                protected=[],
+                classes=[],
+                remarks=[],
+                kept={},
+            )
+            # One that does not say what it complains of would be driven here, and may take its time.
+            found += [
+                ComplaintWatcher(each, view, policy)
+                for each in other.strategies
+                if isinstance(each, Complaining)
+            ]
+        return found
+
+    def ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
+        """Why a balancing strategy may not move a pod back to where it came from."""
+        if strategy not in self._balancing or candidate.target:
+            return None
+        return self._memory.ping_pong(workload_of(candidate.pod).uid, strategy, target)
+
+    def least_gain(self, strategy: str, maximum: int, *, by_score: bool) -> int | None:
+        """Points that a move must gain at least; None when it need not gain any."""
+        asking = self.asking.get(strategy)
+        if asking is not None:
+            with calling(strategy, "least_gain"):
+                return max(asking.least_gain(maximum), 1)
+        share = self._rebalancing.minimum_gain
+        if strategy in self.renewing or strategy in self._serving_pending:
+            return None
+        if by_score:
+            return max(math.ceil((SCORE_GAIN if share is None else share) * maximum - TOLERANCE), 1)
+        return None if share is None else math.ceil(share * maximum - TOLERANCE)
+
+    def decides(self, strategy: str) -> bool:
+        """Whether the strategy's purpose decides about its targets, instead of the scheduler's score."""
+        return strategy in self.renewing or self.conscience.decides(strategy)
+
+    def complaint(self, strategy: str, trip: Trip) -> Refusal | None:
+        """What strategies have against a single move."""
+        if not self.has_conscience:
+            return None
+        return self.conscience.objection(strategy, [trip], mends=strategy not in self.renewing)

@@ -1,0 +1,222 @@
+"""Topology spread constraints of a pod: compiled, with the defaults of its workload."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plimsoll.framework import (
+    ABSENT,
+    BoolArray,
+    ClusterObjects,
+    PodInfo,
+    PodTemplate,
+    Snapshot,
+)
+from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
+from plimsoll.framework.selectors import (
+    NodeMatcher,
+    ReplicaSet,
+    Selector,
+    SelectorError,
+    StatefulSet,
+    Toleration,
+    TopologySpreadConstraint,
+    compile_node_matcher,
+    compile_selector,
+    selector_of_labels,
+)
+from plimsoll.toolkit.scheduling.node_matching import matching_nodes, tolerated_nodes
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class Included:
+    """The nodes that make domains: with all the keys, and passing the inclusion policies."""
+
+    __slots__ = ("_content", "_hash")
+
+    def __init__(
+        self,
+        keys: tuple[str, ...],
+        matcher: NodeMatcher | None,
+        tolerations: tuple[Toleration, ...] | None,
+    ) -> None:
+        self._content = (keys, matcher, tolerations)
+        self._hash = hash(self._content)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Included) and self._content == other._content)
+
+    def among(self, snapshot: Snapshot) -> BoolArray:
+        """Shape (N,): which nodes belong to the set."""
+        keys, matcher, tolerations = self._content
+        included: BoolArray = np.ones(len(snapshot), dtype=np.bool_)
+        for key in keys:
+            included &= snapshot.label_ids(key) != ABSENT
+            if not included.any():
+                return included  # a key that no node has, and maybe hundreds of them after it
+        if matcher is not None:
+            included &= matching_nodes(matcher, snapshot)
+        if tolerations is not None:
+            included &= tolerated_nodes(tolerations, snapshot)
+        return included
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """One constraint of one template, compiled."""
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    namespace: str
+    selector: Selector
+    pods: PodClass
+    selects_itself: bool
+    nodes: Included | None
+
+    def means(self, pod: PodInfo) -> bool:
+        """Whether the pod's namespace and labels are meant, terminating or not."""
+        return pod.namespace == self.namespace and self.selector.matches(pod.labels)
+
+    def counts(self, snapshot: Snapshot) -> DomainSums:
+        """Matching pods by domain."""
+        return snapshot.index(PodCounts).of(self.pods).sums(self.topology_key, snapshot, self.nodes)
+
+    def without_key(self, snapshot: Snapshot) -> int:
+        """Matching pods on all nodes without the key: the defaults count them to a domain named ""."""
+        whole = snapshot.whole
+        lacking = whole.label_ids(self.topology_key) == ABSENT
+        if self.nodes is not None:
+            lacking &= self.nodes.among(whole)
+        counted: int = whole.cut(whole.index(PodCounts).of(self.pods).column)[lacking].sum()
+        return int(counted)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """All constraints of one template.
+
+    Attributes:
+        hard: Those that refuse nodes.
+        soft: Those that score them.
+        all_keys_required: Whether a node without one of the soft keys scores 0.
+    """
+
+    hard: tuple[Constraint, ...] = ()
+    soft: tuple[Constraint, ...] = ()
+    all_keys_required: bool = True
+    problem: str = ""
+
+    @cached_property
+    def soft_keys(self) -> frozenset[str]:
+        """The keys of the soft constraints."""
+        return frozenset(each.topology_key for each in self.soft)
+
+
+NONE = Constraints()
+
+
+def _own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
+    try:
+        pairs = [(each, _selector(each, template)) for each in own]
+    except SelectorError as exc:
+        return Constraints(problem=str(exc))
+    return _compiled(template, pairs, all_keys_required=True)
+
+
+def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
+    labels = template.labels
+    return compile_selector(constraint.label_selector).and_equal(
+        {key: labels[key] for key in constraint.match_label_keys if key in labels}
+    )
+
+
+def _compiled(
+    template: PodTemplate,
+    pairs: list[tuple[TopologySpreadConstraint, Selector]],
+    *,
+    all_keys_required: bool,
+) -> Constraints:
+    spec = template.sample.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    matcher = compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
+    groups: dict[bool, tuple[Constraint, ...]] = {}
+    for hard in (True, False):
+        chosen = [pair for pair in pairs if (pair[0].when_unsatisfiable == "DoNotSchedule") is hard]
+        keys = tuple(sorted({constraint.topology_key for constraint, _ in chosen}))
+        groups[hard] = tuple(
+            _compile(
+                constraint,
+                selector,
+                template,
+                keys if hard or all_keys_required else (),
+                None if matcher.is_empty else matcher,
+            )
+            for constraint, selector in chosen
+        )
+    return Constraints(groups[True], groups[False], all_keys_required)
+
+
+def _compile(
+    constraint: TopologySpreadConstraint,
+    selector: Selector,
+    template: PodTemplate,
+    keys: tuple[str, ...],
+    matcher: NodeMatcher | None,
+) -> Constraint:
+    honoured = matcher if constraint.node_affinity_policy != "Ignore" else None
+    tolerations = template.sample.spec.tolerations if constraint.node_taints_policy == "Honor" else None
+    simple = set(keys) <= {constraint.topology_key} and honoured is None and tolerations is None
+    counted = compile_selector(None) if selector.is_empty else selector
+    return Constraint(
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        min_domains=constraint.min_domains or 1,
+        namespace=template.namespace,
+        selector=selector,
+        pods=PodClass(((frozenset((template.namespace,)), counted),), living=True),
+        selects_itself=selector.matches(template.labels),
+        nodes=None if simple else Included(keys, honoured, tolerations),
+    )
+
+
+def default_selector(template: PodTemplate, objects: ClusterObjects) -> Selector:
+    """What the Services of the pod's namespace, and its controller, select it by; empty when nothing does."""
+    services = objects.derived("selectors of Services by namespace", lambda: _service_selectors(objects))
+    pairs: dict[str, str] = {}
+    for wanted in services.get(template.namespace, ()):
+        if all(template.labels.get(key) == value for key, value in wanted.items()):
+            pairs.update(wanted)
+    owner = template.owner
+    if owner is None:
+        return selector_of_labels(pairs)
+    key = f"{template.namespace}/{owner.name}"
+    if owner.kind == "ReplicationController" and key in objects.replication_controllers:
+        pairs.update(objects.replication_controllers[key].spec.selector)
+    selector = selector_of_labels(pairs)
+    found: ReplicaSet | StatefulSet | None = None
+    if owner.kind == "ReplicaSet":
+        found = objects.replica_sets.get(key)
+    elif owner.kind == "StatefulSet":
+        found = objects.stateful_sets.get(key)
+    if found is None:
+        return selector
+    try:
+        more = compile_selector(found.spec.selector)
+    except SelectorError:
+        return selector
+    return Selector((*selector.requirements, *more.requirements))
+
+
+def _service_selectors(objects: ClusterObjects) -> dict[str, list[dict[str, str]]]:
+    selectors: dict[str, list[dict[str, str]]] = {}
+    for service in objects.services.values():
+        if service.spec.selector:
+            selectors.setdefault(service.metadata.namespace, []).append(service.spec.selector)
+    return selectors

@@ -1,0 +1,56 @@
+"""Documents and the reading order name modules that exist."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import plimsoll
+
+ROOT = Path(__file__).parents[2]
+NAME = re.compile(r"(?<![\w./-])plimsoll(?:\.[a-z_][a-z0-9_]*)+(?![\w/-])")
+#: Names in documents that look like modules.
+OTHERS = re.compile(r"plimsoll\.(?:dev|svc|cdx|json)\b")
+PAGES = sorted({*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")} - {ROOT / "CHANGELOG.md"})
+
+
+def named(text: str) -> list[str]:
+    """The modules that a text names, in order."""
+    return [name for name in dict.fromkeys(NAME.findall(text)) if not OTHERS.match(name)]
+
+
+def exists(name: str) -> bool:
+    """Whether there is such a module, or such an attribute of one."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return hasattr(importlib.import_module(module), attribute)
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_names_what_exists(page: Path) -> None:
+    """Each dotted name of ours can be imported."""
+    assert [name for name in named(page.read_text(encoding="utf-8")) if not exists(name)] == []
+
+
+def test_the_reading_order_is_importable() -> None:
+    """At most 12 modules from the watch to a binding, and 18 from a schedule to a verified move."""
+    flows = (plimsoll.__doc__ or "").split("::")[1:]
+
+    assert [exists(name) for flow in flows for name in named(flow)].count(False) == 0
+    assert [len(named(flow)) <= most for flow, most in zip(flows, (12, 18), strict=True)] == [True, True]
+
+
+def test_a_module_that_is_gone_is_noticed() -> None:
+    """Among names that exist."""
+    assert named(
+        "`plimsoll.model` and plimsoll.control.heeding; plimsoll.dev/evict, kind of plimsoll.dev"
+    ) == [
+        "plimsoll.model",
+        "plimsoll.control.heeding",
+    ]
+    with pytest.raises(ModuleNotFoundError):
+        exists("plimsoll.control.heeding")
