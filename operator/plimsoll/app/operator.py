@@ -49,6 +49,7 @@ from plimsoll.model.kinds.watch_event import ClusterEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
@@ -210,17 +211,20 @@ class Operator:
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
         self.policies = Policies(
-            registry=registry,
-            defaults=defaults,
-            cluster=self.cache.cluster,
+            profiles=ProfileSchedulers(
+                registry=registry,
+                defaults=defaults,
+                cluster=self.cache.cluster,
+                nominator=book.nominator,
+                randomness=randomness,
+                failures=self.failures,
+                extending=extending,
+                observer=self.observer,
+            ),
             rebalancing=self.rebalancers,
             statuses=statuses,
-            nominator=book.nominator,
             clock=self.clock,
-            randomness=randomness,
             observer=self.observer,
-            failures=self.failures,
-            extending=extending,
             access=access,
             recorder=self.recorder,
             serve=self._serve,

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.policies.near_misses import near
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
-from plimsoll.rebalancing.scope_review import near
 
 #: Seconds between two looks, and for which a pod must have waited.
 LOOK_S, PATIENCE_S = 15.0, 60.0
