@@ -54,7 +54,9 @@ from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
 from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import EVICTORS
@@ -170,11 +172,12 @@ class Operator:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=PodEvictor(session),
-            requester=PodEvictionRequester(
-                session, self.clock, SeededRandomness(settings.seed), self.observer
-            ),
             closer=NodeTainter(session, self.clock),
-            rollouts=DeploymentRollouts(session),
+            surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
+            requests=functools.partial(
+                EvictionsByRequest,
+                PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
+            ),
             recorder=self.recorder,
             statuses=statuses,
             meter=UsageMeter(session),
