@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from plimsoll.engine.nominated_requests import KeptClaims, ahead_on
+from plimsoll.engine.nominated_requests import NominatedRequestsCache, ahead_on
 from plimsoll.engine.nominator import LOG_LENGTH, Nominator
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
@@ -18,7 +18,7 @@ def _pod(cluster: Cluster, name: str, rng: random.Random) -> PodInfo:
     return cluster.templates.info(pod)
 
 
-def _assert_exact(kept: KeptClaims, cluster: Cluster, nominator: Nominator, pod: PodInfo) -> None:
+def _assert_exact(kept: NominatedRequestsCache, cluster: Cluster, nominator: Nominator, pod: PodInfo) -> None:
     claims = kept.against(pod)
     expected = {
         row: there
@@ -45,7 +45,7 @@ def _assert_exact(kept: KeptClaims, cluster: Cluster, nominator: Nominator, pod:
 def test_kept_claims_say_what_is_true_now(seed: int) -> None:
     rng = random.Random(seed)
     cluster, nominator = Cluster(), Nominator()
-    kept = KeptClaims(cluster, nominator)
+    kept = NominatedRequestsCache(cluster, nominator)
     names = [f"n{number}" for number in range(8)]
     for name in names[:6]:
         cluster.set_node(a_node(name))
@@ -76,7 +76,7 @@ def test_a_reader_that_is_behind_the_log_looks_at_everything() -> None:
     cluster, nominator = Cluster(), Nominator()
     cluster.set_node(a_node("a"))
     cluster.set_node(a_node("b"))
-    kept = KeptClaims(cluster, nominator)
+    kept = NominatedRequestsCache(cluster, nominator)
     asking = cluster.templates.info(a_pod("asking"))
     first = cluster.templates.info(a_pod("first", cpu="1"))
     assert not kept.against(asking).pods
@@ -92,7 +92,7 @@ def test_a_reader_that_is_behind_the_log_looks_at_everything() -> None:
 def test_what_was_said_does_not_change_afterwards() -> None:
     cluster, nominator = Cluster(), Nominator()
     cluster.set_node(a_node("a"))
-    kept = KeptClaims(cluster, nominator)
+    kept = NominatedRequestsCache(cluster, nominator)
     asking = cluster.templates.info(a_pod("asking"))
     before = kept.against(asking)
     nominator.add(cluster.templates.info(a_pod("first", cpu="1")), "a")

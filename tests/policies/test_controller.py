@@ -18,8 +18,9 @@ from plimsoll.framework import SUCCESS, PluginArgs, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies.controller import Policies, profile_config
+from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.profiles import ProfileSchedulers, profile_config
 from plimsoll.policies.relist import EVERY_S, reconcile
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.config import SolverMissingError
@@ -90,17 +91,22 @@ class Scene:
         self.reviewer, self.recorder = FakeAccessReviewer(), FakeRecorder()
         self.access = Access(self.reviewer, self.clock, self.observer)
         self.policies = Policies(
-            registry=registry,
-            defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
-            cluster=Cluster(),
+            profiles=ProfileSchedulers(
+                registry=registry,
+                defaults=[
+                    Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry
+                ],
+                cluster=Cluster(),
+                nominator=Nominator(),
+                randomness=FakeRandomness(),
+                failures=self.failures,
+                extending=self.extending,
+                observer=self.observer,
+            ),
             rebalancing=self.rebalancing,
             statuses=self.statuses,
-            nominator=Nominator(),
             clock=self.clock,
-            randomness=FakeRandomness(),
             observer=self.observer,
-            failures=self.failures,
-            extending=self.extending,
             access=self.access,
             recorder=self.recorder,
             serve=self._serve,
@@ -352,7 +358,7 @@ async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_onl
                 raise RuntimeError("once is enough")
 
     scene = Scene()
-    scene.policies._registry.add(Fickle)  # type: ignore[arg-type] # a fake has only what is used
+    scene.policies._profiles._registry.add(Fickle)  # type: ignore[arg-type] # a fake has only what is used
     plugins = {"multiPoint": {"enabled": [{"name": "Fickle"}]}}
     odd = a_policy("odd", scheduling={"schedulerName": "odd", "plugins": plugins})
     await scene.policies.set(odd)

@@ -20,7 +20,7 @@ from plimsoll.framework import (
     SKIP,
     SUCCESS,
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -30,10 +30,10 @@ from plimsoll.framework import (
     NoArgs,
     PodInfo,
     PodTemplate,
+    PreFilterExtensions,
     PreFilterPlugin,
     QueueingHint,
     Reads,
-    SimulatedPods,
     Snapshot,
     Status,
     unschedulable,
@@ -97,7 +97,7 @@ class SimulatedPorts:
         return SimulatedPorts(dict(self.used))
 
 
-class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions):
+class NodePorts(PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
     """Refuse nodes on which a wanted host port is in use."""
 
     name: ClassVar = "NodePorts"
@@ -167,7 +167,7 @@ class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions)
         )
 
 
-def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """The pod that left held a port that this one wants."""
     return QueueingHint.of(_conflicts(host_ports(pod), frozenset(host_ports(change.old))))
 

@@ -35,7 +35,7 @@ from plimsoll.framework import (
     SUCCESS,
     ActionType,
     BoolArray,
-    Change,
+    ClusterEvent,
     Code,
     CycleState,
     EnqueueExtensions,
@@ -317,12 +317,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
             EventWithHint(EventResource.NODE, node, self._after_node, by_template=True),
         )
 
-    def _after_scale_down(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def _after_scale_down(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """It gave back some of what this pod wants."""
         old, new = change.old.requests, change.new.requests
         return QueueingHint.of(any(new.get(name, 0) < old.get(name, 0) for name, _ in self._wanted(pod)))
 
-    def _after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def _after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """The pod fits the node when it is empty, and the node offers more of something than before."""
         wanted = self._wanted(pod)
         new = change.memo("allocatable", lambda: allocatable_of(change.new))

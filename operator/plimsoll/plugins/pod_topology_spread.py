@@ -47,10 +47,10 @@ from plimsoll.framework import (
     PluginArgs,
     PodInfo,
     PodTemplate,
+    PreFilterExtensions,
     PreFilterPlugin,
     PreScorePlugin,
     Reads,
-    SimulatedPods,
     Snapshot,
     Status,
     all_feasible,
@@ -165,7 +165,7 @@ class SoftState:
 
 
 class PodTopologySpread(
-    PreFilterPlugin, SimulatedPods, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions
+    PreFilterPlugin, PreFilterExtensions, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions
 ):
     """Spread the pods of a selector evenly."""
 

@@ -14,7 +14,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
-from plimsoll.model.kinds.watch_event import ClusterEvent, NodeAdded, NodeUpdated
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
@@ -99,7 +99,7 @@ class ClosedNodes:
         if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"opening node {node}", answer.message)  # the next look tries again
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """A node that is closed is looked after, also one that an earlier process has closed."""
         match event:
             case NodeAdded(node) | NodeUpdated(_, node) if is_closed(node):

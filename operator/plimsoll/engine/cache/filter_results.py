@@ -3,7 +3,7 @@
 Each filter plugin's answer is one code a node, 0 for feasible; together they give the first plugin that
 refuses each node. Plugins that look at nodes only are asked again when a node object changed, those that look
 at a node's own pods about the rows that changed, the others about all nodes. Owned by a
-:class:`plimsoll.engine.cache.template.Lane`, which says what changed.
+:class:`plimsoll.engine.cache.template.TemplateCache`, which says what changed.
 
 Axis letter: N nodes.
 """
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.engine.cache.node_columns import SharedColumns
+from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
@@ -30,7 +30,7 @@ FEASIBLE, EXCLUDED = 2**15 - 1, -1
 Refusing: TypeAlias = tuple[int, IntArray]
 
 
-class KeptVerdicts:
+class FilterResults:
     """The verdicts of one lane.
 
     Attributes:
@@ -38,7 +38,7 @@ class KeptVerdicts:
         feasible: Rows of the feasible nodes, ascending.
     """
 
-    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
         self._stages = profile.stages
         self._cluster = cluster
         self._shared = shared

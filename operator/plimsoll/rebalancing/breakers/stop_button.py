@@ -12,7 +12,7 @@ from dataclasses import replace
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import PluginError
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.watch_event import ClusterEvent, ObjectAdded, ObjectDeleted, ObjectUpdated
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Ceiling
@@ -139,7 +139,7 @@ class Troubles:
         due = (began + OVERDUE_S - now for name, began in self._begun.items() if name in self._skipped)
         return min((seconds for seconds in due if seconds > 0), default=None)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Look at the button again when a namespace has changed."""
         match event:
             case ObjectAdded(Namespace()) | ObjectUpdated(_, Namespace()) | ObjectDeleted(Namespace()):

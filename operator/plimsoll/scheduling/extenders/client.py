@@ -8,7 +8,7 @@ Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -110,6 +110,10 @@ class Extending(BindingHook):
             del self._served[name]
             self.health.forgive(name)
         await self._port.retain({each for one in self._served.values() for each in one.endpoints.values()})
+
+    def failing(self, scheduler_name: str) -> Sequence[str]:
+        """What the extenders of a profile have done wrong, in sentences."""
+        return self.health.of(scheduler_name)
 
     # -- one pod -------------------------------------------------------------------------------------
 
