@@ -42,9 +42,11 @@ from plimsoll.model.kinds.watch_event import (
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -52,7 +54,6 @@ from plimsoll.testing.fakes import (
     DONE,
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
     FakeNodeCloser,
@@ -61,7 +62,6 @@ from plimsoll.testing.fakes import (
     FakeRandomness,
     FakeRecorder,
     FakeRecords,
-    FakeRollouts,
     InlineComputer,
     RememberingObserver,
     settled,
@@ -126,9 +126,9 @@ class World:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=self,
-            requester=FakeEvictionRequester(),
             closer=FakeNodeCloser(),
-            rollouts=FakeRollouts(),
+            surges=WithoutSurges(),
+            requests=WithoutRequests,
             recorder=recorder,
             statuses=self._statuses,
             meter=FakeMeter(),
@@ -158,18 +158,22 @@ class World:
             self._rebalancers.profiles = {name: each.profile for name, each in schedulers.items()}
             self._wing.serve(schedulers)
 
-        self._policies = Policies(
+        self._profiles = ProfileSchedulers(
             registry=registry,
             defaults=defaults,
             cluster=cache.cluster,
-            rebalancing=self._rebalancers,
-            statuses=self._statuses,
             nominator=book.nominator,
-            clock=self._clock,
             randomness=FakeRandomness(),
-            observer=self._observer,
             failures=PluginFailures(),
             extending=extending,
+            observer=self._observer,
+        )
+        self._policies = Policies(
+            profiles=self._profiles,
+            rebalancing=self._rebalancers,
+            statuses=self._statuses,
+            clock=self._clock,
+            observer=self._observer,
             access=access,
             recorder=recorder,
             serve=serve,
@@ -221,7 +225,7 @@ class World:
     def evaluate(self, pod: Document, scores: Collection[str] = ()) -> None:
         """Note which nodes the pod's profile refuses, with plugin and reason, and points of these plugins."""
         info = self._info(pod)
-        scheduler = self._policies.scheduler_for(info.pod.spec.scheduler_name)
+        scheduler = self._profiles.find(info.pod.spec.scheduler_name)
         assert scheduler is not None, f"no policy serves {info.pod.spec.scheduler_name}"
         found = scheduler.evaluate(info)
         if not found.pre_filter.is_success:

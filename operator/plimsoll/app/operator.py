@@ -45,15 +45,18 @@ from plimsoll.kube.usage import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
 from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import EVICTORS
@@ -169,11 +172,12 @@ class Operator:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=PodEvictor(session),
-            requester=PodEvictionRequester(
-                session, self.clock, SeededRandomness(settings.seed), self.observer
-            ),
             closer=NodeTainter(session, self.clock),
-            rollouts=DeploymentRollouts(session),
+            surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
+            requests=functools.partial(
+                EvictionsByRequest,
+                PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
+            ),
             recorder=self.recorder,
             statuses=statuses,
             meter=UsageMeter(session),
@@ -207,17 +211,20 @@ class Operator:
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
         self.policies = Policies(
-            registry=registry,
-            defaults=defaults,
-            cluster=self.cache.cluster,
+            profiles=ProfileSchedulers(
+                registry=registry,
+                defaults=defaults,
+                cluster=self.cache.cluster,
+                nominator=book.nominator,
+                randomness=randomness,
+                failures=self.failures,
+                extending=extending,
+                observer=self.observer,
+            ),
             rebalancing=self.rebalancers,
             statuses=statuses,
-            nominator=book.nominator,
             clock=self.clock,
-            randomness=randomness,
             observer=self.observer,
-            failures=self.failures,
-            extending=extending,
             access=access,
             recorder=self.recorder,
             serve=self._serve,
@@ -275,7 +282,7 @@ class Operator:
         found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
         return {name: found[name] for name in self.wing.served.schedulers}
 
-    def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
+    def _ingest(self, resource: str, events: list[WatchEvent]) -> None:
         began = self.clock.monotonic()
         self.ingestion.apply(events)
         self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)
