@@ -19,6 +19,7 @@ from plimsoll.app.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -41,10 +42,11 @@ from plimsoll.model.kinds.watch_event import (
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.moves.victims import VictimEvictions
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -52,7 +54,6 @@ from plimsoll.testing.fakes import (
     DONE,
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
     FakeNodeCloser,
@@ -61,12 +62,11 @@ from plimsoll.testing.fakes import (
     FakeRandomness,
     FakeRecorder,
     FakeRecords,
-    FakeRollouts,
     InlineComputer,
     RememberingObserver,
-    a_book,
     settled,
 )
+from plimsoll.timing.timer import Timer
 
 KINDS = {each.kind.__name__: each.kind for each in WATCHED}
 NOT_NAMESPACED = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode",
@@ -105,7 +105,8 @@ class World:
         self._born = 0
         self._evicted: set[str] = set()
         cache, groups = Cache(), Groups()
-        book = a_book(cache)
+        self._timer = Timer(self._clock, self._observer)
+        book = ReservationBook(cache, self._timer)
         registry, recorder = Registry(IN_TREE), FakeRecorder()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         access = Access(FakeAccessReviewer(), self._clock, self._observer)
@@ -116,34 +117,18 @@ class World:
         port.answers = dict(extenders or {})
         extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
         self._cache = cache
-        self._evictions = VictimEvictions(
-            cache=cache, keeper=keeper, evictor=self, clock=self._clock, observer=self._observer
-        )
-        self._wing = SchedulingWing(
-            book,
-            PodPorts(self, self, self, self, recorder),
-            self._clock,
-            SeededRandomness(0),
-            self._observer,
-            WingParts(
-                access=access,
-                evictor=self._evictions,
-                groups=(groups, FakeGroupStatuses()),
-                extending=extending,
-            ),
-        )
-        self._queue = self._wing.queue
         self._rebalancers = Rebalancers(
             cache=cache,
             book=book,
+            timer=self._timer,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=self,
-            requester=FakeEvictionRequester(),
             closer=FakeNodeCloser(),
-            rollouts=FakeRollouts(),
+            surges=WithoutSurges(),
+            requests=WithoutRequests,
             recorder=recorder,
             statuses=self._statuses,
             meter=FakeMeter(),
@@ -153,24 +138,42 @@ class World:
             groups=groups,
             access=access,
         )
-        self._ingestion = self._wing.ingestion((self._rebalancers, self._evictions), self._observer)
+        self._wing = SchedulingWing(
+            book,
+            PodPorts(self, self, self, self, recorder),
+            self._clock,
+            SeededRandomness(0),
+            self._observer,
+            WingParts(
+                access=access,
+                evictor=self._rebalancers.victims,
+                groups=(groups, FakeGroupStatuses()),
+                extending=extending,
+            ),
+        )
+        self._queue = self._wing.queue
+        self._ingestion = self._wing.ingestion((self._rebalancers,), self._observer)
 
         def serve(schedulers: Mapping[str, Any]) -> None:
             self._rebalancers.profiles = {name: each.profile for name, each in schedulers.items()}
             self._wing.serve(schedulers)
 
-        self._policies = Policies(
+        self._profiles = ProfileSchedulers(
             registry=registry,
             defaults=defaults,
             cluster=cache.cluster,
-            rebalancing=self._rebalancers,
-            statuses=self._statuses,
             nominator=book.nominator,
-            clock=self._clock,
             randomness=FakeRandomness(),
-            observer=self._observer,
             failures=PluginFailures(),
             extending=extending,
+            observer=self._observer,
+        )
+        self._policies = Policies(
+            profiles=self._profiles,
+            rebalancing=self._rebalancers,
+            statuses=self._statuses,
+            clock=self._clock,
+            observer=self._observer,
             access=access,
             recorder=recorder,
             serve=serve,
@@ -183,9 +186,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """The operator leads and works."""
         await self._access.begin()
-        work = [
-            asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancers, self._evictions)
-        ]
+        work = [asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancers, self._timer)]
         await settled()
         try:
             yield
@@ -224,7 +225,7 @@ class World:
     def evaluate(self, pod: Document, scores: Collection[str] = ()) -> None:
         """Note which nodes the pod's profile refuses, with plugin and reason, and points of these plugins."""
         info = self._info(pod)
-        scheduler = self._policies.scheduler_for(info.pod.spec.scheduler_name)
+        scheduler = self._profiles.find(info.pod.spec.scheduler_name)
         assert scheduler is not None, f"no policy serves {info.pod.spec.scheduler_name}"
         found = scheduler.evaluate(info)
         if not found.pre_filter.is_success:

@@ -1,4 +1,4 @@
-"""deploy/: what its overlays and its chart say, and that they say the same."""
+"""The overlays and the chart of deploy/ grant the same rights and run the same pod."""
 
 from __future__ import annotations
 
@@ -405,8 +405,11 @@ def test_the_chart_grants_and_runs_what_the_overlays_do(overlay: str, values: st
 def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
     """By the component and by the chart alike: own requests, and a look at evictions; none in a dry run."""
     asked = {
-        *((verb, "lifecycle.k8s.io", "evictionrequests") for verb in ("create", "list", "patch", "delete")),
-        ("list", "lifecycle.k8s.io", "evictions"),
+        *(
+            (verb, "lifecycle.k8s.io", "evictionrequests")
+            for verb in ("create", "list", "watch", "patch", "delete")
+        ),
+        *((verb, "lifecycle.k8s.io", "evictions") for verb in ("list", "watch")),
     }
     option = ("--set", "evictionRequests=true")
 

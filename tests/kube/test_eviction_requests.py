@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
 from plimsoll.kube.session.session import connected
 from plimsoll.model.decoding import convert
@@ -14,6 +16,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import RememberingObserver
 from roadstead.cluster import DevCluster, simulated_nodes
 
 MIGRATOR = "acme.io/migrator"
@@ -32,7 +35,7 @@ async def requester(cluster: DevCluster, tmp_path: Path) -> AsyncIterator[Any]:
     """Speaks to it."""
     cluster.write_kubeconfig(tmp_path / "kubeconfig")
     async with connected(tmp_path / "kubeconfig") as session:
-        yield PodEvictionRequester(session)
+        yield PodEvictionRequester(session, SystemClock(), SeededRandomness(1), RememberingObserver())
 
 
 async def made(cluster: DevCluster, name: str = "vm") -> Pod:
@@ -58,7 +61,7 @@ async def until(
     pytest.fail(f"still {listed}; {cluster.api.list(EVICTIONS)}")
 
 
-async def test_a_server_without_the_api_is_told_as_such(requester: PodEvictionRequester) -> None:
+async def test_a_server_without_the_api_is_reported_as_such(requester: PodEvictionRequester) -> None:
     """404 of discovery, and of the list."""
     assert (await requester.offered()).verdict is WriteOutcome.GONE
     assert (await requester.list())[0].verdict is WriteOutcome.GONE
@@ -128,10 +131,8 @@ async def test_a_request_that_bears_our_label_and_is_somebody_elses_is_not_liste
     assert (await requester.list())[1] == []
 
 
-async def test_progress_is_read_from_the_eviction_that_it_is_part_of(
-    cluster: DevCluster, requester: PodEvictionRequester
-) -> None:
-    """Whose turn it is, what is told, when it is expected to end."""
+async def test_progress_is_read_from_the_eviction_that_it_is_part_of(cluster: Any, requester: Any) -> None:
+    """Whose turn it is, its report, when it is expected to end."""
     cluster.offer_eviction_requests()
     pod = await made(cluster)
     await requester.request(pod, "vm-1")
@@ -188,17 +189,17 @@ async def test_a_pod_that_has_left_ends_it(cluster: DevCluster, requester: PodEv
     assert (request.is_evicted, request.failure) == (True, "")
 
 
-async def test_what_the_server_refuses_is_told(cluster: DevCluster, requester: PodEvictionRequester) -> None:
-    """A request whose uid is none."""
+async def test_what_the_server_refuses_is_reported(
+    cluster: DevCluster, requester: PodEvictionRequester
+) -> None:
+    """A request whose uid is not a UUID."""
     cluster.offer_eviction_requests()
     answer = await requester.request(a_pod("vm", uid="none"), "vm-1")
     assert answer.verdict is WriteOutcome.REFUSED
     assert "lowercase UUID" in answer.message
 
 
-async def test_without_its_controller_nobody_takes_it_up(
-    cluster: DevCluster, requester: PodEvictionRequester
-) -> None:
+async def test_without_its_controller_it_is_not_taken_up(cluster: Any, requester: Any) -> None:
     """As Kubernetes 1.37.0 serves it."""
     cluster.offer_eviction_requests(controllers=False)
     await requester.request(await made(cluster), "vm-1")
@@ -206,3 +207,80 @@ async def test_without_its_controller_nobody_takes_it_up(
         await asyncio.sleep(0.005)
     (request,) = (await requester.list())[1]
     assert (request.is_observed, request.is_final) == (False, False)
+
+
+# -- the watch ---------------------------------------------------------------------------------------
+
+
+async def seen(requester: Any, holds: Any) -> Any:
+    """What the watch reports until ``holds`` says that it is enough."""
+    reported, enough = [], asyncio.Event()
+
+    def changed(changes: Any) -> None:
+        reported.append(dict(changes))
+        if holds(reported):
+            enough.set()
+
+    async with asyncio.timeout(10):
+        watch = asyncio.create_task(requester.watch(changed))
+        await asyncio.wait([watch, asyncio.create_task(enough.wait())], return_when=asyncio.FIRST_COMPLETED)
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+    return reported
+
+
+async def test_the_watch_begins_with_all_of_ours_and_their_evictions(cluster: Any, requester: Any) -> None:
+    """Nothing is reported before both are listed: a responder that is at work is not taken for missing."""
+    cluster.offer_eviction_requests()
+    await requester.request(await made(cluster), "vm-1")
+    await until(requester, lambda one: one.responder, cluster)
+
+    (first,) = await seen(requester, lambda reported: reported)
+
+    assert {key: each.responder for key, each in first.items()} == {"default/vm-1": MIGRATOR}
+
+
+async def test_the_watch_reports_progress_and_the_end(cluster: Any, requester: Any) -> None:
+    """Of requests as of the Evictions that they are part of; None for one that is deleted."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+
+    async def go_on() -> None:
+        await requester.request(pod, "vm-1")
+        request = await until(requester, lambda one: one.responder, cluster)
+        await requester.withdraw(request)
+        await until(requester, lambda one: one.is_final, cluster)
+        await requester.drop(request)
+
+    work = asyncio.create_task(go_on())
+    reported = await seen(requester, lambda reported: reported[-1].get("default/vm-1", 0) is None)
+    await work
+
+    requests = [changes["default/vm-1"] for changes in reported]
+    assert [each.responder for each in requests[:-1] if each.responder][:1] == [MIGRATOR]
+    assert requests[-2].is_final
+    assert requests[-1] is None
+    assert all(one != next_one for one, next_one in pairwise(requests))
+
+
+async def test_the_watch_reports_requests_of_ours_only(cluster: Any, requester: Any) -> None:
+    """A request of others that bears our label would be withdrawn otherwise."""
+    cluster.offer_eviction_requests()
+    pod = await made(cluster)
+    labels = {"app.kubernetes.io/managed-by": "plimsoll"}
+    target = {"pod": {"name": "vm", "uid": pod.uid}}
+    spec = {"target": target, "requester": "acme.io/drain", "intent": "Eviction"}
+    metadata = {"name": "theirs", "namespace": "default", "labels": labels}
+    cluster.api.create(REQUESTS, {"metadata": metadata, "spec": spec})
+    await requester.request(pod, "ours")
+
+    reported = await seen(requester, lambda reported: any("default/ours" in each for each in reported))
+
+    assert {key for changes in reported for key in changes} == {"default/ours"}
+
+
+async def test_the_watch_ends_where_the_api_is_not_served(requester: Any) -> None:
+    """The caller asks for it again when it is."""
+    answer = await requester.watch(lambda changes: pytest.fail(f"{changes} of nothing"))
+
+    assert answer.verdict is WriteOutcome.GONE

@@ -1,4 +1,4 @@
-"""Reflectors against a real HTTP stream: what is told, resumed, begun anew and left out."""
+"""Reflectors against a real HTTP stream: events, resumption, restarts and skipped objects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -257,7 +257,7 @@ async def test_a_version_too_old_means_listing_again(told: tuple[ToldServer, Ses
         await sink.until(["+a", "+b", "synced pods", "~b", "+c", "-a", "synced pods"])
 
 
-async def test_a_pod_made_anew_is_another_one(told: tuple[ToldServer, Session]) -> None:
+async def test_a_pod_made_again_is_another_one(told: tuple[ToldServer, Session]) -> None:
     """A StatefulSet's pod is deleted and made again under its name while nobody looked."""
     server, session = told
     server.then(a_list(wire("db-0", 1, uid="old")))
@@ -411,6 +411,15 @@ async def until_asked(server: ToldServer, clock: FakeClock, requests: int) -> No
             await asyncio.sleep(0.01)
 
 
+async def requests_stay(server: ToldServer, count: int) -> None:
+    """Wait until so many requests were made; no other one follows."""
+    async with asyncio.timeout(60):
+        while len(server.requests) < count:  # noqa: ASYNC110 - the server takes its turns
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.2)
+    assert len(server.requests) == count
+
+
 async def test_a_line_that_breaks_every_watch_is_listed_past(told: tuple[ToldServer, Session]) -> None:
     """Resuming at the same version would meet it again for ever; a list goes round it."""
     server, session = told
@@ -452,9 +461,7 @@ async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(
 
     async with reflecting(session) as sink:
         await sink.until(["synced pods"])
-        await asyncio.sleep(0.2)
-
-    assert len(server.requests) == 2
+        await requests_stay(server, 2)
 
 
 async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(
@@ -467,9 +474,7 @@ async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(
         server.then(b"", 410)
 
     async with reflecting(session):
-        await asyncio.sleep(0.2)
-
-    assert len(server.requests) == 4
+        await requests_stay(server, 4)
 
 
 @pytest.mark.parametrize("is_watching", [True, False])

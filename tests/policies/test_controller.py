@@ -18,8 +18,9 @@ from plimsoll.framework import SUCCESS, PluginArgs, Registry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
-from plimsoll.policies.controller import Policies, profile_config
+from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.profiles import ProfileSchedulers, profile_config
 from plimsoll.policies.relist import EVERY_S, reconcile
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.config import SolverMissingError
@@ -90,17 +91,22 @@ class Scene:
         self.reviewer, self.recorder = FakeAccessReviewer(), FakeRecorder()
         self.access = Access(self.reviewer, self.clock, self.observer)
         self.policies = Policies(
-            registry=registry,
-            defaults=[Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry],
-            cluster=Cluster(),
+            profiles=ProfileSchedulers(
+                registry=registry,
+                defaults=[
+                    Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry
+                ],
+                cluster=Cluster(),
+                nominator=Nominator(),
+                randomness=FakeRandomness(),
+                failures=self.failures,
+                extending=self.extending,
+                observer=self.observer,
+            ),
             rebalancing=self.rebalancing,
             statuses=self.statuses,
-            nominator=Nominator(),
             clock=self.clock,
-            randomness=FakeRandomness(),
             observer=self.observer,
-            failures=self.failures,
-            extending=self.extending,
             access=self.access,
             recorder=self.recorder,
             serve=self._serve,
@@ -235,7 +241,7 @@ async def test_a_policy_deleted_while_nobody_looked_stops_deciding() -> None:
     assert set(scene.served) == {"other"}
 
 
-async def test_a_policy_made_anew_is_another_one() -> None:
+async def test_a_policy_made_again_is_another_one() -> None:
     """Its status is written into the new object, its age is the new one's."""
     scene = Scene()
     await scene.policies.set(a_policy(uid="first"))
@@ -352,7 +358,7 @@ async def test_a_plugin_that_breaks_at_its_second_birth_harms_its_own_policy_onl
                 raise RuntimeError("once is enough")
 
     scene = Scene()
-    scene.policies._registry.add(Fickle)  # type: ignore[arg-type] # a fake has only what is used
+    scene.policies._profiles._registry.add(Fickle)  # type: ignore[arg-type] # a fake has only what is used
     plugins = {"multiPoint": {"enabled": [{"name": "Fickle"}]}}
     odd = a_policy("odd", scheduling={"schedulerName": "odd", "plugins": plugins})
     await scene.policies.set(odd)
@@ -381,11 +387,11 @@ async def test_each_new_value_of_the_annotation_asks_for_one_run() -> None:
 async def test_what_keeps_a_policy_from_moving_degrades_it() -> None:
     """The condition has the reason and the sentence of the rebalancers."""
     scene = Scene()
-    scene.rebalancing.told = {"one": {"Resting": "the last 5 moves came to nothing"}}
+    scene.rebalancing.told = {"one": {"Resting": "the last 5 moves were unsuccessful"}}
 
     await scene.policies.set(a_policy(rebalancing={"strategies": []}))
 
-    assert scene.condition("one", "Degraded") == ("True", "Resting", "the last 5 moves came to nothing")
+    assert scene.condition("one", "Degraded") == ("True", "Resting", "the last 5 moves were unsuccessful")
 
 
 class FencedStatuses(FakePolicyStatuses):

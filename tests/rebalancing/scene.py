@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -21,7 +23,9 @@ from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, Po
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -40,9 +44,9 @@ from plimsoll.testing.fakes import (
     FakeRollouts,
     InlineComputer,
     RememberingObserver,
-    a_book,
     settled,
 )
+from plimsoll.timing.timer import Timer
 
 POLICY = "tidy"
 
@@ -96,7 +100,14 @@ def web(
 class Scene:
     """Everything around the rebalancers."""
 
-    def __init__(self, *documents: Any, rollouts: Any = None, computer: Any = None) -> None:
+    def __init__(
+        self,
+        *documents: Any,
+        rollouts: Any = None,
+        computer: Any = None,
+        surges: Any = None,
+        requests: Any = None,
+    ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
         self.evictor = FakeEvictor()
@@ -108,7 +119,8 @@ class Scene:
         self.observer = RememberingObserver()
         self.meter = FakeMeter()
         self.cache = Cache()
-        self.book = a_book(self.cache)
+        self.timer = Timer(self.clock, self.observer)
+        self.book = ReservationBook(self.cache, self.timer)
         self.nominator = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
@@ -121,14 +133,15 @@ class Scene:
         self.rebalancers = Rebalancers(
             cache=self.cache,
             book=self.book,
+            timer=self.timer,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=EvictorRegistry(EVICTORS),
             forecast=profile,
             keeper=self.keeper,
             evictor=self.evictor,
-            requester=self.requester,
             closer=self.closer,
-            rollouts=self.rollouts,
+            surges=surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
+            requests=requests or partial(EvictionsByRequest, self.requester),
             recorder=self.recorder,
             statuses=self.statuses,
             meter=self.meter,
@@ -170,15 +183,17 @@ class Scene:
     async def running(self, policy: Any = None) -> AsyncIterator[Any]:
         """Rebalancers at work, after recovery; the policy is run by hand."""
         task = asyncio.create_task(self.rebalancers.run())
+        timer = asyncio.create_task(self.timer.run())
         await settled()
         if policy is not None:
-            self.rebalancers._policies[POLICY] = policy  # the timetable has a clock of its own
+            self.rebalancers.adopt(policy)  # the timetable has a clock of its own
         try:
             yield self
         finally:
             crashed = task.done()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for each in (task, timer):
+                each.cancel()
+            await asyncio.gather(task, timer, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
 
     async def run(self) -> None:

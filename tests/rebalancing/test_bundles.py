@@ -9,7 +9,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import KEPT_S
-from plimsoll.rebalancing.moves.verifying import PATIENCE_S
+from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.moves.test_approving import annotate
@@ -215,7 +215,7 @@ async def test_a_bundle_waits_until_all_of_it_is_approved_and_goes_as_without_as
 
 
 async def test_a_bundle_whose_records_are_still_being_written_has_lost_none() -> None:
-    """Answers are looked at every two seconds, and writing a record may take longer."""
+    """It is judged when the creation of each has been answered."""
     scene = Siblings()
     create = scene.records.create
 
@@ -228,8 +228,8 @@ async def test_a_bundle_whose_records_are_still_being_written_has_lost_none() ->
 
     async with scene.running(a_policy("Approve", **EMPTYING)):  # type: ignore[arg-type] # fields as in the API
         run = asyncio.create_task(scene.run())
-        await scene.clock.advance(7)
-        assert len(scene.records.documents) == 2
+        await scene.clock.advance(3)
+        assert len(scene.records.documents) == 3, "and no answer to the creation is here"
         await scene.clock.advance(20)
         await run
 
@@ -285,6 +285,7 @@ async def test_a_bundle_of_which_a_record_was_deleted_is_not_carried_out() -> No
         await scene.records.delete(*first.split("/"))
         scene.records.history.pop(first.split("/")[1])
         scene.keeper.forget(*first.split("/"))
+        scene.rebalancers.approvals.forget(*first.split("/"))
         for key in others:
             annotate(scene, "true", key)
         await scene.clock.advance(5)

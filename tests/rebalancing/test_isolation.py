@@ -1,4 +1,4 @@
-"""What one policy does holds up no other one, and two policies never make the same move."""
+"""Policies do not delay one another, and never make the same move."""
 
 import asyncio
 import threading
@@ -71,7 +71,7 @@ async def together(scene: Scene, *policies: SchedulingPolicy) -> AsyncIterator[A
     """Rebalancers at work for these policies; each is run by hand."""
     async with scene.running():
         for each in policies:
-            scene.rebalancers._policies[each.metadata.name] = each
+            scene.rebalancers.adopt(each)
         yield scene
 
 
@@ -91,7 +91,7 @@ async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch: pytest.M
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
     Hangs.let_go.clear()
     scene = Scene(computer=ThreadComputer())
-    scene.rebalancers._strategies.add(Hangs)  # type: ignore[arg-type] # a fake has only what is used
+    scene.rebalancers._configs._strategies.add(Hangs)  # type: ignore[arg-type] # a fake has only what is used
 
     async with together(scene, policy(POLICY, "Hangs"), policy()):
         hanging = run(scene, POLICY)

@@ -1,4 +1,4 @@
-"""What a run came to, where people look: the policy's status and its events."""
+"""Results of a run in the policy's status and its events."""
 
 import pytest
 
@@ -78,7 +78,7 @@ async def test_a_strategy_that_cannot_judge_degrades_its_policy_until_it_can() -
     async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS)):
         await scene.run()
         troubles = scene.rebalancers.troubles(POLICY)
-        scene.rebalancers._policies[POLICY] = a_policy(strategies=[TAINTS])
+        scene.rebalancers.adopt(a_policy(strategies=[TAINTS]))
         await scene.run()
         mended = scene.rebalancers.troubles(POLICY)
 

@@ -1,4 +1,4 @@
-"""How runs end, as the status says it; totals over all runs; predictions that nobody makes any more."""
+"""Results of runs in the status, totals over all runs, and outdated predictions."""
 
 import asyncio
 from collections.abc import Callable
@@ -103,7 +103,7 @@ async def test_totals_are_of_all_runs_and_outlive_the_process() -> None:
         assert (status(scene)["totals"]["moved"], status(scene)["totals"]["failed"]) == (1, 0)
 
     later = Scene(*scene.records.documents.values())
-    later.rebalancers._policies[POLICY] = a_policy()
+    later.rebalancers.adopt(a_policy())
     async with later.running(a_policy()):
         assert status(later) == {"totals": status(scene)["totals"]}, "before any run"
 

@@ -30,7 +30,7 @@ async def test_a_scope_without_pods_is_told() -> None:
         await scene.run()
         assert list(scene.rebalancers.troubles(POLICY)) == ["ScopeEmpty"]
 
-        scene.rebalancers._policies[POLICY] = policy(mode="DryRun")
+        scene.rebalancers.adopt(policy(mode="DryRun"))
         await scene.run()
         assert scene.rebalancers.troubles(POLICY) == {}
 
@@ -62,7 +62,7 @@ async def test_policies_that_move_the_same_pods_say_so() -> None:
     """Both act; how many pods, and which; and no longer when the other one goes."""
     scene = Scene()
     async with scene.running(policy(mode="Approve")):
-        scene.rebalancers._policies[OTHER] = policy(OTHER, "Approve")
+        scene.rebalancers.adopt(policy(OTHER, "Approve"))
         await scene.rebalancers.rebalance(OTHER)
         await scene.run()
         reason, sentence = scene.rebalancers.advice(POLICY)["Overlapping"]
@@ -70,7 +70,7 @@ async def test_policies_that_move_the_same_pods_say_so() -> None:
         assert sentence.startswith("of the 2 pods in scope, others may be moved as well: 2 by policy other")
         assert "default/web-1" in sentence
 
-        del scene.rebalancers._policies[OTHER]
+        scene.rebalancers.drop(OTHER)
         assert scene.rebalancers.advice(POLICY) == {}
 
 
@@ -78,7 +78,7 @@ async def test_a_dry_run_beside_another_policy_is_no_overlap() -> None:
     """Nothing of it moves."""
     scene = Scene()
     async with scene.running(policy(mode="Enforce")):
-        scene.rebalancers._policies[OTHER] = policy(OTHER, "DryRun")
+        scene.rebalancers.adopt(policy(OTHER, "DryRun"))
         await scene.rebalancers.rebalance(OTHER)
         await scene.run()
 
@@ -90,8 +90,8 @@ async def test_scopes_that_touch_and_do_not_meet() -> None:
     """Different pods of the same nodes."""
     scene = Scene()
     async with scene.running(policy(podSelector={"matchLabels": {"app": "a"}})):
-        scene.rebalancers._policies[OTHER] = policy(
-            OTHER, podSelector={"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}
+        scene.rebalancers.adopt(
+            policy(OTHER, podSelector={"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]})
         )
         await scene.rebalancers.rebalance(OTHER)
         await scene.run()

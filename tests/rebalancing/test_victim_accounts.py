@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plimsoll.rebalancing.moves.victims import STRATEGY
+from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from rebalancing.scene import POLICY, Scene, a_policy
 
 MOVES = "RemovePodsViolatingNodeTaints"
@@ -36,7 +36,7 @@ def a_record(number: int, strategy: str, *phases: str, before: float = 10.0, sce
     )
 
 
-@pytest.mark.parametrize(("strategy", "evicted"), [(STRATEGY, ["web-1"]), (MOVES, [])])
+@pytest.mark.parametrize(("strategy", "evicted"), [(PREEMPTION, ["web-1"]), (MOVES, [])])
 async def test_victims_use_up_nothing_of_the_minute(strategy: str, evicted: list[str]) -> None:
     """Ten a minute are allowed; ten victims leave all of them, ten moves none."""
     scene = Scene()
@@ -49,7 +49,7 @@ async def test_victims_use_up_nothing_of_the_minute(strategy: str, evicted: list
     assert scene.evictor.evicted == evicted
 
 
-@pytest.mark.parametrize(("strategy", "resting"), [(STRATEGY, True), (MOVES, False)])
+@pytest.mark.parametrize(("strategy", "resting"), [(PREEMPTION, True), (MOVES, False)])
 async def test_a_victim_that_has_left_ends_no_rest(strategy: str, resting: bool) -> None:
     """Five moves came back, then something settled: only a move of the policy says that moves work again."""
     scene = Scene()

@@ -5,7 +5,7 @@ next decision are the operator's; only the API server is played, as the recordin
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import ConfigurationError, Pod, PodInfo, Registry
 from plimsoll.framework.descheduling.context import Evictor
@@ -31,22 +32,22 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import PLANNING_S
 from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.moves.state import TimerName
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.run_status import RunTotals
+from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeMeter,
     FakeNodeCloser,
     FakePolicyStatuses,
     FakeRecorder,
     FakeRecords,
-    FakeRollouts,
     InlineComputer,
-    a_book,
 )
+from plimsoll.timing.timer import Timer
 
 Evicted = tuple[str, str, str, str]
 """Strategy, node, namespace and name of a pod whose eviction was accepted."""
@@ -115,17 +116,19 @@ class RecordedServer:
         self._clock = ImpatientClock(now.timestamp())
         self._keeper = RecordKeeper(FakeRecords(), self._clock, Observer())
         self._accepted: list[str] = []
+        self._timer = _ImpatientTimer(self._clock, Observer())
         self._rebalancers = Rebalancers(
             cache=self._cache,
-            book=a_book(self._cache),
+            book=ReservationBook(self._cache, self._timer),
+            timer=self._timer,
             strategies=StrategyRegistry(STRATEGIES),
             evictors=RecordedEvictors(evictor),
             forecast=PROFILE,
             keeper=self._keeper,
             evictor=self,
-            requester=FakeEvictionRequester(),
             closer=FakeNodeCloser(),
-            rollouts=FakeRollouts(),
+            surges=WithoutSurges(),
+            requests=WithoutRequests,
             recorder=FakeRecorder(),
             statuses=FakePolicyStatuses(),
             meter=FakeMeter(),
@@ -177,3 +180,14 @@ class RecordedServer:
         else:
             self._cache.remove_pod(pod.uid)
         return WriteResult(WriteOutcome.DONE)
+
+
+class _ImpatientTimer(Timer):
+    """Ends the pauses between two tries immediately, and no other deadline: a recorded run has no time."""
+
+    def set(self, key: Hashable, due: float, call: Callable[[], None]) -> None:
+        """Call a function soon if it tries again."""
+        if isinstance(key, tuple) and TimerName.RETRY in key:
+            asyncio.get_running_loop().call_soon(call)
+        else:
+            super().set(key, due, call)

@@ -71,8 +71,8 @@ SURGE = Right("patch", "apps", "deployments")
 REQUEST = tuple(
     Right(verb, REQUESTS, resource)
     for resource, verbs in (
-        ("evictionrequests", ("create", "list", "patch", "delete")),
-        ("evictions", ("list",)),
+        ("evictionrequests", ("create", "list", "watch", "patch", "delete")),
+        ("evictions", ("list", "watch")),
     )
     for verb in verbs
 )

@@ -1,4 +1,4 @@
-"""Eviction record deleted or annotated → control.keeping, control.approving."""
+"""Eviction record deleted or annotated → rebalancing.records.store, rebalancing.proposals."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

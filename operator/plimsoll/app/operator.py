@@ -45,16 +45,18 @@ from plimsoll.kube.usage import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.moves.victims import VictimEvictions
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import EVICTORS
@@ -152,13 +154,6 @@ class Operator:
         groups = Groups()
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
         keeper = RecordKeeper(EvictionRecords(session), self.clock, self.observer)
-        self.evictions = VictimEvictions(
-            cache=self.cache,
-            keeper=keeper,
-            evictor=PodEvictor(session),
-            clock=self.clock,
-            observer=self.observer,
-        )
         self.extenders = HTTPExtenders()
         extending = Extending(
             self.extenders,
@@ -168,6 +163,31 @@ class Operator:
             observer=self.observer,
         )
         self.extender_health = extending.health
+        self.rebalancers = Rebalancers(
+            cache=self.cache,
+            book=book,
+            timer=self.timer,
+            strategies=strategies,
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+            keeper=keeper,
+            evictor=PodEvictor(session),
+            closer=NodeTainter(session, self.clock),
+            surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
+            requests=functools.partial(
+                EvictionsByRequest,
+                PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
+            ),
+            recorder=self.recorder,
+            statuses=statuses,
+            meter=UsageMeter(session),
+            clock=self.clock,
+            computer=ThreadComputer(),
+            observer=self.observer,
+            groups=groups,
+            access=access,
+            namespace=namespace_of(settings),
+        )
         self.wing = SchedulingWing(
             book,
             PodPorts(
@@ -183,47 +203,28 @@ class Operator:
             self.observer,
             WingParts(
                 access=access,
-                evictor=self.evictions,
+                evictor=self.rebalancers.victims,
                 groups=(groups, PodGroupStatusPatcher(session)),
                 extending=extending,
                 fair_share=True,
             ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
-        self.rebalancers = Rebalancers(
-            cache=self.cache,
-            book=book,
-            strategies=strategies,
-            evictors=EvictorRegistry(EVICTORS),
-            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
-            keeper=keeper,
-            evictor=PodEvictor(session),
-            requester=PodEvictionRequester(session),
-            closer=NodeTainter(session, self.clock),
-            rollouts=DeploymentRollouts(session),
-            recorder=self.recorder,
-            statuses=statuses,
-            meter=UsageMeter(session),
-            clock=self.clock,
-            computer=ThreadComputer(),
-            observer=self.observer,
-            groups=groups,
-            access=access,
-            namespace=namespace_of(settings),
-        )
-        self.rebalancers.adopt = self.evictions.adopt
         self.policies = Policies(
-            registry=registry,
-            defaults=defaults,
-            cluster=self.cache.cluster,
+            profiles=ProfileSchedulers(
+                registry=registry,
+                defaults=defaults,
+                cluster=self.cache.cluster,
+                nominator=book.nominator,
+                randomness=randomness,
+                failures=self.failures,
+                extending=extending,
+                observer=self.observer,
+            ),
             rebalancing=self.rebalancers,
             statuses=statuses,
-            nominator=book.nominator,
             clock=self.clock,
-            randomness=randomness,
             observer=self.observer,
-            failures=self.failures,
-            extending=extending,
             access=access,
             recorder=self.recorder,
             serve=self._serve,
@@ -237,7 +238,7 @@ class Operator:
             on_change=self.policies.refresh,
         )
         self.policies.advice = self.orphans.advice
-        self.ingestion = self.wing.ingestion((self.rebalancers, self.evictions, self.orphans), self.observer)
+        self.ingestion = self.wing.ingestion((self.rebalancers, self.orphans), self.observer)
         self.rebalancers.on_trouble = self.policies.refresh
         if left_out:
             self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
@@ -281,7 +282,7 @@ class Operator:
         found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
         return {name: found[name] for name in self.wing.served.schedulers}
 
-    def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
+    def _ingest(self, resource: str, events: list[WatchEvent]) -> None:
         began = self.clock.monotonic()
         self.ingestion.apply(events)
         self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)
@@ -374,6 +375,5 @@ class Operator:
                 async with asyncio.timeout(RECOVERY_S):
                     await self.rebalancers.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
-            group.create_task(self.evictions.run(), name="victims")
             group.create_task(self.failures.run(self.policies.refresh), name="plugin failures")
             group.create_task(self.extender_health.run(self.policies.refresh), name="extender health")

@@ -6,15 +6,31 @@ same pod and labels it with who takes part.
 Source: k8s.io/api after v0.37.0-beta.0 ``lifecycle/v1alpha1/types.go``; KEP-4563.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
+from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.session.errors import APIError, Conflict, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.watched_resources import WatchedResource
+from plimsoll.model.decoding import DecodeError, convert
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.watch_event import (
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    Synced,
+    WatchEvent,
+)
+from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.eviction_requests import EvictionRequest
+from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/lifecycle.k8s.io/v1alpha1"
@@ -27,13 +43,40 @@ OURS = ("app.kubernetes.io/managed-by", "plimsoll")
 
 _NEEDED = ("evictionrequests", "evictions")
 _EVICTION, _WITHDRAWN = "Eviction", "Withdrawn"
+_NOT_FOUND = 404
+
+
+class EvictionRequestObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An EvictionRequest as the API has it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+class LifecycleEviction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The server's Eviction (lifecycle.k8s.io), which all requests about one pod are part of."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
 
 
 class PodEvictionRequester:
-    """Creates, withdraws, lists and deletes our EvictionRequests."""
+    """Creates, withdraws, lists, watches and deletes our EvictionRequests.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        session: The connection.
+        clock: Time.
+        randomness: Jitter of the watches.
+        observer: Notified of watches that fail and of objects that cannot be read.
+    """
+
+    def __init__(self, session: Session, clock: Clock, randomness: Randomness, observer: Observer) -> None:
         self._session = session
+        self._clock = clock
+        self._randomness = randomness
+        self._observer = observer
 
     async def offered(self) -> WriteResult:
         """Ask discovery."""
@@ -83,51 +126,165 @@ class PodEvictionRequester:
 
     async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
         """Our requests, each with the Eviction that it is part of."""
-        ours = quote("=".join(OURS), safe="")
-        taken_part = quote(REQUESTER, safe="")
         try:
-            requests = await self._session.object("GET", f"{GROUP}/evictionrequests?labelSelector={ours}")
-            # A label is anybody's to set; who asks is what the request says.
-            items = [
-                each
-                for each in requests.get("items") or ()
-                if (each.get("spec") or {}).get("requester") == REQUESTER
-            ]
-            evictions = (
-                await self._session.object("GET", f"{GROUP}/evictions?labelSelector={taken_part}")
-                if items
-                else {}
-            )
+            requests = [each for each in await self._listed(REQUESTS) if _is_ours(each)]
+            evictions = await self._listed(EVICTIONS) if requests else []
         except APIError as exc:
             return answer_of(exc), ()
-        by_uid = _under_way(evictions.get("items") or ())
-        return WriteResult(WriteOutcome.DONE), [_told(each, by_uid) for each in items]
+        except DecodeError as exc:
+            return WriteResult(WriteOutcome.UNKNOWN, str(exc)), ()
+        by_uid = _under_way(evictions)
+        return WriteResult(WriteOutcome.DONE), [_read(each, by_uid) for each in requests]
+
+    async def _listed(self, resource: WatchedResource) -> Sequence[Any]:
+        body = await self._session.object(
+            "GET", f"{resource.path}?labelSelector={quote(resource.selector, safe='')}"
+        )
+        return [convert(resource.kind, each) for each in body.get("items") or ()]
+
+    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
+        """Mirror our requests and the Evictions that they are part of, until they are served no more."""
+        mirror = _Mirror(changed)
+        observer = _MirrorObserver(self._observer)
+        reflectors = [
+            Reflector(
+                self._session,
+                resource,
+                mirror.take,
+                clock=self._clock,
+                randomness=self._randomness,
+                observer=observer,
+            )
+            for resource in (REQUESTS, EVICTIONS)
+        ]
+        tasks: Sequence[asyncio.Future[Any]] = [
+            asyncio.create_task(each.run(), name=f"watch {each.resource.name}") for each in reflectors
+        ]
+        try:
+            await asyncio.wait([*tasks, observer.absent], return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()  # it runs until it is cancelled, or breaks
+            return WriteResult(WriteOutcome.GONE, observer.absent.result())
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _MirrorObserver:
+    """Passes on what the watches go through, and notices that the API is served no more."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.absent: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._observer = observer
+        self._failing: set[str] = set()
+
+    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
+        """A list or watch broke."""
+        if status == _NOT_FOUND:
+            if not self.absent.done():
+                self.absent.set_result(problem)
+            return
+        self._failing.add(resource)
+        self._observer.watch_failed(resource, problem, status)
+
+    def watch_listed(self, resource: str, objects: int) -> None:
+        """A list is complete."""
+        self._observer.watch_listed(resource, objects)
+
+    def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's signature
+        """The server answered; these watches come and go, so that no moment is kept."""
+        if resource in self._failing:
+            self._failing.discard(resource)
+            self._observer.watch_recovered(resource)
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        """An object cannot be read."""
+        self._observer.object_skipped(resource, name, problem)
+
+
+class _Mirror:
+    """Our requests as they are, from the events of two watches."""
+
+    def __init__(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> None:
+        self._changed = changed
+        self._requests: dict[str, EvictionRequestObject] = {}
+        self._evictions: dict[str, LifecycleEviction] = {}
+        self._reported: dict[str, EvictionRequest] = {}
+        self._listed: set[str] = set()
+
+    def take(self, events: Sequence[WatchEvent]) -> None:
+        """Report what has changed, once both resources were listed."""
+        for event in events:
+            match event:
+                case Synced(resource):
+                    self._listed.add(resource)
+                case ObjectAdded(found) | ObjectUpdated(_, found):
+                    self._put(found)
+                case ObjectDeleted(gone):
+                    self._remove(gone)
+                case _:
+                    continue
+        if len(self._listed) < len((REQUESTS, EVICTIONS)):
+            return
+        by_uid = _under_way(self._evictions.values())
+        present = {key: _read(each, by_uid) for key, each in self._requests.items()}
+        changes: dict[str, EvictionRequest | None] = {
+            key: each for key, each in present.items() if self._reported.get(key) != each
+        }
+        changes.update(dict.fromkeys(self._reported.keys() - present.keys()))
+        self._reported = present
+        if changes:
+            self._changed(changes)
+
+    def _remove(self, gone: Any) -> None:
+        known = self._evictions if isinstance(gone, LifecycleEviction) else self._requests
+        known.pop(_key(gone), None)
+
+    def _put(self, found: Any) -> None:
+        if isinstance(found, LifecycleEviction):
+            self._evictions[_key(found)] = found
+        elif _is_ours(found):
+            self._requests[_key(found)] = found
+        else:
+            self._requests.pop(_key(found), None)
 
 
 def _path(request: EvictionRequest) -> str:
     return f"{GROUP}/namespaces/{request.namespace}/evictionrequests/{request.name}"
 
 
-def _uid(document: Mapping[str, Any]) -> str:
-    target = document["spec"].get("target") or {}
+def _key(found: EvictionRequestObject | LifecycleEviction) -> str:
+    return f"{found.metadata.namespace}/{found.metadata.name}"
+
+
+def _is_ours(request: EvictionRequestObject) -> bool:
+    """Whether we ask: a label is anybody's to set, who asks is what the request says."""
+    return request.spec.get("requester") == REQUESTER
+
+
+def _uid(found: EvictionRequestObject | LifecycleEviction) -> str:
+    target = found.spec.get("target") or {}
     return str((target.get("pod") or {}).get("uid", ""))
 
 
-def _conditions(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _conditions(found: EvictionRequestObject | LifecycleEviction) -> dict[str, Mapping[str, Any]]:
     """Those that hold, by type."""
-    listed = (document.get("status") or {}).get("conditions") or ()
+    listed = found.status.get("conditions") or ()
     return {each.get("type", ""): each for each in listed if each.get("status") == "True"}
 
 
-def _under_way(evictions: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _under_way(evictions: Iterable[LifecycleEviction]) -> dict[str, LifecycleEviction]:
     """The Eviction that has not come to its end, by the pod's uid."""
     return {_uid(each): each for each in evictions if not _conditions(each)}
 
 
-def _told(document: Mapping[str, Any], evictions: Mapping[str, Mapping[str, Any]]) -> EvictionRequest:
-    meta, spec, held = document["metadata"], document["spec"], _conditions(document)
-    uid = _uid(document)
-    status = (evictions.get(uid) or {}).get("status") or {}
+def _read(request: EvictionRequestObject, evictions: Mapping[str, LifecycleEviction]) -> EvictionRequest:
+    """A request, with what the Eviction says of its progress."""
+    held, uid = _conditions(request), _uid(request)
+    eviction = evictions.get(uid)
+    status: Mapping[str, Any] = {} if eviction is None else eviction.status
     turns = status.get("targetResponders") or ()
     active = next((each.get("name", "") for each in turns if each.get("state") == "Active"), "")
     reports: dict[str, Any] = {each.get("name", ""): each for each in status.get("responders") or ()}
@@ -135,11 +292,11 @@ def _told(document: Mapping[str, Any], evictions: Mapping[str, Mapping[str, Any]
     expected = report.get("expectedCompletionTime")
     failed = held.get("Failed")
     return EvictionRequest(
-        namespace=meta["namespace"],
-        name=meta["name"],
+        namespace=request.metadata.namespace,
+        name=request.metadata.name,
         pod_uid=uid,
-        is_withdrawn=spec.get("intent") != _EVICTION,
-        is_observed=(document.get("status") or {}).get("observedGeneration") is not None,
+        is_withdrawn=request.spec.get("intent") != _EVICTION,
+        is_observed=request.status.get("observedGeneration") is not None,
         is_evicted="TargetEvicted" in held,
         failure=str(failed.get("reason") or "Failed") if failed else "",
         message=str(failed.get("message") or "") if failed else "",
@@ -147,3 +304,9 @@ def _told(document: Mapping[str, Any], evictions: Mapping[str, Mapping[str, Any]
         said=str(report.get("message") or ""),
         expected=datetime.fromisoformat(expected).timestamp() if expected else None,
     )
+
+
+REQUESTS = WatchedResource(
+    "evictionrequests", f"{GROUP}/evictionrequests", EvictionRequestObject, "=".join(OURS)
+)
+EVICTIONS = WatchedResource("evictions.lifecycle.k8s.io", f"{GROUP}/evictions", LifecycleEviction, REQUESTER)

@@ -33,11 +33,13 @@ class WatchedResource:
         name: Plural, as in ``kubectl api-resources``.
         path: Of the collection, over all namespaces.
         kind: The model type of its objects.
+        selector: Label selector; "" for all.
     """
 
     name: str
     path: str
     kind: type
+    selector: str = ""
 
 
 WATCHED = (

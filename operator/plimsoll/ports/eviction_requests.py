@@ -1,6 +1,6 @@
 """Port for EvictionRequests (KEP-4563)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,3 +66,10 @@ class EvictionRequester(Protocol):
 
     async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
         """All of ours; GONE when the server does not serve the API."""
+
+    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
+        """Report all of ours, by key, and then each change; None for one that is gone.
+
+        Returns:
+            GONE, when the server does not serve the API any more; it goes on until then.
+        """

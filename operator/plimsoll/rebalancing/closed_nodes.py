@@ -2,7 +2,7 @@
 
 A node stays closed while pods that left it are on their way, and for a quarter of an hour after the last
 one has settled elsewhere: long enough for an autoscaler to take the empty node away. It is opened at once
-when a move of the bundle comes to nothing. Records and the node itself say which it is, so that a new
+when a move of the bundle fails. Records and the node itself say which it is, so that a new
 process opens what an earlier one has left closed.
 """
 
@@ -14,6 +14,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
@@ -23,10 +24,14 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.history import ended_at
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds that an emptied node stays closed.
 KEPT_S = 900.0
+
+#: Seconds between two looks at the nodes that are closed.
+LOOK_AFTER_S = 5.0
 
 #: Before everything, in seconds since the epoch.
 NEVER = float("-inf")
@@ -63,6 +68,7 @@ class ClosedNodes:
         self._strategies = frozenset(name for name in strategies if empties_nodes(strategies[name]))
         self._clock = clock
         self._observer = observer
+        self._seen = Signal()
         self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment
 
     def concerns(self, move: Move) -> bool:
@@ -92,6 +98,24 @@ class ClosedNodes:
         answer = await self._closer.reopen(node)
         if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"opening node {node}", answer.message)  # the next look tries again
+
+    def observe(self, event: WatchEvent) -> None:
+        """A node that is closed is looked after, also one that an earlier process has closed."""
+        match event:
+            case NodeAdded(node) | NodeUpdated(_, node) if is_closed(node):
+                self._seen.notify()
+            case _:
+                return
+
+    async def run(self) -> None:
+        """Open nodes again until cancelled; they are looked at only while one is closed."""
+        while True:
+            await self._seen.until(lambda: any(map(is_closed, self._cache.cluster.nodes)))
+            await self._clock.sleep(LOOK_AFTER_S)
+            try:
+                await self.look_after()
+            except Exception as exc:  # noqa: BLE001 - whatever one node holds, the next look comes
+                self._observer.failed("looking after closed nodes", repr(exc))
 
     async def look_after(self) -> None:
         """Open the nodes that need not be closed any more, whoever closed them."""

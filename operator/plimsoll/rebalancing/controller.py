@@ -8,26 +8,24 @@ eviction, and no eviction is sent without a record that says so.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from plimsoll.access.rights import LOOK_AT_DEPLOYMENTS, NO_RIGHTS, SURGE, Access, Part
+from plimsoll.access.rights import LOOK_AT_DEPLOYMENTS, SURGE, Access
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import ConfigurationError, Pod
+from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.model.kinds.watch_event import ClusterEvent
-from plimsoll.planning.moves import EvictionPlan, Rebalancing
+from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
 from plimsoll.ports.clock import Clock, Computer
-from plimsoll.ports.deployments import Rollouts
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.eviction_requests import EvictionRequester
 from plimsoll.ports.nodes import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
@@ -36,36 +34,50 @@ from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.breakers import stop_button
 from plimsoll.rebalancing.breakers.displacement import Displacements
-from plimsoll.rebalancing.breakers.stop_button import StopButton, Troubles, barred, rested, undisturbed
+from plimsoll.rebalancing.breakers.stop_button import StopButton, Troubles, rested
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
-from plimsoll.rebalancing.config import WHERE, rebalancing_of
-from plimsoll.rebalancing.eviction_requests.probe import Offer
-from plimsoll.rebalancing.eviction_requests.requesting import Requests
-from plimsoll.rebalancing.holding import Holds
-from plimsoll.rebalancing.moves.aftercare import Aftercare
-from plimsoll.rebalancing.moves.approving import Approvals
-from plimsoll.rebalancing.moves.enforcing import Enforcement
-from plimsoll.rebalancing.moves.heeding import Heeding
-from plimsoll.rebalancing.moves.moving import Mover
-from plimsoll.rebalancing.moves.recovering import recover
-from plimsoll.rebalancing.moves.sending import MoveSender
-from plimsoll.rebalancing.moves.verifying import Outcome, Verification
+from plimsoll.rebalancing.config import WHERE
+from plimsoll.rebalancing.moves import recovery
+from plimsoll.rebalancing.moves.events import Event, HoldUpsChanged, PolicyChanged, StopPressed
+from plimsoll.rebalancing.moves.executor import MoveExecutor
+from plimsoll.rebalancing.moves.feeder import MoveFeeder
+from plimsoll.rebalancing.moves.handlers import (
+    EvictionHandlers,
+    NodeHandlers,
+    RecordHandlers,
+    SightingHandlers,
+)
+from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
+from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.restart import Restart
+from plimsoll.rebalancing.moves.revalidation import MoveRevalidator
+from plimsoll.rebalancing.moves.sightings import ReplacementSightings
+from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
+from plimsoll.rebalancing.moves.targets import MoveTargets
+from plimsoll.rebalancing.moves.victims import VictimEvictions
+from plimsoll.rebalancing.moves.watcher import MoveWatcher
+from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.planning_context import PlanningContext
+from plimsoll.rebalancing.policy_configs import Breakers, PolicyConfigs
 from plimsoll.rebalancing.predictions import Predictions
+from plimsoll.rebalancing.proposals import Approvals, Proposals
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
-from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.rooms import Rooms
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
 from plimsoll.rebalancing.scope_review import Scopes
-from plimsoll.rebalancing.surges.surging import Surges
 from plimsoll.rebalancing.totals import totals_of
 from plimsoll.rebalancing.triggering import triggers_of
 from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
 from plimsoll.rebalancing.usage import Collector, wants_metrics_api
+from plimsoll.rebalancing.ways import RequestNeeds, RequestWayFactory, SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import PolicyLocks
+from plimsoll.timing.timer import Timer
 
 #: From a change that triggers a run to the run: changes come in groups, and are seen by then.
 TRIGGERED = timedelta(seconds=5)
@@ -89,14 +101,15 @@ class Rebalancers:
         *,
         cache: Cache,
         book: ReservationBook,
+        timer: Timer,
         strategies: StrategyRegistry,
         evictors: EvictorRegistry,
         forecast: Profile,
         keeper: RecordKeeper,
         evictor: PodEviction,
-        requester: EvictionRequester,
         closer: NodeCloser,
-        rollouts: Rollouts,
+        surges: SurgeWay,
+        requests: RequestWayFactory,
         recorder: EventRecorder,
         statuses: PolicyStatusWriter,
         meter: UsageReader,
@@ -107,16 +120,12 @@ class Rebalancers:
         access: Access,
         namespace: str = "",
     ) -> None:
-        self.forecast = forecast
-        self.approvals = Approvals(keeper)
-        self._predictions = Predictions(keeper, clock, observer)
-        self._collector = Collector(meter, clock)
-        self.adopt: Callable[[Record], bool] = lambda _: False
         self.recovered = asyncio.Event()
         self.keeper = keeper
+        self._predictions = Predictions(keeper, clock, observer)
+        self._collector = Collector(meter, clock)
         self._cache = cache
-        self._strategies = strategies
-        self._evictors = evictors
+        self._book = book
         self._clock = clock
         self._access = access
         runs_changed = Signal()
@@ -140,11 +149,11 @@ class Rebalancers:
             clock=clock,
             observer=observer,
         )
+        self._pending = PendingPods(cache)
         self._stop = StopButton(cache.cluster.objects, namespace)
-        self._book = book
-        self._holds = Holds(cache, book)
+        self._was_stopped = False
         self._displacements = Displacements(
-            cache.cluster, self._displaceable, lambda name: name in self.profiles, clock
+            cache.cluster, self._pending.waiting, lambda name: name in self.profiles, clock
         )
         self._troubles = Troubles(
             policies=self._policies,
@@ -155,106 +164,103 @@ class Rebalancers:
             observer=observer,
             changed=runs_changed,
         )
-        self._verification = Verification(self._ended, self._holds.hand_over)
-        outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
-        self._sender = MoveSender(
-            cache=cache,
-            keeper=keeper,
-            verification=self._verification,
-            holds=self._holds,
-            evictor=evictor,
-            recorder=recorder,
-            clock=clock,
-            passed_on=outcomes.put_nowait,
-        )
-        self._surges = Surges(
-            cache=cache,
-            keeper=keeper,
-            holds=self._holds,
-            rollouts=rollouts,
-            recorder=recorder,
-            clock=clock,
-            ended=self._ended,
-        )
         self._timetable.on_skipped = self._skipped
-        self._offer = Offer(self._policies, requester, clock, observer)
-        self._requests = Requests(
+        self._surges = surges
+        by_request = requests(RequestNeeds(self._policies, self._stop, cache, timer, clock, observer))
+        ways = (surges, by_request)
+        self._probe = by_request.probe
+        self._configs = PolicyConfigs(
             policies=self._policies,
-            sender=self._sender,
-            requester=requester,
-            offer=self._offer,
-            approvals=self.approvals,
-            stop=self._stop,
-            keeper=keeper,
+            strategies=strategies,
+            evictors=evictors,
+            forecast=forecast,
             cache=cache,
+            breakers=Breakers(self._stop, self._displacements, access, self._probe, self._planning),
             clock=clock,
-            observer=observer,
         )
-        self._mover = Mover(
-            cache=cache,
-            keeper=keeper,
-            verification=self._verification,
-            holds=self._holds,
-            sender=self._requests,
-            surges=self._surges,
-            clock=clock,
-            book=book,
-            others=self._others,
-            groups=groups,
-        )
-        closed = ClosedNodes(
+        self._closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
         )
-        self._enforcement = Enforcement(
-            policies=self._policies,
-            asked_for=self._asked_for,
+        around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._probe.refusal)
+        recovering = recovery.table([way.recovered for way in ways])
+        machine = MoveMachine(around, (recovering, *(way.table for way in ways)))
+        self._rooms = Rooms(book, self._pending, timer, clock)
+        self._context = PlanningContext(
+            cache=cache,
+            groups=groups,
             keeper=keeper,
-            mover=self._mover,
-            verification=self._verification,
-            holds=self._holds,
-            closed=closed,
-            displacements=self._displacements,
-            reports=self._reports,
-            locks=self._locks,
+            machine=machine,
+            pending=self._pending,
+            rooms=self._rooms,
             clock=clock,
-            observer=observer,
+            others=self._configs.others,
+        )
+        revalidator = MoveRevalidator(
+            cache=cache,
+            claimed=book.claimed,
+            keeper=keeper,
+            context=self._context,
+            deployments_of=surges.present,
+            clock=clock,
+            configured=self._configs.of,
+            spec_of=self._configs.spec_of,
+        )
+        replacements = ReplacementSightings()
+        sightings = (replacements, *(each for way in ways for each in way.sightings))
+        targets = MoveTargets(cache, book, self._rooms, machine, replacements.siblings, self._pending.find)
+        evictions = EvictionHandlers(evictor, recorder)
+        self._executor = MoveExecutor(
+            machine,
+            timer,
+            clock,
+            observer,
+            immediate={
+                CountMove: self._count,
+                NoteDisplacement: self._note_displacement,
+                **targets.immediate,
+                **evictions.immediate,
+                **SightingHandlers(sightings).immediate,
+                **surges.immediate,
+                **by_request.immediate,
+            },
+            awaited={
+                Revalidate: revalidator.judge,
+                **RecordHandlers(keeper, clock).awaited,
+                **evictions.awaited,
+                **NodeHandlers(self._closed).awaited,
+                **surges.awaited,
+                **by_request.awaited,
+            },
+        )
+        access.on_change.append(self._rights_changed)
+        self._watcher = MoveWatcher(self._executor, sightings)
+        self._requests = by_request.watch(self._executor)
+        self.approvals = Approvals(self._executor)
+        self._feeder = MoveFeeder(self._executor, revalidator, self._policies, self._closed.concerns)
+        self._proposals = Proposals(self._executor, self._feeder, keeper)
+        self._restart = Restart(
+            keeper=keeper,
+            executor=self._executor,
+            approvals=self.approvals,
+            pending=self._pending,
+            inspect=surges.inspect,
+            clock=clock,
+        )
+        self.victims = VictimEvictions(
+            cache=cache, keeper=keeper, executor=self._executor, around=around, clock=clock, observer=observer
         )
         self.upstream = UpstreamEnforcement(
             policies=self._policies,
-            asked_for=self._asked_for,
             keeper=keeper,
-            mover=self._mover,
-            displacements=self._displacements,
+            feeder=self._feeder,
+            machine=machine,
+            pending=self._pending,
             objects=cache.cluster.objects,
             planning=self._planning,
             clock=clock,
         )
-        self._heeding = Heeding(
-            policies=self._policies,
-            approvals=self.approvals,
-            keeper=keeper,
-            mover=self._mover,
-            enforcement=self._enforcement,
-            closed=closed,
-            stop=self._stop,
-            displacements=self._displacements,
-            access=access,
-            reports=self._reports,
-            locks=self._locks,
-            clock=clock,
-            observer=observer,
-        )
-        self._aftercare = Aftercare(
-            policies=self._policies,
-            keeper=keeper,
-            verification=self._verification,
-            surges=self._surges,
-            rooms=self._mover.rooms,
-            closed=closed,
-            outcomes=outcomes,
-            reports=self._reports,
-            clock=clock,
-            observer=observer,
+        self.retention = Retention(
+            policies=self._policies, keeper=keeper, executor=self._executor, clock=clock, observer=observer
         )
 
     @property
@@ -264,16 +270,16 @@ class Rebalancers:
 
     @on_trouble.setter
     def on_trouble(self, told: Callable[[], Awaitable[None]]) -> None:
-        self._troubles.on_change = self._offer.on_change = told
+        self._troubles.on_change = self._probe.on_change = told
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
         """By scheduler name: who places replacements; set when policies change."""
-        return self._holds.profiles
+        return self._configs.profiles
 
     @profiles.setter
     def profiles(self, profiles: Mapping[str, Profile]) -> None:
-        self._holds.profiles = profiles
+        self._configs.profiles = profiles
 
     # -- policies ------------------------------------------------------------------------------------
 
@@ -283,7 +289,7 @@ class Rebalancers:
         Raises:
             ConfigurationError: It cannot; names the field.
         """
-        self._configured(policy)
+        self._configs.configured(policy)
         spec = policy.spec.rebalancing or RebalancingSpec()
         try:
             schedule.check(spec.schedule)
@@ -297,7 +303,7 @@ class Rebalancers:
             wants_metrics_api(policy.spec.rebalancing or RebalancingSpec()) for policy in policies
         )
         for name in [name for name in self._policies if name not in wanted]:
-            del self._policies[name]
+            self.drop(name)
             self._reports.forget(name)
             self.statistics.forget(name)
             self._troubles.forget(name)
@@ -310,9 +316,21 @@ class Rebalancers:
             if known is not None and known.spec != policy.spec:
                 self._displacements.forget(name)
                 self._scopes.forget(name)
-            self._policies[name] = policy
+            self.adopt(policy)
             if self._running and (known is None or known.spec != policy.spec):
                 self._schedule(name, policy)
+
+    def adopt(self, policy: SchedulingPolicy) -> None:
+        """A policy rebalances from now on, or by another spec."""
+        known = self._policies.get(policy.metadata.name)
+        self._policies[policy.metadata.name] = policy
+        if known is not policy:
+            self._executor.post(_changed(policy))
+
+    def drop(self, name: str) -> None:
+        """A policy rebalances no more."""
+        del self._policies[name]
+        self._executor.post(PolicyChanged(name, None))
 
     def retain_predictions(self, policies: Collection[str]) -> None:
         """These policies may have predictions; those of others are deleted soon."""
@@ -322,89 +340,64 @@ class Rebalancers:
         spec = policy.spec.rebalancing or RebalancingSpec()
         self._timetable.set(name, spec.schedule, lambda: self._contained(name))
 
-    def _configured(self, policy: SchedulingPolicy) -> Rebalancing:
-        asked = rebalancing_of(
-            policy,
-            strategies=self._strategies,
-            evictors=self._evictors,
-            profiles=self.profiles,
-            objects=self._cache.cluster.objects,
-            forecast=self.forecast,
-            now=datetime.fromtimestamp(self._clock.now(), UTC),
-        )
-        asked = undisturbed(asked, self._displacements, policy.metadata.name)
-        if self._access.obstacle(policy, Part.REBALANCING):
-            asked = barred(asked, NO_RIGHTS)
-        return self._stop.heeded(self._offer.heeded(policy, asked))
-
-    def _others(self, name: str) -> dict[str, Rebalancing]:
-        """What the other policies want that carry moves out, by name."""
-        return {
-            other: self._configured(policy)
-            for other, policy in self._policies.items()
-            if other != name
-            and not self._planning.is_slow(other)  # its strategies would hold up this policy, too
-            and policy.spec.rebalancing is not None
-            and policy.spec.rebalancing.mode is not Mode.DRY_RUN
-        }
-
-    def _asked_for(self, policy: SchedulingPolicy) -> Rebalancing | None:
-        """The policy's rebalancing; None when another spec has taken its place, or none has."""
-        return self._configured(policy) if self._policies.get(policy.metadata.name) is policy else None
+    async def _rights_changed(self) -> None:
+        """Approved moves may wait for what is allowed now."""
+        self._executor.post(HoldUpsChanged())
 
     # -- what the watch tells ------------------------------------------------------------------------
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
         self._troubles.observe(event)
-        self._mover.observe(event)
+        self._pending.observe(event)
+        self._rooms.observe(event)
+        self._closed.observe(event)
         fired = triggers_of(event)
         if fired and self._running:
             for name, policy in self._policies.items():
                 spec = policy.spec.rebalancing
                 if spec is not None and not fired.isdisjoint(spec.schedule.triggers):
                     self._timetable.hasten(name, TRIGGERED)
-        self._verification.observe(event)
-        self._surges.following.observe(event)
+        self._watcher.observe(event)
+        self._requests.observe(event)
+        if self._stop.is_pressed is not self._was_stopped:
+            self._was_stopped = self._stop.is_pressed
+            self._executor.post(StopPressed(self._stop.sentence) if self._was_stopped else HoldUpsChanged())
 
-    def _displaceable(self) -> list[Pod]:
-        return self._mover.waiting()
+    def _count(self, order: CountMove) -> Sequence[Event]:
+        self._reports.count(order.policy, order.run, evicted=order.evicted, verified=order.verified)
+        return ()
 
-    def _ended(self, outcome: Outcome) -> None:
-        self._sender.learnt(outcome)
+    def _note_displacement(self, order: NoteDisplacement) -> Sequence[Event]:
+        self._displacements.before_move(order.policy)
+        return ()
 
     # -- the life of this part -----------------------------------------------------------------------
 
     async def run(self) -> None:
         """Complete what earlier processes began, then run by the timetable until cancelled."""
-        await recover(
-            self.keeper,
-            self._verification,
-            self._cache,
-            self._clock,
-            adopt=self.adopt,
-            surge=self._surges.recover,
-            resume=self._requests.resume,
-            hold=self._holds.restore,
-        )
+        await self._restart.recover()
+        for policy in list(self._policies.values()):
+            self._executor.post(_changed(policy))
         self.recovered.set()
-        await self._offer.refresh()
+        await self._probe.refresh()
         self._running = True
         self._timetable.start()
         for name, policy in self._policies.items():
             self._schedule(name, policy)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._aftercare.run(), name="aftercare")
+                group.create_task(self.retention.run(), name="retention of records")
+                group.create_task(self._closed.run(), name="closed nodes")
+                group.create_task(self.keeper.run(), name="unwritten records")
                 group.create_task(self._predictions.run(), name="predictions")
-                group.create_task(self._reports.write_all(), name="run status")
-                group.create_task(self._heeding.run(), name="approvals")
-                group.create_task(self._enforcement.run(), name="turns of moves")
+                group.create_task(self._reports.run(), name="run status")
                 group.create_task(self._requests.run(), name="eviction requests")
                 group.create_task(self._troubles.watch(), name="obstacles to rebalancing")
                 group.create_task(self._collector.run(), name="usage")
         finally:
             self._timetable.stop()
+            await self._executor.close()
 
     # -- one run -------------------------------------------------------------------------------------
 
@@ -444,20 +437,21 @@ class Rebalancers:
         if self._planning.obstacle(policy):
             return RunResult.SKIPPED
         spec = policy.spec.rebalancing
-        await self._offer.refresh(at_once=True)
+        await self._probe.refresh(immediately=True)
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
         touched = touched_nodes(self.keeper.known.values(), started)
-        self._mover.learn(name, await self._collector.measure(spec, touched))
+        self._context.learn(name, await self._collector.measure(spec, touched))
         memory = memory_of(self.keeper.known.values(), started, self._access.granted)
         self._displacements.look(name)
-        rebalancing = rested(self._configured(policy), memory, name)
+        self._executor.post(HoldUpsChanged())
+        rebalancing = rested(self._configs.configured(policy), memory, name)
         deployments = await self._surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self._cache.cluster.fork() if is_upstream else self._book.claimed()
         over_for = self._over.get(name, {})
-        around = self._mover.circumstances(name, memory, deployments=deployments)
-        recent = around.recent + self._enforcement.left(name)
+        around = self._context.circumstances(name, memory, deployments=deployments)
+        recent = around.recent + self._executor.machine.left(name)
         circumstances = replace(around, over_for=over_for, recent=recent)
         totals = RunTotals(policy, started, EvictionPlan((), ()), cycle)
         is_live = is_upstream and spec.mode is Mode.ENFORCE
@@ -486,7 +480,7 @@ class Rebalancers:
         for failure in made.failures:
             self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
         self._reports.begin(totals)
-        await self.keeper.tidy(name, spec.records)
+        await self.retention.tidy_policy(name, spec.records)
         if spec.mode is Mode.DRY_RUN:
             await self._predictions.write(made, name, spec.records, cycle)
         elif spec.mode is Mode.APPROVE:
@@ -494,11 +488,10 @@ class Rebalancers:
             resting, may_try = memory.rest(name)
             is_held = self._stop.is_pressed or self._displacements.sentence(name) or (resting and not may_try)
             if not is_held:
-                begun = self._enforcement.under_way()
-                for _ in range(await self.approvals.propose(made.moves, name, spec.records, cycle, begun)):
+                for _ in range(await self._proposals.propose(made.moves, name, spec.records, cycle)):
                     self._observer.record_dropped(name, "breaker")
         elif not is_live:
-            await self._enforcement.carry_out(totals, memory)
+            await self._feeder.carry_out(totals, memory)
         await self._reports.end(totals, self._clock.now())
         if await self._scopes.look(policy, rebalancing, fork):
             await self._troubles.on_change()
@@ -515,7 +508,7 @@ class Rebalancers:
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
         return {
-            **self._offer.troubles(name),
+            **self._probe.troubles(name),
             **self._troubles.of(name),
             **self._scopes.troubles(name),
         }
@@ -523,3 +516,12 @@ class Rebalancers:
     def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
         """Further conditions of a policy that hold: reason and sentence by type."""
         return self._scopes.advice(name)
+
+
+def _changed(policy: SchedulingPolicy) -> PolicyChanged:
+    """The event that a policy is as it is now."""
+    spec = policy.spec.rebalancing
+    if spec is None:
+        return PolicyChanged(policy.metadata.name, None)
+    timeout_s = float(spec.eviction_request_timeout_seconds)
+    return PolicyChanged(policy.metadata.name, spec.mode, spec.evict_by, timeout_s)

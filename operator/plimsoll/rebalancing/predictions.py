@@ -6,12 +6,13 @@ Predictions go with their policy, and with its mode.
 import asyncio
 from collections.abc import Collection
 
+from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.records.drafts import key_of
+from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.timing.task_sets import first_of
@@ -84,6 +85,13 @@ class Predictions:
             if key in keeper.known:
                 continue
             if keeper.has_room(policy, retention):
-                await keeper.open(move, policy, Mode.DRY_RUN, cycle)
+                await keeper.create(
+                    key,
+                    spec_of(move, policy, Mode.DRY_RUN),
+                    Phase.PREDICTED,
+                    first_reason(Mode.DRY_RUN, move),
+                    first_message(move, Mode.DRY_RUN),
+                    now=self._clock.now(),
+                )
             else:
                 self._observer.record_dropped(policy, "breaker")

@@ -26,10 +26,10 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.timing.signal import Signal
 
 #: Pods named as examples of one refusal, characters of its sentence, and of what is said of a run.
 EXAMPLES, SENTENCE, STORY = 5, 1024, 4096
-
 
 #: Reason of the policy's event, and what becomes of the moves of a plan.
 _DONE = {
@@ -102,6 +102,8 @@ class RunReports:
         self._now = clock.now
         self._observer = observer
         self._totals: dict[str, RunTotals] = {}
+        self._dirty: set[str] = set()
+        self._changed = Signal()
 
     def begin(self, totals: RunTotals) -> None:
         """A run has a plan; the one before it is told of no more."""
@@ -111,12 +113,23 @@ class RunReports:
         """The policy rebalances no more."""
         self._totals.pop(name, None)
 
-    def count(self, name: str, *, evicted: int = 0, verified: int = 0) -> None:
-        """Add to what the last run of a policy came to."""
+    def count(self, name: str, run: str, *, evicted: int = 0, verified: int = 0) -> None:
+        """Add to what the last run of a policy came to; its status is written soon.
+
+        Args:
+            name: Of the policy.
+            run: The run that decided the move; "" for a proposal, which counts for the last run.
+            evicted: Moves that were made.
+            verified: Replacements that were there in time.
+        """
         totals = self._totals.get(name)
+        is_last = totals is not None and run in ("", totals.cycle)
         if totals is not None:
-            totals.evicted += evicted
+            totals.evicted += evicted if is_last else 0
             totals.verified += verified
+        if not is_last or not evicted or (totals is not None and totals.completed is not None):
+            self._dirty.add(name)  # else the run itself writes the status when it ends
+            self._changed.notify()
 
     async def end(self, totals: RunTotals, now: float) -> None:
         """The moves of a run have been made, or written down for people."""
@@ -152,6 +165,13 @@ class RunReports:
         totals = self._totals.get(name)
         document = {} if totals is None else run_status(totals, self._next_run(name))
         await self._send(name, document | self._always(name))
+
+    async def run(self) -> None:
+        """Write the status of policies whose moves come on, until cancelled; that of all at first."""
+        await self.write_all()
+        while True:
+            await self._changed.until(lambda: bool(self._dirty))
+            await self.write(self._dirty.pop())
 
     async def write_all(self) -> None:
         """Write what is known of every policy: records outlive the process."""

@@ -1,7 +1,6 @@
 """Reviews the scopes of policies: those that match no pod, name what does not exist, or overlap."""
 
 import contextlib
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import Rebalancing
 from plimsoll.planning.scope import PolicyScope
+from plimsoll.policies.near_misses import near
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.plan_runner import Planning
 
@@ -217,12 +217,6 @@ def unknown_names(policy: SchedulingPolicy, cluster: Cluster) -> str:
         guess = near(threshold.name, objects.priority_classes)
         parts.append(f'PriorityClass "{threshold.name}" does not exist{guess}, so every pod is protected')
     return f"spec.scope: {'; '.join(parts)}" if parts else ""
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """A suggestion for a name that may be mistyped, as the end of a sentence."""
-    found = difflib.get_close_matches(name, [each for each in known if each != name], n=1, cutoff=0.75)
-    return f'; did you mean "{found[0]}"?' if found else ""
 
 
 def _acts(policy: SchedulingPolicy) -> bool:

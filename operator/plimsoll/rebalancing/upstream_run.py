@@ -21,12 +21,14 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move, Rebalancing
+from plimsoll.planning.moves import Move
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers.displacement import Displacements
-from plimsoll.rebalancing.moves.moving import POLICY_CHANGED, Mover
+from plimsoll.rebalancing.moves.endings import POLICY_CHANGED
+from plimsoll.rebalancing.moves.feeder import MoveFeeder
+from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.plan_runner import Planning
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
 from plimsoll.rebalancing.records.record import Record
@@ -37,18 +39,18 @@ from plimsoll.rebalancing.run_status import RunTotals
 REFUSALS_IN_A_ROW = 100
 
 #: Reasons of records after which a run evicts nothing more.
-_FINAL = (POLICY_CHANGED[0], LimitLevel.BUDGET.value)
+_FINAL = (POLICY_CHANGED.reason, LimitLevel.BUDGET.value)
 
 
 class UpstreamEnforcement:
     """Carries out runs of planner Upstream.
 
     Args:
-        policies: Those that rebalance, by name, at any moment.
-        asked_for: What a policy asks for now; None when another spec has taken its place, or none has.
+        policies: Those that rebalance, as they are at any moment; keys are their names.
         keeper: The records.
-        mover: Makes each move.
-        displacements: Told before each move.
+        feeder: Has each move made.
+        machine: Knows the moves.
+        pending: The pods, placed or not.
         objects: The PodDisruptionBudgets.
         planning: Decides off the event loop.
         clock: Time.
@@ -58,19 +60,19 @@ class UpstreamEnforcement:
         self,
         *,
         policies: Mapping[str, SchedulingPolicy],
-        asked_for: Callable[[SchedulingPolicy], Rebalancing | None],
         keeper: RecordKeeper,
-        mover: Mover,
-        displacements: Displacements,
+        feeder: MoveFeeder,
+        machine: MoveMachine,
+        pending: PendingPods,
         objects: ClusterObjects,
         planning: Planning,
         clock: Clock,
     ) -> None:
         self._policies = policies
-        self._asked_for = asked_for
         self._keeper = keeper
-        self._mover = mover
-        self._displacements = displacements
+        self._feeder = feeder
+        self._machine = machine
+        self._pending = pending
         self._objects = objects
         self._planning = planning
         self._clock = clock
@@ -89,11 +91,12 @@ class UpstreamEnforcement:
         """
         evictions = _Evictions(totals, within_s)
         try:
-            move = await self._decided(run.begin, evictions)
-            while move is not None:
-                totals.plan = run.plan  # for a status that is written meanwhile
-                answer = await self._evict(move, evictions, memory)
-                move = await self._decided(partial(run.answer, answer), evictions)
+            with self._feeder.remembering(totals.cycle, memory):
+                move = await self._decided(run.begin, evictions)
+                while move is not None:
+                    totals.plan = run.plan  # for a status that is written meanwhile
+                    answer = await self._evict(move, evictions)
+                    move = await self._decided(partial(run.answer, answer), evictions)
         finally:
             totals.plan = run.plan
 
@@ -104,19 +107,21 @@ class UpstreamEnforcement:
         evictions.left_s -= self._clock.monotonic() - began
         return move
 
-    async def _evict(self, move: Move, evictions: "_Evictions", memory: Memory) -> EvictionAnswer:
+    async def _evict(self, move: Move, evictions: "_Evictions") -> EvictionAnswer:
         """Evict a pod, or say why it stays."""
         totals, policy = evictions.totals, evictions.totals.policy
         name, uid = policy.metadata.name, move.pod.uid
         if self._policies.get(name) is not policy:
-            return EvictionAnswer(EvictionResult.CLOSED, Refusal(*POLICY_CHANGED))
+            return EvictionAnswer(
+                EvictionResult.CLOSED, Refusal(POLICY_CHANGED.reason, POLICY_CHANGED.message)
+            )
         if uid in evictions.accepted:
             result = self._result(move)
             found = EvictionResult.REFUSED if result is EvictionResult.GONE else result
             return EvictionAnswer(found, is_repeat=True)
         if uid in evictions.refused:
             return EvictionAnswer(EvictionResult.REFUSED, evictions.refused[uid])
-        if self._mover.is_asked(uid):
+        if self._machine.is_asked(uid):
             return EvictionAnswer(EvictionResult.REQUESTED, is_repeat=True)
         if evictions.refused_in_a_row >= REFUSALS_IN_A_ROW:
             story = f"{REFUSALS_IN_A_ROW} evictions in a row were refused; the next run goes on"
@@ -124,12 +129,9 @@ class UpstreamEnforcement:
         known = self._known_refusal(move, evictions)
         if known is not None:
             return EvictionAnswer(EvictionResult.REFUSED, known)
-        record = await self._keeper.open(move, name, Mode.ENFORCE, totals.cycle)
-        self._displacements.before_move(name)
-        if record is not None and await self._mover.make(
-            record, move, lambda: self._asked_for(policy), memory, totals.evicted
-        ):
-            totals.evicted += 1
+        (key,) = await self._feeder.feed([move], name, Mode.ENFORCE, totals.cycle)
+        state, record = self._machine.moves.get(key), self._keeper.known.get(key)
+        if state is not None and state.begun:
             evictions.accepted.add(uid)
             evictions.refused_in_a_row = 0
             return EvictionAnswer(self._result(move))
@@ -137,19 +139,19 @@ class UpstreamEnforcement:
         if record is None:
             refusal = Refusal("NotRecorded", "the record could not be written, so nothing was sent")
         else:
-            refusal = self._told(self._keeper.known.get(record.key, record), evictions)
+            refusal = self._told(record, evictions)
         evictions.refused[uid] = refusal
         is_final = refusal.reason in _FINAL
         return EvictionAnswer(EvictionResult.CLOSED if is_final else EvictionResult.REFUSED, refusal)
 
     def _result(self, move: Move) -> EvictionResult:
         """What became of a pod whose eviction was accepted."""
-        present = self._mover.find(move.pod.uid)
+        present = self._pending.find(move.pod.uid)
         if present is None:
             return EvictionResult.GONE
         if present.is_terminating:
             return EvictionResult.TERMINATING
-        if self._mover.is_asked(move.pod.uid):
+        if self._machine.is_asked(move.pod.uid):
             return EvictionResult.REQUESTED
         pod = present.pod
         leaves_now = pod.is_terminal or not pod.node_name or pod.spec.termination_grace_period_seconds == 0

@@ -27,6 +27,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class FakeClock:
         await over
 
     async def advance(self, seconds: float) -> None:
-        """Move the time, wake who slept until then, and let everybody come to rest."""
+        """Move the time, wake who slept until then, and let all tasks settle."""
         await settled()
         until = self.time + seconds
         while due := sorted(each for each, over in self._sleepers if each <= until and not over.done()):
@@ -272,7 +273,7 @@ class FakeRecorder:
 
 
 class FakeRandomness:
-    """Dice that always show the least."""
+    """Random numbers that always are the least."""
 
     def below(self, n: int) -> int:
         """0."""
@@ -343,17 +344,27 @@ class FakeEvictionRequester:
     """Keeps EvictionRequests; a test says what becomes of them.
 
     Attributes:
-        requests: Ours, by ``namespace/name``.
-        offer: What is said of the API.
+        requests: Ours, by ``namespace/name``; ``become`` and ``vanish`` change them.
         answers: What the next creations are told, one each; DONE when there is none left.
         dropped: Names of requests that were deleted, in order.
     """
 
     def __init__(self) -> None:
         self.requests: dict[str, EvictionRequest] = {}
-        self.offer = DONE
         self.answers: list[WriteResult] = []
         self.dropped: list[str] = []
+        self._offer = DONE
+        self._changed = Signal()
+
+    @property
+    def offer(self) -> WriteResult:
+        """What is said of the API."""
+        return self._offer
+
+    @offer.setter
+    def offer(self, answer: WriteResult) -> None:
+        self._offer = answer
+        self._changed.notify()
 
     async def offered(self) -> WriteResult:
         """As told."""
@@ -365,6 +376,7 @@ class FakeEvictionRequester:
         if answer.is_done:
             made = EvictionRequest(pod.namespace, name, pod.uid)
             self.requests.setdefault(made.key, made)
+            self._changed.notify()
         return answer
 
     async def withdraw(self, request: EvictionRequest) -> WriteResult:
@@ -376,8 +388,9 @@ class FakeEvictionRequester:
 
     async def drop(self, request: EvictionRequest) -> WriteResult:
         """Delete a request."""
-        if self.requests.pop(request.key, None) is None:
+        if request.key not in self.requests:
             return WriteResult(WriteOutcome.GONE, "not found")
+        self.vanish(request.key)
         self.dropped.append(request.name)
         return DONE
 
@@ -385,9 +398,32 @@ class FakeEvictionRequester:
         """All of them."""
         return self.offer, list(self.requests.values()) if self.offer.is_done else ()
 
+    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
+        """Report them and their changes while the API can be spoken to."""
+        reported: dict[str, EvictionRequest] = {}
+        seen = self._changed.count
+        while self.offer.verdict is not WriteOutcome.GONE:
+            if self.offer.is_done:
+                present = dict(self.requests)
+                news: dict[str, EvictionRequest | None] = {
+                    key: each for key, each in present.items() if reported.get(key) != each
+                }
+                news.update(dict.fromkeys(reported.keys() - present.keys()))
+                reported = present
+                if news:
+                    changed(news)
+            seen = await self._changed.wait(seen)
+        return self.offer
+
     def become(self, key: str, **changes: Any) -> None:
         """A request stands otherwise now, such as ``is_observed=True``."""
         self.requests[key] = replace(self.requests[key], **changes)
+        self._changed.notify()
+
+    def vanish(self, key: str) -> None:
+        """Somebody deletes a request."""
+        del self.requests[key]
+        self._changed.notify()
 
 
 class FakeMeter:

@@ -30,6 +30,7 @@ from plimsoll.rebalancing.moves.events import (
     ReplacementSeen,
     RequestAnswered,
     RequestProgressed,
+    RequestReviewed,
     StopPressed,
     TimedOut,
 )
@@ -108,6 +109,8 @@ def refused(record: str) -> list[str]:
     return ["ReleaseTarget", "StopFollowing", f"WriteRecord {record}"]
 
 
+BY_REQUEST = RequestReviewed(KEY, Mode.ENFORCE, EvictBy.EVICTION_REQUEST, 3600.0)
+BY_EVICTION = RequestReviewed(KEY, Mode.ENFORCE, EvictBy.EVICTION, 3600.0)
 NOT_OFFERED = ("EvictionRequestsNotOffered", "the server does not offer it")
 POLICY_CHANGED = "Cancelled/PolicyChanged"
 KEPT = Landing(Phase.SETTLED, "Verified", "the replacement is ready on good", a_ready())
@@ -119,7 +122,7 @@ CELLS = [
         creating(),
         RequestAnswered(KEY, DONE),
         "Rq",
-        ["CountMove 1/0", "RetryAt takenUp +120", "RetryAt requestTimeout +3600"],
+        ["CountMove 1/0", "RetryAt takenUp +120", "RetryAt requestTimeout +3600", "ReviewRequest"],
     ),
     (
         "created-and-taken-up-already",
@@ -132,6 +135,7 @@ CELLS = [
             "RetryAt requestTimeout +3600",
             "CancelTimer takenUp",
             "WriteRecord Evicting/Requested",
+            "ReviewRequest",
         ],
     ),
     (
@@ -246,6 +250,50 @@ CELLS = [
         "Cl",
         called_off("Failed/RequestTimeout", timers=()),
     ),
+    (
+        "created-and-ended-already",
+        creating(request=a_request(is_withdrawn=True)),
+        RequestAnswered(KEY, DONE),
+        "Cl",
+        [
+            "CountMove 1/0",
+            "RetryAt takenUp +120",
+            "RetryAt requestTimeout +3600",
+            *called_off("Cancelled/RequestWithdrawn", timers=("takenUp", "requestTimeout"), withdraw=False),
+        ],
+    ),
+    (
+        "cannot-be-read",
+        waiting(),
+        RequestProgressed(KEY, None, is_known=False),
+        "Rq",
+        ["RetryAt retry +2"],
+    ),
+    # -- the circumstances: RequestReviewed ----------------------------------------------------------
+    ("nothing-has-changed", waiting(), BY_REQUEST, "Rq", []),
+    ("policy-went-another-way", waiting(), BY_EVICTION, "Cl", called_off(POLICY_CHANGED)),
+    ("policy-was-deleted", waiting(), RequestReviewed(KEY, None), "Cl", called_off(POLICY_CHANGED)),
+    (
+        "policy-may-yet-come",
+        waiting(request_timeout_s=math.inf),
+        RequestReviewed(KEY, None),
+        "Rq",
+        [],
+    ),
+    (
+        "policy-is-known",
+        waiting(request_timeout_s=math.inf),
+        BY_REQUEST,
+        "Rq",
+        ["RetryAt requestTimeout +3590"],
+    ),
+    (
+        "stopped-or-protected",
+        waiting(),
+        RequestReviewed(KEY, None, call_off=Landing(Phase.CANCELLED, "NeverEvict", "")),
+        "Cl",
+        called_off("Cancelled/NeverEvict"),
+    ),
     # -- time: TimedOut ------------------------------------------------------------------------------
     (
         "another-try",
@@ -253,6 +301,13 @@ CELLS = [
         TimedOut(KEY, TimerName.RETRY),
         "Rq",
         ["CancelTimer retry", "RequestEviction"],
+    ),
+    (
+        "another-inspection",
+        waiting(timers={TimerName.RETRY: NOW}),
+        TimedOut(KEY, TimerName.RETRY),
+        "Rq",
+        ["CancelTimer retry", "InspectRequest"],
     ),
     (
         "time-to-be-taken-up-is-over",
@@ -432,7 +487,7 @@ def test_every_event_is_in_the_column() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [RequestAnswered, RequestProgressed, PodProtected])
+@pytest.mark.parametrize("kind", [RequestAnswered, RequestProgressed, RequestReviewed, PodProtected])
 @pytest.mark.parametrize("stage", [each for each in MoveStage if each is not MoveStage.REQUESTING])
 def test_news_of_requests_concern_no_other_stage(
     kind: type[RequestAnswered] | type[RequestProgressed] | type[PodProtected], stage: MoveStage
@@ -561,6 +616,7 @@ OLD = facts("web-1", "bad")
                 "FollowReplacement",
                 "RetryAt takenUp +110",
                 "RetryAt requestTimeout +30",
+                "ReviewRequest",
                 "InspectRequest",
             ],
             id="waits",
@@ -572,13 +628,20 @@ OLD = facts("web-1", "bad")
                 "FollowReplacement",
                 "RetryAt takenUp +0",
                 "RetryAt requestTimeout +30",
+                "ReviewRequest",
                 "InspectRequest",
             ],
             id="waits-for-long",
         ),
         pytest.param(
             found(OLD, spec=a_spec(forecast=True)),
-            ["FollowReplacement", "RetryAt takenUp +110", "RetryAt requestTimeout +30", "InspectRequest"],
+            [
+                "FollowReplacement",
+                "RetryAt takenUp +110",
+                "RetryAt requestTimeout +30",
+                "ReviewRequest",
+                "InspectRequest",
+            ],
             id="forecast",
         ),
     ],

@@ -1,9 +1,14 @@
 """Moves that wait for a person: proposed once, carried out or called off by an annotation."""
 
+from typing import Any
+
 import pytest
 
-from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, PodAdded, PodUpdated
-from plimsoll.rebalancing.moves.approving import APPROVED
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
+from plimsoll.model.kinds.workload import Namespace
+from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.moves.endings import APPROVED
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
@@ -51,7 +56,7 @@ async def test_a_yes_carries_the_move_out() -> None:
     assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
 
 
-async def test_a_no_calls_it_off_for_good() -> None:
+async def test_a_no_calls_it_off_permanently() -> None:
     """The same move is not proposed again while the record is kept."""
     scene = Scene()
 
@@ -66,15 +71,24 @@ async def test_a_no_calls_it_off_for_good() -> None:
     assert scene.record["status"]["reason"] == "Rejected"
 
 
+def press(scene: Any, value: Any) -> None:
+    """Press the stop button, or release it."""
+    namespace = Namespace(metadata=ObjectMeta(name="plimsoll", annotations={STOP: value}))
+    scene.tell(ObjectAdded(namespace))
+
+
 @pytest.mark.parametrize("answer", ["True", "yes", "", None])
 async def test_anything_else_is_no_answer(answer: str) -> None:
-    """Only what is written exactly counts; an answer that was taken back does not."""
+    """Only what is written exactly counts; an answer that is taken back while it waits does not."""
     scene = Scene()
 
     async with scene.running(APPROVE):
         await scene.run()
+        annotate(scene, answer)
+        press(scene, "true")
         annotate(scene, "true")
         annotate(scene, answer)
+        press(scene, "false")
         await scene.clock.advance(4)
 
     assert scene.evictor.evicted == []

@@ -127,6 +127,7 @@ LINES = [
             *AWAITED[:2],
             "RetryAt takenUp +100",
             "RetryAt requestTimeout +30",
+            "ReviewRequest",
             "InspectRequest",
         ],
     ),

@@ -9,22 +9,37 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
+from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.recovering import recover
-from plimsoll.rebalancing.moves.verifying import Verification
-from plimsoll.rebalancing.moves.victims import PATIENCE_S, VictimEvictions
+from plimsoll.rebalancing.closed_nodes import ClosedNodes
+from plimsoll.rebalancing.moves import recovery
+from plimsoll.rebalancing.moves.executor import MoveExecutor
+from plimsoll.rebalancing.moves.handlers import EvictionHandlers, RecordHandlers
+from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.outcomes import LEAVING_S
+from plimsoll.rebalancing.moves.restart import Restart
+from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
+from plimsoll.rebalancing.moves.victims import VictimEvictions
+from plimsoll.rebalancing.moves.watcher import MoveWatcher
+from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.proposals import Approvals
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
 from plimsoll.testing.builders import a_node, a_pod, the_info
 from plimsoll.testing.fakes import (
     FakeClock,
     FakeEvictor,
+    FakeNodeCloser,
+    FakeRecorder,
     FakeRecords,
+    FakeRollouts,
     RememberingObserver,
     settled,
 )
+from plimsoll.timing.timer import Timer
 
 HIGH = the_info(a_pod("high", priority=10))
 BLOCKED = WriteResult(
@@ -53,10 +68,35 @@ class Stage:
         )
         self.keeper = RecordKeeper(self.records, self.clock, self.observer)
         self.keeper.is_recovered = True
+        self.timer = Timer(self.clock, self.observer)
+        self.pending = PendingPods(self.cache)
+        closed = ClosedNodes(
+            cache=self.cache,
+            keeper=self.keeper,
+            closer=FakeNodeCloser(),
+            strategies=StrategyRegistry(),
+            clock=self.clock,
+            observer=self.observer,
+        )
+        around = ClusterSurroundings(self.pending, closed, lambda _: "", lambda: None)
+        evictions, records = (
+            EvictionHandlers(self.evictor, FakeRecorder()),
+            RecordHandlers(self.keeper, self.clock),
+        )
+        self.executor = MoveExecutor(
+            MoveMachine(around, (recovery.table(),), validates=True),
+            self.timer,
+            self.clock,
+            self.observer,
+            immediate=evictions.immediate,
+            awaited={**evictions.awaited, **records.awaited},
+        )
+        self.watcher = MoveWatcher(self.executor, ())
         self.evictions = VictimEvictions(
             cache=self.cache,
             keeper=self.keeper,
-            evictor=self.evictor,
+            executor=self.executor,
+            around=around,
             clock=self.clock,
             observer=self.observer,
         )
@@ -76,11 +116,11 @@ class Stage:
     def gone(self, name: str) -> None:
         """The watch tells that a pod is gone."""
         self.cache.remove_pod(self.pods[name].uid)
-        self.evictions.observe(PodDeleted(self.pods[name]))
+        self.watcher.observe(PodDeleted(self.pods[name]))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.ensure_future(self.evictions.run())
+        task = asyncio.ensure_future(self.timer.run())
         await settled()
         try:
             yield
@@ -174,20 +214,22 @@ async def test_nobody_goes_for_a_pod_that_waits_no_longer() -> None:
 async def test_a_lost_answer_is_asked_for_again() -> None:
     """The uid makes that safe."""
     stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"))
-    task = asyncio.ensure_future(stage.evict("a"))
-    await stage.clock.advance(1)
+    async with stage.running():
+        task = asyncio.ensure_future(stage.evict("a"))
+        await stage.clock.advance(1)
 
-    assert await task
+        assert await task
     assert stage.histories["a"] == ["Planned", "Evicting", "Evicted"]
 
 
 async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted() -> None:
     """The retry finds nobody: the record goes on, and who needed the room is told."""
     stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"), WriteResult(WriteOutcome.GONE, "not found"))
-    asking = asyncio.ensure_future(stage.evict("a"))
-    await stage.clock.advance(1)
+    async with stage.running():
+        asking = asyncio.ensure_future(stage.evict("a"))
+        await stage.clock.advance(1)
 
-    assert await asking
+        assert await asking
     assert stage.histories == {"a": ["Planned", "Evicting", "Evicted"]}
     assert [name for name, _ in stage.told] == ["a"]
 
@@ -207,23 +249,11 @@ async def test_a_victim_that_does_not_leave_fails_its_record() -> None:
     stage = Stage()
     async with stage.running():
         assert await stage.evict("a")
-        await stage.clock.advance(PATIENCE_S + 61)
+        await stage.clock.advance(LEAVING_S + 61)
 
     assert stage.histories["a"] == ["Planned", "Evicting", "Evicted", "Failed"]
     (document,) = stage.records.documents.values()
     assert document["status"]["reason"] == "StillThere"
-
-
-async def nothing_to_surge(_record: Any) -> None:
-    raise AssertionError("victims are not surged")
-
-
-def nothing_to_hold(_record: Any, _pod: Any) -> None:
-    raise AssertionError("victims are not replaced elsewhere")
-
-
-async def nothing_to_wait_for(_record: Any, _pod: Any) -> None:
-    raise AssertionError("victims are not asked to leave")
 
 
 @pytest.mark.parametrize("has_left", [False, True])
@@ -236,16 +266,14 @@ async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> No
         stage.cache.remove_pod(stage.pods["a"].uid)
 
     async with stage.running():
-        await recover(
-            stage.keeper,
-            Verification(lambda _: None, lambda *_: None),
-            stage.cache,
-            stage.clock,
-            adopt=stage.evictions.adopt,
-            surge=nothing_to_surge,
-            resume=nothing_to_wait_for,  # type: ignore[arg-type] # a fake has only what is used
-            hold=nothing_to_hold,
-        )
+        await Restart(
+            keeper=stage.keeper,
+            executor=stage.executor,
+            approvals=Approvals(stage.executor),
+            pending=stage.pending,
+            inspect=SurgeRollouts(FakeRollouts()).inspect,
+            clock=stage.clock,
+        ).recover()
         if not has_left:
             stage.gone("a")
 

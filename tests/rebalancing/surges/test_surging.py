@@ -12,8 +12,8 @@ from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.watch_event import ObjectAdded, PodAdded
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.verifying import PATIENCE_S
-from plimsoll.rebalancing.surges.following import LEAVING_S
+from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
+from plimsoll.rebalancing.surges.transitions import LEAVING_S
 from plimsoll.testing.fakes import FakeRollouts, settled
 from rebalancing.scene import POLICY, a_policy
 from rebalancing.surges.surge_scene import OLD, SurgeScene, a_surging_policy
@@ -487,7 +487,7 @@ async def test_the_next_process_goes_on_with_a_rollout_that_was_started() -> Non
 
     async with scene.running(a_surging_policy()):
         sent_to = scene.nominator.node_of("uid-default-web-2-y")
-        in_flight = scene.rebalancers._mover.in_flight()
+        in_flight = scene.rebalancers._executor.machine.in_flight()
         scene.becomes_ready()
         scene.leaves()
         await settled()

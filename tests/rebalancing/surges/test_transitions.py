@@ -374,6 +374,7 @@ INDIFFERENT = [
     events.PodProtected(KEY, "NeverEvict", ""),
     events.PodTerminating(KEY),
     events.RequestProgressed(KEY, None),
+    events.RequestReviewed(KEY, None),
 ]
 
 

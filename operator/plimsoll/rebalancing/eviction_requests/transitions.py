@@ -26,6 +26,7 @@ from plimsoll.rebalancing.moves.events import (
     ReplacementEvent,
     RequestAnswered,
     RequestProgressed,
+    RequestReviewed,
     StopPressed,
     TimedOut,
 )
@@ -35,6 +36,7 @@ from plimsoll.rebalancing.moves.instructions import (
     MoveInstruction,
     RequestEviction,
     ReserveTarget,
+    ReviewRequest,
     StopFollowing,
     WithdrawRequest,
 )
@@ -59,6 +61,9 @@ from plimsoll.timing.retry import RetryPolicy
 
 #: When a request is created again that got no usable answer.
 CREATING = RetryPolicy((1.0, 1.0, 1.0))
+
+#: Seconds until a request is inspected again that could not be read.
+INSPECT_AGAIN_S = 2.0
 
 #: Seconds after a restart in which a policy that is not known yet does not count as deleted.
 STARTING_S = 30.0
@@ -126,10 +131,15 @@ def answered(step: Step, event: RequestAnswered) -> None:
         step.wait(TimerName.REQUEST_TIMEOUT, state.request_timeout_s)
         if state.request is not None:
             _judge(step)
+        if step.state.stage is MoveStage.REQUESTING:
+            step.order(ReviewRequest(state.key, state.spec))
 
 
 def progressed(step: Step, event: RequestProgressed) -> None:
     """The request has changed, was inspected, or is gone, maybe with its API."""
+    if not event.is_known:
+        step.wait(TimerName.RETRY, INSPECT_AGAIN_S)
+        return
     step.become(request=event.request)
     if not step.state.begun:
         return
@@ -180,6 +190,8 @@ def timed_out(step: Step, event: TimedOut) -> None:
     step.wait_no_more(event.timer)
     key = step.state.key
     match event.timer:
+        case TimerName.RETRY if step.state.begun:
+            step.order(InspectRequest(key))
         case TimerName.RETRY if step.state.move is not None:
             step.become(attempts=step.state.attempts + 1)
             step.order(RequestEviction(key, step.state.move))
@@ -199,6 +211,18 @@ def timed_out(step: Step, event: TimedOut) -> None:
 
 def policy_changed(step: Step, event: PolicyChanged) -> None:
     """A policy that goes another way calls the move off; a new timeout holds from the beginning."""
+    _heed_policy(step, event)
+
+
+def reviewed(step: Step, event: RequestReviewed) -> None:
+    """What has changed while the request was made, or while no process ran."""
+    if event.call_off is not None:
+        _call_off_soon(step, event.call_off)
+    elif event.mode is not None or not math.isinf(step.state.request_timeout_s):
+        _heed_policy(step, event)  # after a restart a policy may become known later
+
+
+def _heed_policy(step: Step, event: PolicyChanged | RequestReviewed) -> None:
     state = step.state
     if event.mode is not state.spec.mode or event.evict_by is not EvictBy.EVICTION_REQUEST:
         _call_off_soon(step, POLICY_CHANGED)
@@ -298,7 +322,7 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
     step.wait(TimerName.TAKEN_UP, max(0.0, TAKEN_UP_S - event.evicting_for_s))
     step.become(request_timeout_s=math.inf)
     step.wait(TimerName.REQUEST_TIMEOUT, STARTING_S)
-    step.order(InspectRequest(event.key))
+    step.order(ReviewRequest(event.key, event.spec), InspectRequest(event.key))
     return True
 
 
@@ -317,6 +341,7 @@ _IN_REQUESTING: Mapping[type, Transition] = {
     events.PodProtected: protected,
     events.RequestAnswered: answered,
     events.RequestProgressed: progressed,
+    events.RequestReviewed: reviewed,
     events.PodTerminating: departed,
     events.PodGone: departed,
     events.ReplacementSeen: replacement_seen,
@@ -347,7 +372,7 @@ TABLE = MoveTable(
         **{
             (stage, kind): nothing
             for stage in (*_ELSEWHERE, *_LATER)
-            for kind in (RequestProgressed, PodProtected)
+            for kind in (RequestProgressed, RequestReviewed, PodProtected)
         },
     },
     begins={Way.REQUEST: begin},

@@ -18,15 +18,13 @@ from plimsoll.rebalancing.moves.endings import (
     NOT_JUDGED,
     NOT_MADE,
     NOT_PROPOSED,
+    NOT_REVALIDATED,
     REJECTED,
     not_all,
 )
 from plimsoll.rebalancing.moves.events import BundleBroken, Event, MoveSkipped, PodGone, TurnReached
 from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
 from plimsoll.rebalancing.moves.state import BundleState, Landing, MoveStage, MoveState, Surroundings
-
-#: The reason of a record whose move the planner could not judge.
-NOT_REVALIDATED = "NotRevalidated"
 
 
 def bundle_key(policy: str, bundle: str, record: str) -> str:

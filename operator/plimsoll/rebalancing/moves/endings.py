@@ -7,8 +7,15 @@ from plimsoll.rebalancing.moves.state import Landing
 APPROVED = "plimsoll.dev/approved"
 REJECTED = "Rejected"
 
+#: What the annotation says; any other value is no answer.
+ANSWERS = {"true": True, "false": False}
+
 #: The reason of records whose bundle is not made.
 NOT_ALL = "NotAll"
+
+
+#: The reason of a record whose move the planner could not judge again.
+NOT_REVALIDATED = "NotRevalidated"
 
 
 def cancelled(reason: str, message: str) -> Landing:

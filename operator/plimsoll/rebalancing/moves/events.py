@@ -36,7 +36,6 @@ class MovePlanned(MoveEvent):
         run: The run that decided it, "" for none.
         message: The record's first message.
         reason: Why the record is in its first phase.
-        bundle: Key of the bundle that it belongs to, "" for a move that waits for no turn.
     """
 
     spec: EvictionSpec
@@ -44,7 +43,6 @@ class MovePlanned(MoveEvent):
     run: str
     reason: str
     message: str
-    bundle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,10 +334,29 @@ class RequestProgressed(MoveEvent):
     Attributes:
         request: As it is; None when somebody deleted it.
         problem: Reason and sentence when the API is served no longer; None while it is.
+        is_known: Whether the API server could be read; nothing follows otherwise, and it is read again.
     """
 
     request: EvictionRequest | None
     problem: tuple[str, str] | None = None
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReviewed(MoveEvent):
+    """What may call off a move whose pod was just asked to leave, as it is now.
+
+    Attributes:
+        mode: Of the policy; None when no policy of the name is known.
+        evict_by: How the policy's pods leave.
+        request_timeout_s: Seconds that a pod gets that leaves by EvictionRequest.
+        call_off: What the record is to say when the pod is to stay whatever the policy wants, or None.
+    """
+
+    mode: Mode | None
+    evict_by: EvictBy | None = None
+    request_timeout_s: float = float("inf")
+    call_off: Landing | None = None
 
 
 @dataclass(frozen=True, slots=True)

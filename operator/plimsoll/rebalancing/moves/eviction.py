@@ -62,7 +62,7 @@ def begin(step: Step) -> None:
     step.become(
         MoveStage.EVICTING,
         begun_at=step.now,
-        may_tell=pod is not None and not pod.terminating,
+        may_tell=pod is not None and not pod.terminating and not pod.has_ended,
         pod_gone=False,
         pod_terminating=False,
     )
@@ -82,8 +82,8 @@ def committed(step: Step, event: RecordWritten, begins: Begin) -> None:
         return
     if step.state.ending is not None:
         end(step, step.state.ending)
-    elif is_victim(step) and not step.around.is_wanted(step.state.key):
-        end(step, cancelled("NotNeeded", "the pod that it makes room for waits for a node no longer"))
+    elif is_victim(step) and (why := step.around.needless(step.state.key)):
+        end(step, cancelled("NotNeeded", why))
     else:
         begins(step)
 

@@ -22,7 +22,7 @@ class MoveInstruction:
 
 @dataclass(frozen=True, slots=True)
 class CreateRecord(MoveInstruction):
-    """Write a new record; answered by ``RecordWritten`` or ``RecordRefused``."""
+    """Write the record of a move; answered by ``RecordWritten`` or ``RecordRefused``."""
 
     spec: EvictionSpec
     phase: Phase
@@ -39,13 +39,6 @@ class WriteRecord(MoveInstruction):
     message: str
     blocked_by: str = ""
     replacement: PodFacts | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteRecord(MoveInstruction):
-    """Delete a record; ``reason`` is why, for metrics."""
-
-    reason: str
 
 
 # -- room ------------------------------------------------------------------------------------------------
@@ -145,10 +138,16 @@ class Revalidate(MoveInstruction):
     """Have the planner judge the move in the present cluster.
 
     Answered by ``Revalidated`` or ``RevalidationRefused``.
+
+    Attributes:
+        move: As planned.
+        run: The run that decided it.
+        evicted: How many moves of that run, or of the proposal, have been made.
     """
 
     move: Move
     run: str
+    evicted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +170,17 @@ class InspectRequest(MoveInstruction):
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewRequest(MoveInstruction):
+    """Say what may call the move off now: policy, stop button, pod; answered by ``RequestReviewed``.
+
+    Attributes:
+        spec: Of the record.
+    """
+
+    spec: EvictionSpec
+
+
+@dataclass(frozen=True, slots=True)
 class WithdrawRequest(MoveInstruction):
     """Withdraw an EvictionRequest."""
 
@@ -182,12 +192,24 @@ class DropRequest(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class StartRollout(MoveInstruction):
-    """Mark the Deployment's template; answered by ``RolloutAnswered``."""
+    """Mark the Deployment's template; answered by ``RolloutAnswered``.
+
+    Attributes:
+        spec: Of the record.
+    """
+
+    spec: EvictionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class RevertRollout(MoveInstruction):
-    """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``."""
+    """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``.
+
+    Attributes:
+        spec: Of the record.
+    """
+
+    spec: EvictionSpec
 
 
 @dataclass(frozen=True, slots=True)

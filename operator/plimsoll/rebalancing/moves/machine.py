@@ -14,7 +14,7 @@ section 3; the transitions are in :mod:`~plimsoll.rebalancing.moves.preparation`
 bundles that it may concern are looked at (:mod:`~plimsoll.rebalancing.moves.bundles`).
 """
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -34,6 +34,7 @@ from plimsoll.rebalancing.moves.events import (
     RecordDeleted,
     RecordWritten,
     StopPressed,
+    TimedOut,
 )
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, Surroundings, Way
@@ -54,6 +55,9 @@ IN_FLIGHT = frozenset(
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+#: Runs whose moves are counted.
+_RUNS = 1_000
 
 #: Events kept of each move for the story of one that cannot happen.
 _STORY = 30
@@ -103,6 +107,7 @@ class MoveMachine:
         self._of_pod: defaultdict[str, set[str]] = defaultdict(set)  #: keys of open moves by pod uid
         self._bundles: dict[str, BundleState] = {}
         self._stories: dict[str, deque[str]] = {}
+        self._made: Counter[str] = Counter()  #: moves that were made, by run
 
     # -- reads ---------------------------------------------------------------------------------------
 
@@ -163,7 +168,6 @@ class MoveMachine:
                     touched.add(self._moves[key].bundle)
             if not events:
                 events += self._look(touched, orders)
-                touched = set()
         if self._validates:
             validated(self._moves, self._bundles)
         return tuple(orders)
@@ -228,8 +232,11 @@ class MoveMachine:
                 return []  # its record is gone, and with it the move
             state = MoveState(key, MoveStage.NEW, event.spec, bundle=bundles.bundle_of(event.spec, key))
             self._stories[key] = deque(maxlen=_STORY)
+        if isinstance(event, TimedOut) and event.timer not in state.timers:
+            return []  # a deadline that holds no longer
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
-        step = Step(state, now, self._around, [each for each in self._of(state.pod_uid) if each.key != key])
+        peers = [each for each in self._of(state.pod_uid) if each.key != key]
+        step = Step(state, now, self._around, peers, self._made[state.run])
         answer = ANSWERS.get(type(event))
         if answer is not None:
             step.become(awaits=state.awaits - {answer})
@@ -240,6 +247,9 @@ class MoveMachine:
             if transition is None:
                 raise InvalidTransition(state, event, self._stories[key])
             transition(step, event)
+        if step.state.begun and not state.begun:
+            self._made[state.run] += 1
+            self._forget_runs()
         self._keep(step.state, is_dropped=isinstance(event, RecordDeleted))
         return step.instructions
 
@@ -264,16 +274,18 @@ class MoveMachine:
     # -- bundles -------------------------------------------------------------------------------------
 
     def _look(self, touched: Iterable[str], orders: list[Instruction]) -> list[Event]:
-        """See what follows for the bundles that were touched, and for those that wait for others."""
+        """See what follows for the bundles that were touched, and for those that wait for others.
+
+        What follows for one is carried out before the next is looked at: it may be about the same workload.
+        """
         waiting = {key for key, bundle in self._bundles.items() if bundle.parked or bundle.held}
-        found: list[Event] = []
-        flights = self.in_flight()
+        flights = self._about_to_fly()
         for key in [key for key in self._bundles if key in waiting or key in touched]:
             seen = bundles.look(
                 self._bundles[key],
                 self._moves,
                 self._around,
-                lambda uid: flights.get(uid, 0),
+                flights.__getitem__,
                 self.is_asked,
             )
             if seen.bundle is None:
@@ -281,8 +293,26 @@ class MoveMachine:
             else:
                 self._bundles[key] = seen.bundle
             orders += seen.instructions
-            found += seen.events
+            if seen.events:
+                return list(seen.events)
+        return []
+
+    def _about_to_fly(self) -> Counter[str]:
+        """Moves that wait for their replacement, or are going to, by workload uid."""
+        found = Counter(self.in_flight())
+        for state in self._open.values():
+            if state.stage in (MoveStage.OPENING, MoveStage.CHECKING) and self._is_due(state):
+                found[state.workload] += 1
         return found
+
+    def _is_due(self, state: MoveState) -> bool:
+        bundle = self._bundles.get(state.bundle)
+        return bundle is not None and bundle.due
+
+    def _forget_runs(self) -> None:
+        """The oldest runs are counted no longer."""
+        while len(self._made) > _RUNS:
+            del self._made[next(iter(self._made))]
 
     def _of(self, pod: str) -> list[MoveState]:
         return [self._open[key] for key in self._of_pod.get(pod, ())]

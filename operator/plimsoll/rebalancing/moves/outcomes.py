@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.rebalancing import PlannerName
+from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.endings import cancelled
@@ -61,7 +61,7 @@ def count(step: Step) -> None:
     if not state.begun:
         step.become(begun=True)
         if not is_victim(step):
-            step.order(CountMove(state.policy, state.run, evicted=1))
+            step.order(CountMove(state.policy, _run(step), evicted=1))
 
 
 def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
@@ -116,7 +116,13 @@ def end(step: Step, landing: Landing) -> None:
     was_begun = step.state.begun
     step.close(landing)
     if was_begun:
-        step.order(CountMove(step.state.policy, step.state.run, verified=int(landing.phase is Phase.SETTLED)))
+        verified = int(landing.phase is Phase.SETTLED)
+        step.order(CountMove(step.state.policy, _run(step), verified=verified))
+
+
+def _run(step: Step) -> str:
+    """The run whose move is counted, "" for a proposal."""
+    return "" if step.state.spec.mode is Mode.APPROVE else step.state.run
 
 
 def release(step: Step) -> None:

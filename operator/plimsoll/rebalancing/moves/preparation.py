@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves.endings import GONE, POLICY_CHANGED, REJECTION, UNPLANNED, cancelled
 from plimsoll.rebalancing.moves.events import (
     ApprovalWithdrawn,
@@ -29,7 +28,6 @@ from plimsoll.rebalancing.moves.events import (
 )
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
-    DeleteRecord,
     NoteDisplacement,
     ReportFailure,
     ReserveTarget,
@@ -45,10 +43,8 @@ REQUESTED = "Requested"
 
 
 def planned(step: Step, event: MovePlanned) -> None:
-    """A move that was decided waits for its turn; a prediction, a proposal, a victim is recorded now."""
-    step.become(
-        move=event.move, run=event.run, bundle=event.bundle, reason=event.reason, message=event.message
-    )
+    """A move that was decided waits for its turn; a proposal or a victim is recorded now."""
+    step.become(move=event.move, run=event.run, reason=event.reason, message=event.message)
     if event.spec.mode is Mode.ENFORCE and not is_victim(step):
         step.become(MoveStage.WAITING)
         _reserve_waiting(step)
@@ -58,9 +54,8 @@ def planned(step: Step, event: MovePlanned) -> None:
 
 def _record(step: Step) -> None:
     state = step.state
-    phase = Phase.PREDICTED if state.spec.mode is Mode.DRY_RUN else Phase.PLANNED
-    step.become(MoveStage.OPENING, phase=phase)
-    step.order(CreateRecord(state.key, state.spec, phase, state.reason, state.message))
+    step.become(MoveStage.OPENING, phase=Phase.PLANNED)
+    step.order(CreateRecord(state.key, state.spec, Phase.PLANNED, state.reason, state.message))
 
 
 def _reserve_waiting(step: Step) -> None:
@@ -75,8 +70,6 @@ def recorded(step: Step, _event: RecordWritten) -> None:
     step.become(recorded=True)
     if step.state.ending is not None:
         end(step, step.state.ending)
-    elif step.state.spec.mode is Mode.DRY_RUN:
-        step.become(MoveStage.CLOSED)
     elif step.state.spec.mode is Mode.APPROVE:
         step.become(MoveStage.PROPOSED)
     elif is_victim(step):
@@ -86,10 +79,8 @@ def recorded(step: Step, _event: RecordWritten) -> None:
 
 
 def not_created(step: Step, event: RecordRefused) -> None:
-    """There is no record; one that may exist without a status would stay open for ever."""
+    """There is no record, and what is not on record is not done."""
     release(step)
-    if event.answer.verdict is not WriteOutcome.CONFLICT:
-        step.order(DeleteRecord(step.state.key, event.answer.verdict.value))
     step.close(cancelled("NotRecorded", event.answer.message))
 
 
@@ -139,7 +130,7 @@ def deleted(step: Step, _event: RecordDeleted) -> None:
 
 def due(step: Step, event: TurnReached) -> None:
     """All moves of the bundle are approved: the move waits for those before it."""
-    step.become(MoveStage.WAITING, move=event.move)
+    step.become(MoveStage.WAITING, move=event.move, run=step.state.bundle)  # counted apart from its run
     _reserve_waiting(step)
 
 
@@ -192,7 +183,7 @@ def _check(step: Step) -> None:
     state = step.state
     if state.move is not None:
         step.become(MoveStage.CHECKING)
-        step.order(Revalidate(state.key, state.move, state.run))
+        step.order(Revalidate(state.key, state.move, state.run, step.evicted))
 
 
 def judged(step: Step, event: Revalidated) -> None:

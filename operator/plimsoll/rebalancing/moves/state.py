@@ -246,8 +246,8 @@ class Surroundings(Protocol):
     def waits(self, uid: str) -> bool:
         """Whether a pod still waits for a node."""
 
-    def is_wanted(self, key: str) -> bool:
-        """Whether the pod that a victim makes room for still needs it."""
+    def needless(self, key: str) -> str:
+        """Why a victim need not go: the pod that it makes room for waits no longer; "" when it must."""
 
     def proposed(self, specs: Sequence[EvictionSpec]) -> tuple[Move, ...] | None:
         """The moves of approved records, for the pods as they are; None when they would be for no pod."""

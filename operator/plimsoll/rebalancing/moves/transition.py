@@ -81,6 +81,7 @@ class Step:
         now: Seconds of the monotonic clock.
         around: The world at this moment.
         peers: Other moves of the same pod.
+        evicted: How many moves of the same run have been made.
         instructions: What is to be done, in order.
     """
 
@@ -88,6 +89,7 @@ class Step:
     now: float
     around: Surroundings
     peers: Sequence[MoveState] = ()
+    evicted: int = 0
     instructions: list[Instruction] = field(default_factory=list)
 
     def become(self, stage: MoveStage | None = None, **changes: Any) -> None:

@@ -11,7 +11,7 @@ from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, 
 PHASES: Mapping[MoveStage, tuple[Phase | None, ...]] = {
     MoveStage.PROPOSED: (Phase.PLANNED,),
     MoveStage.WAITING: (None, Phase.PLANNED),
-    MoveStage.OPENING: (Phase.PLANNED, Phase.PREDICTED),
+    MoveStage.OPENING: (Phase.PLANNED,),
     MoveStage.CHECKING: (Phase.PLANNED,),
     MoveStage.COMMITTING: (Phase.EVICTING, Phase.SURGING),
     MoveStage.EVICTING: (Phase.EVICTING,),

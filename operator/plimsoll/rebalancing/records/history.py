@@ -10,7 +10,7 @@ from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.history import Fate, Memory, PastMove
-from plimsoll.rebalancing.moves.victims import STRATEGY
+from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.records.record import Record
 
 #: Reasons of a Failed record whose pod was evicted in vain; another reason means that nothing was evicted.
@@ -64,7 +64,7 @@ def past_move(record: Record) -> PastMove | None:
 
 def is_victim(record: Record) -> bool:
     """Whether the record is of a pod that was preempted through the Eviction API."""
-    return record.spec.strategy == STRATEGY
+    return record.spec.strategy == PREEMPTION
 
 
 def ended_at(record: Record) -> float:

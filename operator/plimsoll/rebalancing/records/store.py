@@ -4,7 +4,7 @@ The records are our memory: written before an eviction is attempted, carried to 
 by the next process. This module is their one writer, so what it remembers is what the cluster holds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,20 +20,21 @@ from plimsoll.api.v1alpha1.eviction import (
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
-from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.records import Records
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
+from plimsoll.timing.signal import Signal
 
 #: Longest sentence in a record.
 MESSAGE_LENGTH = 4096
 
 #: Seconds until the records are asked for again, when the server does not tell.
 RETRY_S = 2.0
+
+#: Seconds until a record is written again that could not be.
+CATCH_UP_S = 5.0
 
 #: Answers to a write that no further attempt would change.
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
@@ -48,6 +49,7 @@ class RecordKeeper:
         self._observer = observer
         self.known: dict[str, Record] = {}
         self._unwritten: set[str] = set()
+        self._failed = Signal()
         self.is_recovered = False  #: whether what earlier processes left has been seen to
 
     async def load(self) -> None:
@@ -100,30 +102,6 @@ class RecordKeeper:
 
     # -- writing -------------------------------------------------------------------------------------
 
-    async def open(self, move: Move, policy: str, mode: Mode, cycle: str, planned: str = "") -> Record | None:
-        """Write a record for a move, ahead of anything that it announces.
-
-        Args:
-            move: What is going to be done.
-            policy: Whose decision it is.
-            mode: A dry run's record announces nothing.
-            cycle: Tells this decision from others about the same pod.
-            planned: The status's message; by default where the replacement is expected.
-
-        Returns:
-            The record, or None when it could not be written (the move must then not be made) or was
-            written before.
-        """
-        key = key_of(move, policy, mode, cycle)
-        if key in self.known:
-            return None
-        phase = Phase.PREDICTED if mode is Mode.DRY_RUN else Phase.PLANNED
-        message = planned or first_message(move, mode)
-        answer = await self.create(
-            key, spec_of(move, policy, mode), phase, first_reason(mode, move), message, now=self._clock.now()
-        )
-        return self.known[key] if answer.is_done else None
-
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
     ) -> WriteResult:
@@ -169,24 +147,28 @@ class RecordKeeper:
             await self._records.delete(namespace, name)
         return answer
 
-    async def advance(
+    async def write(
         self,
-        record: Record,
+        key: str,
         phase: Phase,
         *,
         reason: str,
         message: str = "",
         blocked_by: str | None = None,
         replacement: Replacement | None = None,
-    ) -> Record:
-        """Carry a record to a phase; one that is finished stays as it is, and a deleted one stays deleted."""
-        known = self.known.get(record.key)
+    ) -> WriteResult:
+        """Carry a record to a phase, or say why it is in that; what cannot be written is tried again later.
+
+        Returns:
+            The server's last word; GONE for a record that somebody deleted, which stays deleted.
+        """
+        known = self.known.get(key)
         if known is None:
-            return record
-        record = known
-        if record.is_finished:
-            return record
-        status = record.status.entering(
+            return WriteResult(WriteOutcome.GONE, "the record was deleted")
+        if known.is_finished:
+            return WriteResult(WriteOutcome.DONE)
+        is_new = (phase, reason) != (known.phase, known.status.reason)
+        status = known.status.entering(
             phase,
             datetime.fromtimestamp(self._clock.now(), UTC),
             reason=reason,
@@ -194,43 +176,26 @@ class RecordKeeper:
             blocked_by=blocked_by,
             replacement=replacement,
         )
-        changed = self.known[record.key] = replace(record, status=status)
-        answer = await self._write(changed)
+        changed = self.known[key] = replace(known, status=status)
+        answer = await self._write(changed, tries=5 if is_new else 1)
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
-            self._unwritten.add(changed.key)
-        self._told(changed)
-        return changed
+            self._unwritten.add(key)
+            self._failed.notify()
+        if is_new:
+            self._told(changed)
+        return answer
 
-    async def explain(self, record: Record, reason: str, message: str) -> Record:
-        """Say anew why a record is in its phase; nothing is written when it says so already."""
-        known = self.known.get(record.key)
-        if known is None or known.is_finished:
-            return record
-        message = message[:MESSAGE_LENGTH]
-        if (known.status.reason, known.status.message) == (reason, message):
-            return known
-        status = known.status.model_copy(update={"reason": reason, "message": message})
-        changed = self.known[known.key] = replace(known, status=status)
-        if not (await self._write(changed, tries=1)).is_done:
-            self._unwritten.add(changed.key)
-        return changed
-
-    async def cancel(self, record: Record, reason: str, message: str) -> Record:
-        """Call a record off: what it announced does not happen."""
-        return await self.advance(record, Phase.CANCELLED, reason=reason, message=message)
-
-    async def begin(self, record: Record, phase: Phase, *, reason: str, message: str = "") -> Record | None:
-        """Put on record that something is about to be done; None when it could not be, and is called off.
-
-        What is not on record is not done: the next process would not know of it.
-        """
-        record = await self.advance(record, phase, reason=reason, message=message)
-        if record.key in self.known and record.key not in self._unwritten:
-            return record
-        await self.cancel(record, "NotRecorded", "the record could not be written, so nothing was sent")
-        return None
+    async def run(self) -> None:
+        """Write again what could not be written, until cancelled."""
+        while True:
+            await self._failed.until(lambda: bool(self._unwritten))
+            await self._clock.sleep(CATCH_UP_S)
+            try:
+                await self.catch_up()
+            except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next attempt comes
+                self._observer.failed("writing records again", repr(exc))
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""
@@ -276,28 +241,15 @@ class RecordKeeper:
 
     # -- retention -----------------------------------------------------------------------------------
 
-    async def tidy(self, policy: str, retention: RecordRetention) -> None:
-        """Delete finished records that are too old or too many, the oldest first."""
-        for record in self._superfluous(policy, retention):
-            await self.drop(record, "retention")
-
-    async def drop(self, record: Record, why: str) -> None:
-        """Delete a finished record."""
+    async def drop(self, record: Record, why: str) -> bool:
+        """Delete a finished record; whether it is gone."""
         answer = await self._records.delete(record.namespace, record.name)
-        if answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE):
+        is_gone = answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE)
+        if is_gone:
             self.known.pop(record.key, None)
             self._observer.record_dropped(record.spec.policy, why)
+        return is_gone
 
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:
         """Whether so many more dry-run records may be written; a record of a real move always may."""
         return len(self.of_policy(policy)) + more <= retention.max_count
-
-    def _superfluous(self, policy: str, retention: RecordRetention) -> Iterable[Record]:
-        mine = self.of_policy(policy)
-        excess = len(mine) - retention.max_count
-        oldest = self._clock.now() - retention.ttl_seconds
-        for record in [each for each in mine if each.is_finished]:
-            if excess <= 0 and record.created >= oldest:
-                continue
-            excess -= 1
-            yield record

@@ -8,7 +8,7 @@ Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -111,6 +111,10 @@ class Extending(BindingHook):
             self.health.forgive(name)
         await self._port.retain({each for one in self._served.values() for each in one.endpoints.values()})
 
+    def failing(self, scheduler_name: str) -> Sequence[str]:
+        """What the extenders of a profile have done wrong, in sentences."""
+        return self.health.of(scheduler_name)
+
     # -- one pod -------------------------------------------------------------------------------------
 
     def slot(self, pod: PodInfo, profile: Profile) -> AbstractAsyncContextManager[object] | None:
@@ -122,7 +126,7 @@ class Extending(BindingHook):
 
     @asynccontextmanager
     async def turn(self, scheduler: ProfileScheduler, pod: PodInfo) -> AsyncIterator[None]:
-        """Wait until the pod may ask, and let nobody else have its turn until left."""
+        """Wait until the pod may ask, and let no other attempt run until left."""
         served = self._served.get(scheduler.profile.scheduler_name)
         async with served.asking.turn(pod.priority) if served is not None else nullcontext():
             yield

@@ -15,9 +15,11 @@ from plimsoll.planning.scope import EVICT
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.eviction_requests.leftovers import WITHDRAWN_S
 from plimsoll.rebalancing.eviction_requests.probe import ASK_S, NOT_OFFERED, UNATTENDED, UNATTENDED_S
 from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S
-from plimsoll.rebalancing.eviction_requests.requesting import LOOK_S, STARTING_S, SWEEP_S, WITHDRAWN_S
+from plimsoll.rebalancing.eviction_requests.transitions import STARTING_S
+from plimsoll.rebalancing.eviction_requests.watch import PROBE_S, SWEEP_S
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_controller import OLD, replaced
@@ -37,7 +39,7 @@ def the_request(scene: Scene) -> EvictionRequest:
     return request
 
 
-async def look(scene: Scene, seconds: float = LOOK_S) -> None:
+async def look(scene: Scene, seconds: float = PROBE_S) -> None:
     """Let some time pass, and with it the next look."""
     await scene.clock.advance(seconds)
 
@@ -92,13 +94,13 @@ class TestAMove:
         assert scene.record["status"]["phase"] == "Settled"
         assert scene.record["status"]["replacement"]["name"] == "web-3"
 
-    async def test_progress_is_told_as_it_comes_and_not_again(self) -> None:
-        """The record's message follows the responder; an unchanged one is not written anew."""
+    async def test_progress_is_recorded_as_it_comes_and_once(self) -> None:
+        """The record's message follows the responder; an unchanged one is not written again."""
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
             written = len(scene.phases[0])
-            await look(scene, 10 * LOOK_S)
+            await look(scene, 10 * PROBE_S)
             unchanged = len(scene.phases[0])
             scene.requester.become(the_request(scene).key, said="90 %", expected=1_767_225_600.0)
             await look(scene)
@@ -141,7 +143,7 @@ class TestAMove:
         assert scene.record["status"]["reason"] == "NoReplacement"
 
     async def test_after_its_time_it_is_withdrawn(self) -> None:
-        """Failed, with what was told last; the room is anybody's again."""
+        """Failed, with the last report; the room is anybody's again."""
         scene = Scene()
         async with scene.running(by_request(evictionRequestTimeoutSeconds=600)):
             await asked(scene)
@@ -188,11 +190,11 @@ class TestAMove:
         assert scene.evictor.evicted == []
 
     async def test_a_deleted_request_is_a_withdrawn_one(self) -> None:
-        """Whoever deletes it calls the move off."""
+        """A deletion calls the move off."""
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
-            scene.requester.requests.clear()
+            scene.requester.vanish(the_request(scene).key)
             await look(scene)
 
         assert (scene.record["status"]["phase"], scene.record["status"]["reason"]) == (
@@ -235,7 +237,7 @@ class TestCallingOff:
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
-            scene.rebalancers._policies[POLICY] = a_policy()
+            scene.rebalancers.adopt(a_policy())
             await look(scene)
 
         assert the_request(scene).is_withdrawn
@@ -288,11 +290,12 @@ class TestCallingOff:
         )
 
     async def test_a_deleted_record(self) -> None:
-        """Nobody would know why: the request goes with it."""
+        """Nothing would say why: the request goes with it."""
         scene = Scene()
         async with scene.running(by_request()):
             await asked(scene)
             scene.keeper.forget("default", scene.record["metadata"]["name"])
+            scene.rebalancers.approvals.forget("default", scene.record["metadata"]["name"])
             await look(scene)
 
         assert the_request(scene).is_withdrawn
@@ -344,7 +347,7 @@ class TestOffer:
         assert [(each["reason"], each["count"]) for each in refused] == [("EvictionBudget", 1)]
 
     async def test_other_policies_know_nothing_of_it(self) -> None:
-        """They evict as ever, and the server is not asked."""
+        """They evict as before, and the server is not probed."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
         async with scene.running(a_policy()):
@@ -363,7 +366,7 @@ class TestOffer:
         assert scene.phases == [["Predicted"]]
 
     async def test_an_upgraded_server_is_used_without_a_restart(self) -> None:
-        """It is asked again; what was told changes."""
+        """It is probed again; the condition changes."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
         told = []
@@ -375,13 +378,13 @@ class TestOffer:
         async with scene.running(by_request()):
             await look(scene)
             scene.requester.offer = WriteResult(WriteOutcome.DONE)
-            await look(scene, ASK_S + LOOK_S)
+            await look(scene, ASK_S + PROBE_S)
             await scene.run()
 
         assert [list(each) for each in told] == [[NOT_OFFERED], []]
         assert len(scene.requester.requests) == 1
 
-    async def test_no_permission_is_told_as_such(self) -> None:
+    async def test_no_permission_is_reported_as_such(self) -> None:
         """What to apply is named."""
         scene = Scene()
         scene.requester.offer = WriteResult(WriteOutcome.REFUSED, "forbidden")
@@ -391,12 +394,12 @@ class TestOffer:
 
         assert "deploy/components/eviction-requests" in troubles[NOT_OFFERED]
 
-    async def test_requests_that_nobody_takes_up_are_not_made_for_a_while(self) -> None:
+    async def test_requests_that_are_not_taken_up_are_not_made_for_a_while(self) -> None:
         """As with Kubernetes 1.37.0: the API is there, its controller is not."""
         scene = Scene()
         async with scene.running(by_request()):
             await scene.run()
-            await look(scene, TAKEN_UP_S + LOOK_S)
+            await look(scene, TAKEN_UP_S + PROBE_S)
             first = scene.record["status"]
             await scene.run()
             troubles = scene.rebalancers.troubles(POLICY)
@@ -465,7 +468,7 @@ class TestRestart:
         async with scene.running():
             await look(scene)
             early = scene.record["status"]["phase"]
-            scene.rebalancers._policies[POLICY] = by_request()
+            scene.rebalancers.adopt(by_request())
             held = [pod.name for pod in scene.nominator.by_node["good"].values()]
             scene.gone(OLD)
             replaced(scene, "good")
@@ -479,7 +482,7 @@ class TestRestart:
         """After a while that is certain."""
         scene = self.next_process(await self.begun())
         async with scene.running():
-            await look(scene, STARTING_S + LOOK_S)
+            await look(scene, STARTING_S + PROBE_S)
 
         assert the_request(scene).is_withdrawn
         assert scene.record["status"]["phase"] == "Cancelled"
@@ -499,7 +502,7 @@ class TestRestart:
         async with scene.running(by_request()):
             replaced(scene, "good")
             await settled()
-            await look(scene, SWEEP_S + LOOK_S)
+            await look(scene, SWEEP_S + PROBE_S)
 
         assert scene.record["status"]["phase"] == "Settled"
         assert len(scene.requester.dropped) == 1

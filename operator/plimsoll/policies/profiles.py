@@ -1,0 +1,165 @@
+"""Builds the profile of each served policy and the scheduler that decides with it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.engine.nominator import Nominator
+from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, Profile, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import Registry
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.policies.plugin_failures import PluginFailures
+from plimsoll.ports.clock import Randomness
+from plimsoll.ports.observer import Observer
+
+#: The plugin that counts resources, unless an extender does.
+FIT = "NodeResourcesFit"
+
+#: The plugin that ``spec.scheduling.fairShare`` enables.
+FAIR_SHARE = "FairShare"
+
+
+class ExtenderEquipment(Protocol):
+    """Adds the extenders of a policy to its profile."""
+
+    def check(self, spec: SchedulingSpec) -> None:
+        """Raise ConfigurationError when an extender cannot be used."""
+
+    def equip(self, profile: Profile, spec: SchedulingSpec) -> Profile:
+        """The profile with the policy's extenders."""
+
+    async def retain(self, schedulers: Iterable[str]) -> None:
+        """Close the connections to extenders of other profiles."""
+
+    def failing(self, scheduler_name: str) -> Sequence[str]:
+        """What the extenders of a profile have done wrong, in sentences."""
+
+
+class ProfileSchedulers:
+    """One scheduler for each served scheduler name; kept with what it has learnt while its spec stays.
+
+    Args:
+        registry: The scheduling plugins that exist.
+        defaults: The default multiPoint list.
+        cluster: What schedulers decide on.
+        nominator: Shared by all schedulers; read by them alone.
+        randomness: Breaks ties of schedulers.
+        failures: Plugins that have failed.
+        extending: Speaks to the extenders of the policies.
+        observer: Receives failures.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        defaults: Sequence[Enabled],
+        cluster: Cluster,
+        nominator: Nominator,
+        randomness: Randomness,
+        failures: PluginFailures,
+        extending: ExtenderEquipment,
+        observer: Observer,
+    ) -> None:
+        self._registry = registry
+        self._defaults = defaults
+        self._cluster = cluster
+        self._nominator = nominator
+        self._randomness = randomness
+        self._failures = failures
+        self._extending = extending
+        self._observer = observer
+        self._schedulers: dict[str, tuple[SchedulingSpec, ProfileScheduler]] = {}
+
+    @property
+    def by_name(self) -> Mapping[str, ProfileScheduler]:
+        """The schedulers by scheduler name."""
+        return {name: scheduler for name, (_, scheduler) in self._schedulers.items()}
+
+    def find(self, name: str) -> ProfileScheduler | None:
+        """The scheduler of a name, None when no policy serves it."""
+        found = self._schedulers.get(name)
+        return found[1] if found else None
+
+    def check(self, spec: SchedulingSpec) -> tuple[str, object]:
+        """Build the profile once; return the plugin that sorts the queue, with its arguments.
+
+        Raises:
+            ConfigurationError: The spec names what does not exist or cannot be used.
+        """
+        self._extending.check(spec)
+        config = profile_config(spec)
+        sort = build_profile(config, self._registry, self._defaults).queue_sort.name
+        return sort, config.args.get(sort) or {}
+
+    def serve(self, serving: Mapping[str, SchedulingSpec], policies: Mapping[str, str]) -> None:
+        """Make schedulers for new or changed profiles; the others keep what they have learnt."""
+        for name in [name for name in self._schedulers if name not in serving]:
+            del self._schedulers[name]
+        for name, spec in serving.items():
+            known = self._schedulers.get(name)
+            if known is not None and known[0] == spec and known[1].profile.policy == policies[name]:
+                continue
+            try:
+                profile = build_profile(profile_config(spec, policies[name]), self._registry, self._defaults)
+                profile = self._extending.equip(profile, spec)
+            except Exception as exc:  # noqa: BLE001 - building a plugin may fail; only this policy is affected
+                self._observer.failed(f"profile {name}", repr(exc))
+                continue
+            self._failures.forgive(profile.plugin_names)
+            self._schedulers[name] = (
+                spec,
+                ProfileScheduler(profile, self._cluster, self._randomness.below, self._nominator),
+            )
+
+    async def retain_extenders(self) -> None:
+        """Close the connections to extenders that no served profile names."""
+        await self._extending.retain(self._schedulers)
+
+    def failing(self, name: str) -> dict[str, str]:
+        """What the plugins and extenders of a profile have done wrong, by reason."""
+        served = self.find(name)
+        if served is None:
+            return {}
+        found = {
+            "PluginFailed": self._failures.of(served.profile.plugin_names),
+            "ExtenderFailed": self._extending.failing(served.profile.scheduler_name),
+        }
+        return {reason: "; ".join(sentences) for reason, sentences in found.items() if sentences}
+
+
+def profile_config(spec: SchedulingSpec, policy: str = "") -> ProfileConfig:
+    """The plain values of ``spec.scheduling`` of a policy."""
+    plugins: dict[str, PluginSet] = {}
+    if spec.plugins is not None:
+        for attribute, model_field in type(spec.plugins).model_fields.items():
+            chosen = getattr(spec.plugins, attribute)
+            if chosen is not None:
+                plugins[model_field.alias or attribute] = PluginSet(
+                    enabled=tuple(Enabled(each.name, each.weight or 0) for each in chosen.enabled),
+                    disabled=frozenset(each.name for each in chosen.disabled),
+                )
+    args: dict[str, Mapping[str, Any]] = {each.name: each.args for each in spec.plugin_config}
+    ignored = [
+        each.name for one in spec.extenders for each in one.managed_resources if each.ignored_by_scheduler
+    ]
+    if ignored:
+        args[FIT] = {**args.get(FIT, {}), "ignoredResources": ignored}
+    paths = {
+        each.name: f"spec.scheduling.pluginConfig[{position}].args"
+        for position, each in enumerate(spec.plugin_config)
+    }
+    if spec.fair_share is not None:
+        multi = plugins.get(MULTI_POINT, PluginSet())
+        plugins[MULTI_POINT] = replace(multi, enabled=(*multi.enabled, Enabled(FAIR_SHARE)))
+        args[FAIR_SHARE], paths[FAIR_SHARE] = spec.fair_share.to_wire(), "spec.scheduling.fairShare"
+    return ProfileConfig(
+        scheduler_name=spec.scheduler_name,
+        plugins=plugins,
+        args=args,
+        arg_paths=paths,
+        policy=policy,
+        via_eviction=spec.preemption.via_eviction,
+    )

@@ -1,0 +1,112 @@
+"""RequestHandlers carry out the move machine's instructions about EvictionRequests, one call each."""
+
+from collections.abc import Mapping, Sequence
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.cache import Cache
+from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.scope import never_evict
+from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton
+from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.eviction_requests.transitions import NoteUnattended
+from plimsoll.rebalancing.moves.events import Event, RequestAnswered, RequestProgressed, RequestReviewed
+from plimsoll.rebalancing.moves.executor import Awaited, Immediate
+from plimsoll.rebalancing.moves.instructions import (
+    InspectRequest,
+    RequestEviction,
+    ReviewRequest,
+    WithdrawRequest,
+)
+from plimsoll.rebalancing.moves.state import Landing
+
+
+class RequestHandlers:
+    """Creates, reads and withdraws requests.
+
+    Args:
+        requester: Speaks to the API server.
+        offer: Whether it serves the API.
+        policies: Those that rebalance at any moment; the key is the name.
+        stop: While it is pressed nothing stays requested.
+        cache: The cluster.
+        observer: Notified of requests that could not be withdrawn.
+
+    Attributes:
+        immediate: What carries out the instructions that need no answer from outside, by type.
+        awaited: What carries out the others.
+    """
+
+    def __init__(
+        self,
+        *,
+        requester: EvictionRequester,
+        offer: Offer,
+        policies: Mapping[str, SchedulingPolicy],
+        stop: StopButton,
+        cache: Cache,
+        observer: Observer,
+    ) -> None:
+        self._requester = requester
+        self._offer = offer
+        self._policies = policies
+        self._stop = stop
+        self._cache = cache
+        self._observer = observer
+        self.immediate: Mapping[type, Immediate] = {
+            NoteUnattended: self._note_unattended,
+            ReviewRequest: self._review,
+        }
+        self.awaited: Mapping[type, Awaited] = {
+            RequestEviction: self._request,
+            InspectRequest: self._inspect,
+            WithdrawRequest: self._withdraw,
+        }
+
+    async def _request(self, order: RequestEviction) -> Event:
+        try:
+            answer = await self._requester.request(order.move.pod.pod, order.key.partition("/")[2])
+        except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
+            answer = WriteResult(WriteOutcome.UNKNOWN, f"creating the EvictionRequest broke: {exc!r}")
+            return RequestAnswered(order.key, answer, broke=True)
+        return RequestAnswered(order.key, answer)
+
+    async def _inspect(self, order: InspectRequest) -> Event:
+        answer, requests = await self._requester.list()
+        if answer.verdict is WriteOutcome.GONE:
+            self._offer.withdrawn(answer.message)
+            return RequestProgressed(order.key, None, (self._offer.reason, self._offer.problem))
+        if not answer.is_done:
+            self._observer.failed("reading EvictionRequests", answer.message)
+            return RequestProgressed(order.key, None, is_known=False)
+        return RequestProgressed(order.key, next((each for each in requests if each.key == order.key), None))
+
+    async def _withdraw(self, order: WithdrawRequest) -> None:
+        namespace, _, name = order.key.partition("/")
+        answer = await self._requester.withdraw(EvictionRequest(namespace, name, ""))
+        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
+            self._observer.failed(f"withdrawing EvictionRequest {order.key}", answer.message)
+
+    def _note_unattended(self, order: NoteUnattended) -> Sequence[Event]:
+        self._offer.unattended(order.message)
+        return ()
+
+    def _review(self, order: ReviewRequest) -> Sequence[Event]:
+        policy = self._policies.get(order.spec.policy)
+        spec = None if policy is None else policy.spec.rebalancing
+        call_off = self._call_off(order.spec.pod.uid)
+        if spec is None:
+            return (RequestReviewed(order.key, None, call_off=call_off),)
+        timeout_s = float(spec.eviction_request_timeout_seconds)
+        return (RequestReviewed(order.key, spec.mode, spec.evict_by, timeout_s, call_off),)
+
+    def _call_off(self, pod: str) -> Landing | None:
+        """Why a pod, by uid, is to stay, whatever its policy wants."""
+        if self._stop.is_pressed:
+            return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, self._stop.sentence, blocked_by=STOP)
+        present = self._cache.cluster.pods.get(pod)
+        never = never_evict(present, self._cache.cluster.objects) if present is not None else None
+        return None if never is None else Landing(Phase.CANCELLED, never.reason, never.message)

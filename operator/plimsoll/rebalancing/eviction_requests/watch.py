@@ -1,0 +1,208 @@
+"""RequestWatch mirrors our EvictionRequests, reports what becomes of them, and clears up those left behind.
+
+Each request is named as its record, so a later process finds it; requests of others for the same pod are
+never touched. What moves wait for is reported to the move machine. A request that no move waits for, because
+the move has ended, its answer was lost or its record was deleted, is withdrawn first and deleted later.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from plimsoll.cluster.cache import Cache
+from plimsoll.model.kinds.watch_event import (
+    ObjectAdded,
+    ObjectUpdated,
+    PodDeleted,
+    PodUpdated,
+    WatchEvent,
+)
+from plimsoll.model.kinds.workload import Namespace
+from plimsoll.planning.scope import never_evict
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.eviction_requests.leftovers import Clearing, clearing
+from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.moves.events import PodProtected, RequestProgressed
+from plimsoll.rebalancing.moves.executor import MoveExecutor
+from plimsoll.rebalancing.moves.state import MoveStage, MoveState
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
+
+#: Seconds between two looks whether the API is wanted, and served; the probe itself asks less often.
+PROBE_S = 2.0
+
+#: Seconds until requests that are left behind are looked at again.
+SWEEP_S = 15.0
+
+
+class RequestWatch:
+    """Keeps moves and EvictionRequests in step; ``run`` must be running.
+
+    Args:
+        executor: Takes what becomes of requests.
+        requester: Speaks to the API server.
+        offer: Whether it serves the API.
+        cache: The cluster.
+        timer: Deadlines.
+        clock: Time.
+        observer: Notified of failures.
+    """
+
+    def __init__(
+        self,
+        *,
+        executor: MoveExecutor,
+        requester: EvictionRequester,
+        offer: Offer,
+        cache: Cache,
+        timer: Timer,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._executor = executor
+        self._requester = requester
+        self._offer = offer
+        self._cache = cache
+        self._timer = timer
+        self._clock = clock
+        self._observer = observer
+        self._ours: dict[str, EvictionRequest] = {}  #: as mirrored, by key
+        self._pods: set[str] = set()  #: uids of the pods of these requests
+        self._since: dict[str, tuple[EvictionRequest, float]] = {}  #: when a request was first seen as it is
+        self._probed = Signal()
+        self._left = Signal()  #: requests may have been left behind
+
+    async def run(self) -> None:
+        """Mirror, report and clear up, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._probe(), name="eviction request probe")
+            group.create_task(self._mirror(), name="eviction request watch")
+            group.create_task(self._clear_up(), name="eviction request clearing")
+
+    async def _probe(self) -> None:
+        while True:
+            await self._clock.sleep(PROBE_S)
+            await self._contained("probing for EvictionRequests", self._offer.refresh)
+            self._probed.notify()
+
+    async def _mirror(self) -> None:
+        while True:
+            await self._probed.until(lambda: self._offer.is_served)
+            try:
+                answer = await self._requester.watch(self._changed)
+            except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next watch comes
+                answer = WriteResult(WriteOutcome.UNKNOWN, repr(exc))
+            self._lost(answer)
+            await self._probed.wait()
+
+    async def _clear_up(self) -> None:
+        seen = 0
+        while True:
+            seen = await self._left.wait(seen)
+            await self._contained("looking after EvictionRequests", self.look)
+
+    async def _contained(self, what: str, action: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await action()
+        except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next look comes
+            self._observer.failed(what, repr(exc))
+
+    # -- what the watches bring ----------------------------------------------------------------------
+
+    def _changed(self, changes: Mapping[str, EvictionRequest | None]) -> None:
+        """Requests were created or have changed; None for those that are gone."""
+        for key, request in changes.items():
+            if request is None:
+                self._ours.pop(key, None)
+                self._since.pop(key, None)
+            else:
+                self._ours[key] = request
+            if self._waits(key):
+                self._executor.post(RequestProgressed(key, request))
+        self._pods = {each.pod_uid for each in self._ours.values()}
+        self._left.notify()
+
+    def _lost(self, answer: WriteResult) -> None:
+        """The requests are mirrored no longer."""
+        if answer.verdict is not WriteOutcome.GONE:
+            self._observer.failed("watching EvictionRequests", answer.message)
+            return
+        self._offer.withdrawn(answer.message)
+        self._ours.clear()
+        self._since.clear()
+        problem = (self._offer.reason, self._offer.problem)
+        for state in self._waiting():
+            self._executor.post(RequestProgressed(state.key, None, problem))
+
+    def observe(self, event: WatchEvent) -> None:
+        """A pod or a namespace has changed: its annotations may forbid an eviction; or a pod has left."""
+        match event:
+            case PodUpdated(_, pod) | PodDeleted(pod) if pod.uid in self._pods:
+                self._left.notify()
+                for state in self._executor.machine.of_pod(pod.uid):
+                    self._protect(state)
+            case ObjectAdded(Namespace() as namespace) | ObjectUpdated(_, Namespace() as namespace):
+                for state in self._waiting():
+                    if state.spec.pod.namespace == namespace.metadata.name:
+                        self._protect(state)
+            case _:
+                return
+
+    def _protect(self, state: MoveState) -> None:
+        if state.stage is not MoveStage.REQUESTING:
+            return
+        present = self._cache.cluster.pods.get(state.pod_uid)
+        never = never_evict(present, self._cache.cluster.objects) if present is not None else None
+        if never is not None:
+            self._executor.post(PodProtected(state.key, never.reason, never.message))
+
+    def _waits(self, key: str) -> bool:
+        """Whether a move waits for this request, or for the answer to its creation."""
+        state = self._executor.machine.moves.get(key)
+        return state is not None and state.stage is MoveStage.REQUESTING
+
+    def _waiting(self) -> list[MoveState]:
+        moves = self._executor.machine.moves.values()
+        return [each for each in moves if each.stage is MoveStage.REQUESTING]
+
+    # -- clearing up ---------------------------------------------------------------------------------
+
+    async def look(self) -> None:
+        """See to requests that no move waits for."""
+        left = [each for each in self._ours.values() if not self._waits(each.key)]
+        for request in left:
+            await self._clear(request)
+        if left:
+            self._timer.set("eviction requests", self._clock.monotonic() + SWEEP_S, self._left.notify)
+
+    async def _clear(self, request: EvictionRequest) -> None:
+        now = self._clock.monotonic()
+        known = self._since.get(request.key)
+        if known is None or _end(known[0]) != _end(request):
+            known = self._since[request.key] = (request, now)
+        present = self._cache.cluster.pods.get(request.pod_uid)
+        state = self._executor.machine.moves.get(request.key)
+        match clearing(
+            request,
+            pod_gone=present is None,
+            pod_leaves=present is not None and present.is_terminating,
+            is_recorded=state is not None and state.stage is not MoveStage.CLOSED,
+            for_s=now - known[1],
+        ):
+            case Clearing.WITHDRAW:
+                self._report(request, await self._requester.withdraw(request))
+            case Clearing.DELETE:
+                self._report(request, await self._requester.drop(request))
+            case Clearing.LATER:
+                return
+
+    def _report(self, request: EvictionRequest, answer: WriteResult) -> None:
+        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
+            self._observer.failed(f"clearing up EvictionRequest {request.key}", answer.message)
+
+
+def _end(request: EvictionRequest) -> tuple[bool, bool]:
+    """Whether a request is withdrawn, and whether it has come to its end."""
+    return request.is_withdrawn, request.is_final

@@ -1,0 +1,176 @@
+"""MoveRevalidator judges a planned move again in the present cluster, right before it is sent.
+
+Between its answer and the reservation of the target nothing is awaited, so moves of several policies do not
+take the same room. Further reasons against a move are moves of other policies under way, a budget that has
+closed since the plan, and a way of leaving that is not the one on record.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
+from plimsoll.cluster.cache import Cache
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.history import Memory
+from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.moves import Move, Rebalancing, workload_of
+from plimsoll.planning.planners import ask_again
+from plimsoll.planning.populations import Populations
+from plimsoll.planning.surges import Deployments
+from plimsoll.ports.clock import Clock
+from plimsoll.rebalancing.moves.endings import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
+from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
+from plimsoll.rebalancing.moves.instructions import Revalidate
+from plimsoll.rebalancing.moves.state import Landing, Way
+from plimsoll.rebalancing.planning_context import PlanningContext
+from plimsoll.rebalancing.records.drafts import surge_reference
+from plimsoll.rebalancing.records.history import memory_of
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
+
+#: Phases of a move that is under way.
+MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
+
+
+class MoveRevalidator:
+    """Judges moves again.
+
+    Args:
+        cache: The cluster.
+        claimed: The cluster with all that is reserved in place.
+        keeper: The records.
+        context: What surrounds the placed pods.
+        deployments_of: Reads the Deployment of a surge; nothing for other moves.
+        clock: Time.
+        configured: What a policy wants now, in plain values; None when it rebalances no longer.
+        spec_of: The same as its spec.
+
+    Attributes:
+        memories: What past moves teach in the runs under way, by run; in others it is looked up each time.
+        problems: What broke the judgement of a move, by record.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Cache,
+        claimed: Callable[[], Cluster],
+        keeper: RecordKeeper,
+        context: PlanningContext,
+        deployments_of: Callable[[Move], Awaitable[Deployments]],
+        clock: Clock,
+        configured: Callable[[str], Rebalancing | None],
+        spec_of: Callable[[str], RebalancingSpec | None],
+    ) -> None:
+        self.memories: dict[str, Memory] = {}
+        self.problems: dict[str, Exception] = {}
+        self._cache = cache
+        self._claimed = claimed
+        self._keeper = keeper
+        self._context = context
+        self._deployments_of = deployments_of
+        self._clock = clock
+        self._configured = configured
+        self._spec_of = spec_of
+
+    async def judge(self, order: Revalidate) -> Event:
+        """Whether a move is still to be made, and how."""
+        record = self._keeper.known.get(order.key)
+        if record is None:
+            return RevalidationRefused(order.key, cancelled("RecordDeleted", "the record was deleted"))
+        try:
+            found = await self._judged(order, record)
+        except Exception as exc:  # noqa: BLE001 - whatever a strategy or plugin did, the record is closed
+            is_awaited = order.run in self.memories
+            if is_awaited:
+                self.problems[order.key] = exc
+            cause = cancelled(NOT_REVALIDATED, f"the move could not be judged again: {exc!r}")
+            return RevalidationRefused(order.key, cause, "" if is_awaited else repr(exc))
+        if isinstance(found, Landing):
+            return RevalidationRefused(order.key, found)
+        spec = self._spec_of(record.spec.policy)
+        way, timeout_s = Way.EVICT, float("inf")
+        if found.surge is not None:
+            way = Way.SURGE
+        elif spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST:
+            way, timeout_s = Way.REQUEST, float(spec.eviction_request_timeout_seconds)
+        return Revalidated(order.key, found, way, timeout_s)
+
+    async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
+        move, run, evicted = order.move, order.run, order.evicted
+        policy = record.spec.policy
+        if self._configured(policy) is None:
+            return POLICY_CHANGED
+        deployments = await self._deployments_of(move)
+        rebalancing = self._configured(policy)
+        if rebalancing is None:
+            return POLICY_CHANGED
+        memory = self.memories.get(run) or memory_of(self._keeper.known.values(), self._clock.now())
+        # Pods on their way out still take their room: a replacement that needs it would not find it.
+        present = ask_again(
+            move,
+            rebalancing,
+            self._claimed(),
+            self._context.circumstances(policy, memory, move, deployments),
+        )
+        if isinstance(present, Refusal):
+            return cancelled(present.reason, present.message)
+        clash = self._clash(record, present, rebalancing)
+        if clash is not None:
+            return cancelled(clash.reason, clash.message)
+        if not _is_as_recorded(present, record):
+            return OTHERWISE
+        closed = self._closed_budget(rebalancing, evicted)
+        if closed:
+            story = f'budget "{closed}" of the policy allows no further eviction now'
+            return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, story, blocked_by=closed)
+        return present
+
+    def _clash(self, record: Record, move: Move, rebalancing: Rebalancing) -> Refusal | None:
+        """Why the moves under way of other policies leave no room for this one, None when they do."""
+        others, all_of_them = 0, 1
+        for each in self._keeper.unfinished():
+            if each.phase not in MOVING or each.key == record.key:
+                continue
+            is_other = each.spec.policy != record.spec.policy
+            if is_other and each.spec.pod.uid == move.pod.uid:
+                story = f"policy {each.spec.policy} moves the pod (record {each.key})"
+                return Refusal("AlreadyMoving", story)
+            if _workload(each) == move.workload.uid:
+                all_of_them += 1
+                others += is_other
+        ceiling = rebalancing.limits.per_workload
+        most = ceiling.of(self._replicas(move)) if others else None
+        if most is None or all_of_them <= most:
+            return None
+        return Refusal(
+            LimitLevel.WORKLOAD.value,
+            f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
+        )
+
+    def _replicas(self, move: Move) -> int:
+        return sum(workload_of(pod) == move.workload for pod in self._cache.cluster.pods.values())
+
+    def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
+        """The budget that opened since the plan was made and allows no further eviction, "" for none."""
+        populations = Populations(self._cache.cluster, rebalancing.evictors, rebalancing.nodes)
+        for name, ceiling in rebalancing.limits.budgets:
+            most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
+            if most is not None and evicted >= most:
+                return name
+        return ""
+
+
+def _workload(record: Record) -> str:
+    """Uid of the workload whose pod a record is about."""
+    surge, owner = record.spec.surge, record.spec.owner
+    return surge.uid if surge is not None else owner.uid if owner is not None else record.spec.pod.uid
+
+
+def _is_as_recorded(move: Move, record: Record) -> bool:
+    """Whether the move, judged again, is by the eviction or the very rollout that is on record."""
+    surge = record.spec.surge
+    if surge_reference(move.surge) != surge:
+        return False
+    return surge is None or move.target == record.spec.target_node

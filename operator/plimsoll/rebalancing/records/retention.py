@@ -1,0 +1,79 @@
+"""Retention deletes finished records that are too old or too many, the oldest first."""
+
+from collections.abc import Iterable, Mapping
+
+from plimsoll.api.v1alpha1.limits import RecordRetention
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.moves.events import RecordDeleted
+from plimsoll.rebalancing.moves.executor import MoveExecutor
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import RecordKeeper
+
+#: Seconds between two looks at records that may be too old.
+TIDY_S = 60.0
+
+
+class Retention:
+    """Keeps the records few.
+
+    Args:
+        policies: Those that rebalance, as they are at any moment; keys are their names.
+        keeper: The records.
+        executor: Notified of those that are deleted.
+        clock: Time.
+        observer: Notified of failures.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: Mapping[str, SchedulingPolicy],
+        keeper: RecordKeeper,
+        executor: MoveExecutor,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        self._policies = policies
+        self._keeper = keeper
+        self._executor = executor
+        self._clock = clock
+        self._observer = observer
+        self._retentions: dict[str, RecordRetention] = {}
+
+    async def run(self) -> None:
+        """Delete until cancelled; the age of records is the only thing that nothing announces."""
+        while True:
+            await self._clock.sleep(TIDY_S)
+            try:
+                await self.tidy()
+            except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next look comes
+                self._observer.failed("deleting old records", repr(exc))
+
+    async def tidy(self) -> None:
+        """Delete old records; those of suspended and deleted policies by what was last asked for them."""
+        for name, policy in self._policies.items():
+            if policy.spec.rebalancing is not None:
+                self._retentions[name] = policy.spec.rebalancing.records
+        for name in self._keeper.policies():
+            await self.tidy_policy(name, self._retentions.get(name, RecordRetention()))
+        self._retentions = {
+            name: kept for name, kept in self._retentions.items() if name in self._keeper.policies()
+        }
+
+    async def tidy_policy(self, policy: str, retention: RecordRetention) -> None:
+        """Delete the records of one policy that are too old or too many."""
+        for record in self._superfluous(policy, retention):
+            if await self._keeper.drop(record, "retention"):
+                self._executor.post(RecordDeleted(record.key))
+
+    def _superfluous(self, policy: str, retention: RecordRetention) -> Iterable[Record]:
+        mine = self._keeper.of_policy(policy)
+        excess = len(mine) - retention.max_count
+        oldest = self._clock.now() - retention.ttl_seconds
+        for record in [each for each in mine if each.is_finished]:
+            if excess <= 0 and record.created >= oldest:
+                continue
+            excess -= 1
+            yield record
