@@ -77,8 +77,8 @@ SINCE ?= main
 quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main affect, nearest first: [SINCE=main]
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@tests=$$($(BIN)/python tools/affected_tests.py --most 60 $(SINCE)); if [ -n "$$tests" ]; then \
-		$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --within 40 $$tests $(ARGS); fi
+	@tests=$$($(BIN)/python tools/affected_tests.py --most 40 $(SINCE)); if [ -n "$$tests" ]; then \
+		$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --within 30 $$tests $(ARGS); fi
 	@echo "Left out: types and layers (make lint), tests/e2e and tests/deploy (make test), and what was skipped."
 
 laws: $(STAMP) ## what is proven by examples, with a thousand new ones each; make test tries thirty of always the same
