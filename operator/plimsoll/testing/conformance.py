@@ -18,9 +18,9 @@ from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
     FilterPlugin,
-    Narrowing,
     NormalizingPlugin,
     PreFilterPlugin,
+    PreFilterResult,
     PreScorePlugin,
     Reads,
     ScorePlugin,
@@ -172,7 +172,7 @@ class _Laws:
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
         if isinstance(self.plugin, PreFilterPlugin):
             answer = self.plugin.pre_filter(state, info, snapshot)
-            if not isinstance(answer, Narrowing) and not answer.is_success:
+            if not isinstance(answer, PreFilterResult) and not answer.is_success:
                 return None
         return state, info, snapshot
 
