@@ -36,6 +36,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, Goal, Rebalancing, replacement_of
@@ -121,7 +122,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 def drawn_trace(nodes: int, pods: int, seed: int) -> Trace:
     """A small cluster of the trace's kind."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     classes = (
         NodeClass(96_000, 393_216, 8000, "G2"),
         NodeClass(104_000, 524_288, 2000, "T4"),
@@ -137,9 +138,7 @@ def drawn_trace(nodes: int, pods: int, seed: int) -> Trace:
         Shape(64_000, 200_000, 8000),
     )
     weights = (8, 8, 4, 4, 4, 3, 2)
-    return Trace(
-        tuple(dice.choices(classes, (5, 3, 2), k=nodes)), tuple(dice.choices(shapes, weights, k=pods))
-    )
+    return Trace(tuple(rng.choices(classes, (5, 3, 2), k=nodes)), tuple(rng.choices(shapes, weights, k=pods)))
 
 
 # -- the bound ---------------------------------------------------------------------------------------
@@ -288,7 +287,7 @@ class Experiment:
                     raise RuntimeError(f"{node} does not take {pod.key}, for which room was made")
                 self._place(pod.uid, node)
         self.place_pending()
-        self.cluster.validate()
+        validate(self.cluster)
         return len(made.moves)
 
     def stage(

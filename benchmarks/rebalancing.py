@@ -30,7 +30,8 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
@@ -82,7 +83,7 @@ def wishes(app: int) -> dict[str, Any]:
 
 def a_cluster(nodes: int, pods: int, seed: int) -> Cluster:
     """The cluster of the benchmark."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     cluster = Cluster()
     for number in range(nodes):
         labels = {ZONE: "abc"[number % 3], "disk": "ssd" if number % 4 else "hdd"}
@@ -91,13 +92,13 @@ def a_cluster(nodes: int, pods: int, seed: int) -> Cluster:
     applications = max(1, pods // REPLICAS)
     for number in range(pods):
         app = number % applications
-        node = f"n{int(nodes * dice.random() ** 1.5):05}"
+        node = f"n{int(nodes * rng.random() ** 1.5):05}"
         pod = a_pod(
             f"p{number}",
             namespace=f"ns{app % 50}",
             labels={"app": f"a{app}"},
             owner=f"ReplicaSet/a{app}",
-            cpu=f"{dice.choice([100, 250, 500, 1000])}m",
+            cpu=f"{rng.choice([100, 250, 500, 1000])}m",
             memory="1Gi",
             node=node,
             **wishes(app),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from plimsoll.framework import ActionType, Change, EventResource, Node, Registry
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, Node, Registry
 from plimsoll.model.kinds.pod_info import Templates
 from plimsoll.plugins import IN_TREE
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -33,17 +33,19 @@ def sleeping(pods: int, shapes: int) -> SchedulingQueue:
     templates = Templates()
     for number in range(pods):
         pod = a_pod(f"p-{number}", cpu=str(1000 + number % shapes), labels={"app": "a"})
-        queue.set(templates.info(pod), 0.0)
+        queue.add_or_update(templates.info(pod), 0.0)
     while (queued := queue.pop(0.0)) is not None:
-        queue.failed(queued.pod.uid, 0.0, REJECTED_BY)
+        queue.add_unschedulable_if_not_present(queued.pod.uid, 0.0, REJECTED_BY)
     return queue
 
 
-def node_changes(events: int, action: ActionType, change: Callable[[Node, int], Node]) -> Iterator[Change]:
+def node_changes(
+    events: int, action: ActionType, change: Callable[[Node, int], Node]
+) -> Iterator[ClusterEvent]:
     """As many updates, each of another node."""
     for number in range(events):
         old = a_node(f"n-{number}", cpu="4", taints=["dedicated=yes:NoSchedule"])
-        yield Change(EventResource.NODE, action, old, change(old, number))
+        yield ClusterEvent(EventResource.NODE, action, old, change(old, number))
 
 
 def more_cpu(node: Node, _number: int) -> Node:
@@ -93,7 +95,7 @@ def main() -> None:
             queue = sleeping(options.pods, shapes)
             changes = list(node_changes(options.events, action, change))
             began = time.process_time()
-            woken = sum(queue.happened(each, 1.0) for each in changes)
+            woken = sum(queue.move_all_to_active_or_backoff_queue(each, 1.0) for each in changes)
             seconds = time.process_time() - began
             print(f"{name:22} {shapes:7} {woken:7} {seconds:8.3f} {seconds / options.events * 1e6:9.1f}")
 

@@ -46,6 +46,7 @@ from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -53,7 +54,6 @@ from plimsoll.testing.fakes import (
     DONE,
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
     FakeNodeCloser,
@@ -62,7 +62,6 @@ from plimsoll.testing.fakes import (
     FakeRandomness,
     FakeRecorder,
     FakeRecords,
-    FakeRollouts,
     InlineComputer,
     RememberingObserver,
     settled,
@@ -127,9 +126,9 @@ class World:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=self,
-            requester=FakeEvictionRequester(),
             closer=FakeNodeCloser(),
-            rollouts=FakeRollouts(),
+            surges=WithoutSurges(),
+            requests=WithoutRequests,
             recorder=recorder,
             statuses=self._statuses,
             meter=FakeMeter(),

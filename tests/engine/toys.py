@@ -6,11 +6,11 @@ import numpy as np
 
 from plimsoll.framework import (
     SUCCESS,
-    Narrowing,
     NoArgs,
     NodeFilter,
     NodeScore,
     PluginArgs,
+    PreFilterResult,
     Reads,
     unschedulable,
 )
@@ -93,7 +93,7 @@ class Pinned:
         self.args = args
 
     def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Any:
-        return Narrowing(frozenset({pod.labels["pin"]})) if "pin" in pod.labels else SUCCESS
+        return PreFilterResult(frozenset({pod.labels["pin"]})) if "pin" in pod.labels else SUCCESS
 
 
 class Breaks(NodeScore):

@@ -1,10 +1,10 @@
-"""Registrations: which events they cover, and what events are called."""
+"""Registrations cover events, and events have upstream's names."""
 
 from typing import Any
 
 import pytest
 
-from plimsoll.framework import ActionType, Change, EventResource, EventWithHint
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, EventWithHint
 
 NODE, POD, ASSIGNED, WAITING = (
     EventResource.NODE,
@@ -52,16 +52,16 @@ def test_a_registration_does_not_cover(
 
 def test_events_are_called_as_upstream_calls_them() -> None:
     """The label of kube-scheduler's metrics."""
-    assert Change(ASSIGNED, ActionType.DELETE).label == "AssignedPodDelete"
-    assert Change(NODE, LABEL).label == "NodeUpdateNodeLabel"
-    assert Change("CSINode", ActionType.UPDATE).label == "CSINodeUpdate"
-    assert Change(WAITING, ActionType.UPDATE_POD_OTHER).label == "UnschedulablePodUpdate"
+    assert ClusterEvent(ASSIGNED, ActionType.DELETE).label == "AssignedPodDelete"
+    assert ClusterEvent(NODE, LABEL).label == "NodeUpdateNodeLabel"
+    assert ClusterEvent("CSINode", ActionType.UPDATE).label == "CSINodeUpdate"
+    assert ClusterEvent(WAITING, ActionType.UPDATE_POD_OTHER).label == "UnschedulablePodUpdate"
     assert (ActionType.ADD | ActionType.UPDATE).label == "Add/Update"
 
 
 def test_what_follows_from_a_change_is_computed_once() -> None:
     """However many pods are asked about it."""
-    change, built = Change(NODE, ActionType.ADD), []
+    change, built = ClusterEvent(NODE, ActionType.ADD), []
 
     for _ in range(3):
         change.memo("amounts", lambda: built.append(1) or len(built))  # type: ignore[func-returns-value, redundant-expr] # mypy does not see the change

@@ -1,4 +1,4 @@
-"""The hints of every plugin: for one waiting pod and one change, whether the pod is tried again.
+"""Queueing hints of every plugin, for one pod and one event each.
 
 Rows follow the order of the default profile. A row that no registration of the plugin covers counts as no.
 """
@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from plimsoll.cluster.changes import node_changes, pod_changes, waiting_changes
-from plimsoll.framework import ActionType, Change, EnqueueExtensions, EventResource, QueueingHint, Registry
+from plimsoll.framework import (
+    ActionType,
+    ClusterEvent,
+    EnqueueExtensions,
+    EventResource,
+    QueueingHint,
+    Registry,
+)
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
@@ -57,7 +64,7 @@ def obj(
     return convert(kind, {"metadata": metadata, **fields})
 
 
-def woken(plugin: str, pod: PodInfo, changes: list[Change], args: dict[str, Any] | None = None) -> bool:
+def woken(plugin: str, pod: PodInfo, changes: list[ClusterEvent], args: dict[str, Any] | None = None) -> bool:
     """Whether any of the changes is covered by a registration whose hint says QUEUE."""
     built = REGISTRY.build(plugin, args, "spec")
     assert isinstance(built, EnqueueExtensions)
@@ -69,37 +76,40 @@ def woken(plugin: str, pod: PodInfo, changes: list[Change], args: dict[str, Any]
     )
 
 
-def node(old: Any = None, new: Node | None = None) -> list[Change]:
+def node(old: Any = None, new: Node | None = None) -> list[ClusterEvent]:
     """What ingestion tells of a node that came, went or changed."""
     if old is None or new is None:
         action = ActionType.ADD if old is None else ActionType.DELETE
-        return [Change(EventResource.NODE, action, old, new, OBJECTS)]
-    return [Change(EventResource.NODE, bit, old, new, OBJECTS) for bit in node_changes(old, new)]
+        return [ClusterEvent(EventResource.NODE, action, old, new, OBJECTS)]
+    return [ClusterEvent(EventResource.NODE, bit, old, new, OBJECTS) for bit in node_changes(old, new)]
 
 
-def placed(old: PodInfo | None = None, new: PodInfo | None = None) -> list[Change]:
+def placed(old: PodInfo | None = None, new: PodInfo | None = None) -> list[ClusterEvent]:
     """What it tells of a pod with a node."""
     if old is None or new is None:
         action = ActionType.ADD if old is None else ActionType.DELETE
-        return [Change(EventResource.ASSIGNED_POD, action, old, new, OBJECTS)]
-    return [Change(EventResource.ASSIGNED_POD, bit, old, new, OBJECTS) for bit in pod_changes(old, new)]
+        return [ClusterEvent(EventResource.ASSIGNED_POD, action, old, new, OBJECTS)]
+    return [ClusterEvent(EventResource.ASSIGNED_POD, bit, old, new, OBJECTS) for bit in pod_changes(old, new)]
 
 
-def own(old: PodInfo, new: PodInfo) -> list[Change]:
+def own(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
     """What the queue makes of an update of the waiting pod."""
     return [
-        Change(EventResource.UNSCHEDULABLE_POD, bit, old, new, OBJECTS) for bit in waiting_changes(old, new)
+        ClusterEvent(EventResource.UNSCHEDULABLE_POD, bit, old, new, OBJECTS)
+        for bit in waiting_changes(old, new)
     ]
 
 
-def thing(old: Any = None, new: Any = None) -> list[Change]:
+def thing(old: Any = None, new: Any = None) -> list[ClusterEvent]:
     """What ingestion tells of an object of another kind."""
     action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
     kind = type(old if new is None else new).__name__
-    return [Change(kind, action, old, new, OBJECTS)]
+    return [ClusterEvent(kind, action, old, new, OBJECTS)]
 
 
-def check(plugin: str, pod: PodInfo, changes: list[Change], expected: bool, case: str) -> pytest.ParameterSet:
+def check(
+    plugin: str, pod: PodInfo, changes: list[ClusterEvent], expected: bool, case: str
+) -> pytest.ParameterSet:
     return pytest.param(plugin, pod, changes, expected, id=f"{plugin}-{case}")
 
 
@@ -450,7 +460,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("plugin", "pod", "changes", "expected"), ROWS)
-def test_a_change_wakes(plugin: str, pod: PodInfo, changes: list[Change], expected: bool) -> None:
+def test_a_change_wakes(plugin: str, pod: PodInfo, changes: list[ClusterEvent], expected: bool) -> None:
     """As kube-scheduler's plugin would."""
     assert changes or not expected
     assert woken(plugin, pod, changes) is expected

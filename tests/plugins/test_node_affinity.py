@@ -1,11 +1,11 @@
-"""NodeAffinity: what a pod must have and would like of its node."""
+"""NodeAffinity: required and preferred terms."""
 
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from plimsoll.framework import SKIP, SUCCESS, Code, CycleState, Narrowing, unresolvable
+from plimsoll.framework import SKIP, SUCCESS, Code, CycleState, PreFilterResult, unresolvable
 from plimsoll.framework.status import Status
 from plimsoll.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
@@ -90,10 +90,12 @@ def test_nodes_must_match_selector_and_required_terms(wishes: dict[str, Any], fe
             {"affinity": preferred((1, labels(expression("disk", "Exists"))))}, SKIP, id="only-preferred"
         ),
         pytest.param({"node_selector": {"disk": "ssd"}}, SUCCESS, id="selector"),
-        pytest.param({"affinity": required(names("In", "n1"))}, Narrowing(frozenset({"n1"})), id="named"),
+        pytest.param(
+            {"affinity": required(names("In", "n1"))}, PreFilterResult(frozenset({"n1"})), id="named"
+        ),
         pytest.param(
             {"affinity": required(names("In", "n1"), names("In", "n9"))},
-            Narrowing(frozenset({"n1", "n9"})),
+            PreFilterResult(frozenset({"n1", "n9"})),
             id="union",
         ),
         pytest.param(
@@ -113,7 +115,7 @@ def test_nodes_must_match_selector_and_required_terms(wishes: dict[str, Any], fe
         pytest.param({"affinity": required()}, SUCCESS, id="no-term"),
     ],
 )
-def test_named_nodes_narrow_the_search(wishes: dict[str, Any], answer: Status | Narrowing) -> None:
+def test_named_nodes_narrow_the_search(wishes: dict[str, Any], answer: Status | PreFilterResult) -> None:
     """When every term names nodes, only those are looked at; contradicting names refuse the pod."""
     assert PLAIN.pre_filter(CycleState(), the_info(a_pod(**wishes)), a_snapshot(*NODES)) == answer
 

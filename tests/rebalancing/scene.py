@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +23,9 @@ from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, Po
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -97,7 +100,14 @@ def web(
 class Scene:
     """Everything around the rebalancers."""
 
-    def __init__(self, *documents: Any, rollouts: Any = None, computer: Any = None) -> None:
+    def __init__(
+        self,
+        *documents: Any,
+        rollouts: Any = None,
+        computer: Any = None,
+        surges: Any = None,
+        requests: Any = None,
+    ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
         self.evictor = FakeEvictor()
@@ -129,9 +139,9 @@ class Scene:
             forecast=profile,
             keeper=self.keeper,
             evictor=self.evictor,
-            requester=self.requester,
             closer=self.closer,
-            rollouts=self.rollouts,
+            surges=surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
+            requests=requests or partial(EvictionsByRequest, self.requester),
             recorder=self.recorder,
             statuses=self.statuses,
             meter=self.meter,
@@ -142,6 +152,7 @@ class Scene:
             access=self.access,
             namespace="plimsoll",
         )
+        self.rebalancers._executor.machine._validates = True  # off in production
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
@@ -185,6 +196,8 @@ class Scene:
                 each.cancel()
             await asyncio.gather(task, timer, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
+            broken = [each for each in self.observer.failures if each[0] == "the move machine"]
+            assert not broken, broken
 
     async def run(self) -> None:
         """One run of the policy."""

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from plimsoll.framework import SKIP, SUCCESS, Code, NodeFilter, Permission, PluginArgs, Status
+from plimsoll.framework import SKIP, SUCCESS, Code, NodeFilter, PermitResult, PluginArgs, Status
 from plimsoll.framework.binding_ports import BinderPort, WaitingPodsPort
 
 
@@ -39,9 +39,9 @@ class Probe:
     def unreserve(self, state: Any, pod: Any, node: str) -> None:
         self._asked("unreserve")
 
-    def permit(self, state: Any, pod: Any, node: str) -> str | Permission:
+    def permit(self, state: Any, pod: Any, node: str) -> str | PermitResult:
         answer = self._asked("permit")
-        return Permission(answer, self.args.timeout) if isinstance(answer, Status) else answer
+        return PermitResult(answer, self.args.timeout) if isinstance(answer, Status) else answer
 
     def pre_bind_preflight(self, state: Any, pod: Any, node: str) -> Any:
         return self._asked("preflight")
@@ -77,16 +77,16 @@ class Gang:
     def __init__(self, args: Any) -> None:
         self.args = args
 
-    def permit(self, state: Any, pod: Any, node: str) -> Permission:
+    def permit(self, state: Any, pod: Any, node: str) -> PermitResult:
         gang = pod.labels.get("gang")
         if not gang:
-            return Permission()
+            return PermitResult()
         here = [each for each in state.read(WaitingPodsPort).pods if each.pod.labels.get("gang") == gang]
         if len(here) + 1 < self.args.size:
-            return Permission(Status(Code.WAIT), 60)
+            return PermitResult(Status(Code.WAIT), 60)
         for each in here:
             each.allow(self.name)
-        return Permission()
+        return PermitResult()
 
 
 class Hesitates(NodeFilter):

@@ -1,4 +1,4 @@
-"""What the watches tell becomes the cache's and the queue's state; nonsense harms only itself."""
+"""Watch events update cache and queue; malformed objects affect only themselves."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -118,7 +118,7 @@ def test_an_assumed_pod_is_not_queued_again() -> None:
     scene.tell(NodeAdded(a_node("n1")), PodAdded(waiting))
     queued = scene.queue.pop(0.0)
     scene.cache.assume(queued.pod, "n1")
-    scene.queue.bound(queued.pod.uid)
+    scene.queue.done(queued.pod.uid)
 
     scene.tell(PodUpdated(waiting, ours(cpu="1", labels={"new": "label"})))
 
@@ -238,7 +238,7 @@ def test_heartbeats_wake_nobody() -> None:
     before = a_node("n1")
     scene.tell(NodeAdded(before), PodAdded(ours()))
     scene.queue.pop(0.0)
-    scene.queue.failed("uid-default-pod", 0.0, frozenset({"NodeResourcesFit"}))
+    scene.queue.add_unschedulable_if_not_present("uid-default-pod", 0.0, frozenset({"NodeResourcesFit"}))
 
     scene.tell(NodeUpdated(before, a_node("n1", resourceVersion="2")))
     asleep = scene.queue.depths()["unschedulable"]

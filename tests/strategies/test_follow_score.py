@@ -11,7 +11,8 @@ from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Rebalancing
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.testing.builders import a_cluster, a_node
 from plimsoll.testing.strategy_conformance import StrategyConformance
@@ -125,7 +126,7 @@ def test_the_scheduler_is_asked_once_for_siblings() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_comes_to_rest(seed: int) -> None:
+def test_it_converges(seed: int) -> None:
     """Cycle after cycle: nobody comes back, and at last nobody moves."""
     story = live(a_scene(), follow(marginPercent=5), seed=seed)
 

@@ -35,17 +35,16 @@ from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.moves.state import TimerName
 from plimsoll.rebalancing.records.store import RecordKeeper
 from plimsoll.rebalancing.run_status import RunTotals
+from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeMeter,
     FakeNodeCloser,
     FakePolicyStatuses,
     FakeRecorder,
     FakeRecords,
-    FakeRollouts,
     InlineComputer,
 )
 from plimsoll.timing.timer import Timer
@@ -127,9 +126,9 @@ class RecordedServer:
             forecast=PROFILE,
             keeper=self._keeper,
             evictor=self,
-            requester=FakeEvictionRequester(),
             closer=FakeNodeCloser(),
-            rollouts=FakeRollouts(),
+            surges=WithoutSurges(),
+            requests=WithoutRequests,
             recorder=FakeRecorder(),
             statuses=FakePolicyStatuses(),
             meter=FakeMeter(),

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from plimsoll.framework import ActionType, Change, CycleState, EventResource, QueueingHint, Registry
+from plimsoll.framework import ActionType, ClusterEvent, CycleState, EventResource, QueueingHint, Registry
 from plimsoll.testing.builders import a_node, a_pod, a_snapshot, the_info
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
 from plimsoll_power_saving import PowerSaving, PowerSavingArgs
@@ -128,7 +128,7 @@ def test_pods_wake_when_a_node_does(before, now, wakes):
     plugin = PowerSaving(PowerSavingArgs())
     (registered,) = plugin.events_to_register()
     old = None if before is None else a_node("n", labels=before)
-    change = Change(EventResource.NODE, ActionType.UPDATE_NODE_LABEL, old, a_node("n", labels=now))
+    change = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL, old, a_node("n", labels=now))
 
     assert registered.covers(change.resource, change.action)
     assert plugin.after_node(the_info(a_pod()), change) is QueueingHint.of(wakes)

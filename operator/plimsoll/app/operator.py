@@ -45,7 +45,7 @@ from plimsoll.kube.usage import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
@@ -54,7 +54,9 @@ from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
 from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import EVICTORS
@@ -170,11 +172,12 @@ class Operator:
             forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             keeper=keeper,
             evictor=PodEvictor(session),
-            requester=PodEvictionRequester(
-                session, self.clock, SeededRandomness(settings.seed), self.observer
-            ),
             closer=NodeTainter(session, self.clock),
-            rollouts=DeploymentRollouts(session),
+            surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
+            requests=functools.partial(
+                EvictionsByRequest,
+                PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
+            ),
             recorder=self.recorder,
             statuses=statuses,
             meter=UsageMeter(session),
@@ -279,7 +282,7 @@ class Operator:
         found = Counter(each.pod.pod.spec.scheduler_name for each in self.queue if each.is_stalled(now))
         return {name: found[name] for name in self.wing.served.schedulers}
 
-    def _ingest(self, resource: str, events: list[ClusterEvent]) -> None:
+    def _ingest(self, resource: str, events: list[WatchEvent]) -> None:
         began = self.clock.monotonic()
         self.ingestion.apply(events)
         self.observer.batch_taken_in(resource, len(events), self.clock.monotonic() - began)

@@ -6,7 +6,7 @@ NodeSchedulingPropertiesChange).
 
 import msgspec
 
-from plimsoll.framework import ActionType, Change, ClusterObjects, EventResource, Node, PodInfo
+from plimsoll.framework import ActionType, ClusterEvent, ClusterObjects, EventResource, Node, PodInfo
 
 
 def node_changes(old: Node, new: Node) -> tuple[ActionType, ...]:
@@ -70,7 +70,7 @@ def waiting_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
     return () if same else bits
 
 
-def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> Change:
+def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> ClusterEvent:
     """A pod's room, or the room that it was promised, is free: an AssignedPodDelete.
 
     Args:
@@ -81,4 +81,4 @@ def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> Change:
     if node:
         on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
         pod = PodInfo(on_node, pod.template)
-    return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects)
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None, objects)

@@ -11,7 +11,7 @@ import msgspec
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
-from plimsoll.framework import ActionType, Change, EventResource, Node, Pod, PodInfo
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, Node, Pod, PodInfo
 from plimsoll.model.kinds.node_facts import unreadable_of
 from plimsoll.model.kinds.storage import (
     CSIDriver,
@@ -23,7 +23,6 @@ from plimsoll.model.kinds.storage import (
     VolumeAttachment,
 )
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -34,6 +33,7 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
     Synced,
+    WatchEvent,
 )
 from plimsoll.model.kinds.workload import (
     Namespace,
@@ -72,7 +72,7 @@ _SPEC_ONLY = (ReplicationController, ReplicaSet, StatefulSet, Service)
 class EventSubscriber(Protocol):
     """Receives watch events."""
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """An event happened."""
 
 
@@ -88,7 +88,7 @@ class Ingestion:
         self._subscribers = tuple(subscribers)
         self._observer = observer
 
-    def apply(self, events: Sequence[ClusterEvent]) -> None:
+    def apply(self, events: Sequence[WatchEvent]) -> None:
         """Pass a batch on."""
         for event in events:
             for subscriber in self._subscribers:
@@ -114,12 +114,12 @@ class Mirror:
 
     def __init__(self, cache: Cache, observer: Observer) -> None:
         self.cache = cache
-        self.changes: list[Change] = []
+        self.changes: list[ClusterEvent] = []
         self.synced: set[str] = set()
         self.listed = Signal()
         self._observer = observer
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Apply an event."""
         self.changes = []
         try:
@@ -127,7 +127,7 @@ class Mirror:
         except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
             self._observer.object_skipped(type(event).__name__, name_of(event), repr(exc))
 
-    def _apply(self, event: ClusterEvent) -> None:
+    def _apply(self, event: WatchEvent) -> None:
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):
                 self._set_pod(pod)
@@ -149,7 +149,7 @@ class Mirror:
                 self.listed.notify()
 
     def _changed(self, resource: str, action: ActionType, old: Any, new: Any) -> None:
-        self.changes.append(Change(resource, action, old, new, self.cache.cluster.objects))
+        self.changes.append(ClusterEvent(resource, action, old, new, self.cache.cluster.objects))
 
     def _set_node(self, node: Node) -> None:
         cluster = self.cache.cluster
@@ -232,7 +232,7 @@ def _reads_the_same(old: Any, new: Any) -> bool:
     )
 
 
-def name_of(event: ClusterEvent) -> str:
+def name_of(event: WatchEvent) -> str:
     """Namespace and name of the object that an event is about."""
     for attribute in ("pod", "new", "node", "object"):
         subject = getattr(event, attribute, None)

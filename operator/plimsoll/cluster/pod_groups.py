@@ -13,13 +13,13 @@ from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_group import PodGroup, group_key
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
     PodAdded,
     PodDeleted,
     PodUpdated,
+    WatchEvent,
 )
 from plimsoll.model.quantity import QuantityError, milli, units
 
@@ -148,7 +148,7 @@ class Groups:
         key = group_key(pod)
         return self._groups.get(key) if key else None
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):

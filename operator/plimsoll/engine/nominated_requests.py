@@ -22,7 +22,7 @@ PRIORITIES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class NominatedRequests:
     """What a pod must leave room for.
 
     Attributes:
@@ -45,7 +45,7 @@ class _Level:
     _pods: dict[int, tuple[PodInfo, ...]]
     _is_claimed: BoolArray
     _amounts: IntArray
-    _claims: Claims | None
+    _claims: NominatedRequests | None
 
     def __init__(self, cluster: Cluster, nominator: Nominator, priority: int) -> None:
         self._cluster = cluster
@@ -53,7 +53,7 @@ class _Level:
         self._priority = priority
         self._forget()
 
-    def claims(self) -> Claims:
+    def claims(self) -> NominatedRequests:
         """As things are now."""
         nominator = self._nominator
         nodes = nominator.changed_since(self._tick)
@@ -70,7 +70,7 @@ class _Level:
             return self.claims()  # somebody requests a resource that no node has had: the axis grew
         if self._claims is None:
             claimed = np.flatnonzero(self._is_claimed)
-            self._claims = Claims(self._pods, claimed, self._amounts[claimed])
+            self._claims = NominatedRequests(self._pods, claimed, self._amounts[claimed])
         return self._claims
 
     def _forget(self) -> None:
@@ -98,7 +98,7 @@ class _Level:
         self._claims = None
 
 
-class KeptClaims:
+class NominatedRequestsCache:
     """The claims on one cluster.
 
     Args:
@@ -111,7 +111,7 @@ class KeptClaims:
         self._nominator = nominator
         self._levels: dict[int, _Level] = {}
 
-    def against(self, pod: PodInfo) -> Claims:
+    def against(self, pod: PodInfo) -> NominatedRequests:
         """On all nodes."""
         level = self._levels.get(pod.priority)
         if level is None:
@@ -126,17 +126,19 @@ class KeptClaims:
         at = claims.rows == own
         if not there.pods:
             others = {row: pods for row, pods in claims.pods.items() if row != own}
-            return Claims(others, claims.rows[~at], claims.amounts[~at])
-        return Claims(
+            return NominatedRequests(others, claims.rows[~at], claims.amounts[~at])
+        return NominatedRequests(
             {**claims.pods, **there.pods}, claims.rows, np.where(at[:, None], there.amounts, claims.amounts)
         )
 
-    def on(self, row: int, pod: PodInfo) -> Claims:
+    def on(self, row: int, pod: PodInfo) -> NominatedRequests:
         """On one node."""
         others = ahead_on(self._cluster, self._nominator, row, pod.priority, but=pod.uid)
         rows = [row] if others else []
         amounts = _requested(self._cluster, others)
-        return Claims(dict.fromkeys(rows, others), np.array(rows, dtype=np.intp), amounts[None][: len(rows)])
+        return NominatedRequests(
+            dict.fromkeys(rows, others), np.array(rows, dtype=np.intp), amounts[None][: len(rows)]
+        )
 
 
 def _requested(cluster: Cluster, pods: Sequence[PodInfo]) -> IntArray:

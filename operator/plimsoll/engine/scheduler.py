@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE
-from plimsoll.engine.cache.template import Lane
-from plimsoll.engine.cache.templates import LaneCache
+from plimsoll.engine.cache.template import TemplateCache
+from plimsoll.engine.cache.templates import TemplateCaches
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation, Ranking
 from plimsoll.engine.extenders.extender import EXTENDER
-from plimsoll.engine.nominated_requests import KeptClaims
+from plimsoll.engine.nominated_requests import NominatedRequestsCache
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.trial import Trial
-from plimsoll.engine.what_if import LaneWhatIf
+from plimsoll.engine.what_if import TemplateWhatIf
 from plimsoll.framework import (
     Code,
     CycleState,
@@ -54,7 +54,7 @@ class Filtered:
         rows: Of the feasible nodes, ascending.
     """
 
-    lane: Lane
+    lane: TemplateCache
     overrides: dict[int, Status]
     rows: RowArray
 
@@ -80,8 +80,8 @@ class ProfileScheduler:
         self.cluster = cluster
         self.nominator = Nominator() if nominator is None else nominator
         self._choose = choose
-        self._lanes = LaneCache(profile, cluster)
-        self._claims = KeptClaims(cluster, self.nominator)
+        self._lanes = TemplateCaches(profile, cluster)
+        self._claims = NominatedRequestsCache(cluster, self.nominator)
 
     def on(self, cluster: Cluster, profile: Profile) -> "ProfileScheduler":
         """The same choices with another profile on another cluster, such as a fork of this one."""
@@ -124,7 +124,7 @@ class ProfileScheduler:
             return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), lane.diagnose(pod, overrides))
         return Ranking(self.cluster, rows, lane.totals(pod, rows))
 
-    def what_if(self, pod: PodInfo) -> LaneWhatIf:
+    def what_if(self, pod: PodInfo) -> TemplateWhatIf:
         """Ask what the filters would say of the pod if other pods left.
 
         Raises:
@@ -135,7 +135,7 @@ class ProfileScheduler:
 
     # -- the steps of an attempt (plimsoll.engine.attempt) ---------------------------------------------
 
-    def refreshed(self, pod: PodInfo) -> Lane:
+    def refreshed(self, pod: PodInfo) -> TemplateCache:
         """The caches of the pod's template, for the cluster as it is now.
 
         Raises:
@@ -145,7 +145,9 @@ class ProfileScheduler:
         lane.refresh(pod)
         return lane
 
-    def filtered(self, pod: PodInfo, lane: Lane | None = None, *, only: int | None = None) -> Filtered:
+    def filtered(
+        self, pod: PodInfo, lane: TemplateCache | None = None, *, only: int | None = None
+    ) -> Filtered:
         """What the filters answer for the cluster as it is now, nominated pods included.
 
         Args:
@@ -177,11 +179,11 @@ class ProfileScheduler:
             return False
         return self._beyond(lane, pod, row).is_success
 
-    def _beyond(self, lane: Lane, pod: PodInfo, row: int) -> Status:
+    def _beyond(self, lane: TemplateCache, pod: PodInfo, row: int) -> Status:
         """What the filters say of a node that PreFilter left out."""
         return Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped).status(row)
 
-    def _asked_first(self, lane: Lane, pod: PodInfo) -> dict[int, Status]:
+    def _asked_first(self, lane: TemplateCache, pod: PodInfo) -> dict[int, Status]:
         """What the nominated node said if PreFilter left it out: it was asked first, and that stays."""
         row = self.nominated_row(pod)
         if row is None or int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
@@ -233,7 +235,7 @@ class ProfileScheduler:
             nomination=nomination,
         )
 
-    def _post_filter(self, lane: Lane, pod: PodInfo, rejections: Rejections) -> Nomination:
+    def _post_filter(self, lane: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
         """Ask the PostFilter plugins in turn; reasons of those that cannot help add up.
 
         Without any, the pod's nomination is cleared, since no plugin maintains it.
@@ -256,7 +258,7 @@ class ProfileScheduler:
         return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
 
     def _with_nominated(
-        self, lane: Lane, pod: PodInfo, only: int | None = None
+        self, lane: TemplateCache, pod: PodInfo, only: int | None = None
     ) -> tuple[dict[int, Status], RowArray]:
         """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.
 
@@ -267,7 +269,7 @@ class ProfileScheduler:
         if not lane.rejected.is_success or not self.nominator.by_node:
             return self._kept_off(lane, pod, overrides)
         claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
-        what_if = LaneWhatIf(lane, pod, {}, claims, self.nominator.by_node)
+        what_if = TemplateWhatIf(lane, pod, {}, claims, self.nominator.by_node)
         nodes = claims.rows[lane.failed[claims.rows] != EXCLUDED]
         if len(nodes) and what_if.is_additive:
             kinds = what_if.refusals_if(nodes, self.cluster.requested[nodes])
@@ -290,7 +292,7 @@ class ProfileScheduler:
         return self._kept_off(lane, pod, overrides)
 
     def _kept_off(
-        self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]
+        self, lane: TemplateCache, pod: PodInfo, overrides: dict[int, Status]
     ) -> tuple[dict[int, Status], RowArray]:
         """The same, and not the node that a surge moves the pod's predecessor off."""
         left = _left_row(pod, self.cluster)
@@ -299,13 +301,13 @@ class ProfileScheduler:
         rows = lane.feasible
         return overrides, rows[~np.isin(rows, list(overrides))] if overrides else rows
 
-    def _what_if(self, lane: Lane, pod: PodInfo, overrides: dict[int, Status]) -> LaneWhatIf:
-        return LaneWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominator.by_node)
+    def _what_if(self, lane: TemplateCache, pod: PodInfo, overrides: dict[int, Status]) -> TemplateWhatIf:
+        return TemplateWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominator.by_node)
 
-    def _lane(self, pod: PodInfo) -> Lane:
+    def _lane(self, pod: PodInfo) -> TemplateCache:
         if pod.pod.spec.node_name:
             # Not part of the template: nothing that is kept for its siblings holds for this pod.
-            return Lane(self.profile, self.cluster)
+            return TemplateCache(self.profile, self.cluster)
         return self._lanes.use(pod.template)
 
 
@@ -332,7 +334,7 @@ def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:
 class _LazyStatuses(Mapping[int, Status]):
     """Statuses by row of the nodes that were refused explicitly, made when asked for."""
 
-    def __init__(self, lane: Lane, pod: PodInfo, overrides: Mapping[int, Status]) -> None:
+    def __init__(self, lane: TemplateCache, pod: PodInfo, overrides: Mapping[int, Status]) -> None:
         self._lane = lane
         self._pod = pod
         self._overrides = overrides

@@ -16,7 +16,7 @@ from plimsoll.framework import (
     IntArray,
     PluginError,
     PodInfo,
-    SimulatedPods,
+    PreFilterExtensions,
     Snapshot,
     Status,
 )
@@ -53,7 +53,7 @@ class Trial:
         self._summing = [
             plugin
             for plugin in profile.pre_filter
-            if plugin.name not in skipped and isinstance(plugin, SimulatedPods)
+            if plugin.name not in skipped and isinstance(plugin, PreFilterExtensions)
         ]
 
     def renewed(self, state: CycleState) -> "Trial":

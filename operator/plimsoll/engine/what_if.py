@@ -1,6 +1,6 @@
 """Evaluates filters for PostFilter plugins as if pods had left a node, within one attempt.
 
-The lane's codes stand for all filters that do not look at pods. Where the others look at sums of requests
+The lane's codes represent all filters that do not look at pods. Where the others look at sums of requests
 alone, many nodes are judged at once; else a fork of the cluster is changed pod by pod and put back.
 """
 
@@ -9,15 +9,15 @@ from functools import cached_property
 
 import numpy as np
 
-from plimsoll.engine.cache.template import Lane
-from plimsoll.engine.nominated_requests import Claims
+from plimsoll.engine.cache.template import TemplateCache
+from plimsoll.engine.nominated_requests import NominatedRequests
 from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import BoolArray, Code, IntArray, PodInfo, Reads, Snapshot, Status
 from plimsoll.model.columns.columns import RowArray
 
 
-class LaneWhatIf:
+class TemplateWhatIf:
     """Questions about one pod that fits nowhere.
 
     Args:
@@ -30,10 +30,10 @@ class LaneWhatIf:
 
     def __init__(
         self,
-        lane: Lane,
+        lane: TemplateCache,
         pod: PodInfo,
         overrides: dict[int, Status],
-        claims: Claims,
+        claims: NominatedRequests,
         nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> None:
         self._lane = lane

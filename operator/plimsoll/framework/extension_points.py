@@ -65,7 +65,7 @@ class QueueSortPlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
+class PreFilterResult:
     """PreFilter's "only these nodes can be considered"; several plugins' sets are intersected."""
 
     nodes: frozenset[str]
@@ -75,13 +75,13 @@ class Narrowing:
 class PreFilterPlugin(Plugin, Protocol):
     """Looks at the pod, and at all nodes at once, before any node is filtered."""
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | Narrowing:
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | PreFilterResult:
         """SKIP: the plugin's filter has nothing to say. A rejection rejects the pod for all nodes."""
 
 
 @runtime_checkable
-class SimulatedPods(Plugin, Protocol):
-    """Adjusts PreFilter's state when preemption or a nomination adds or removes a pod in thought.
+class PreFilterExtensions(Plugin, Protocol):
+    """Adjusts PreFilter's state when preemption or a nomination adds or removes a pod in a simulation.
 
     The snapshot already contains the change. Needed by plugins whose PreFilter sums over pods; others
     read what they need from the snapshot.
@@ -157,7 +157,7 @@ class Nomination:
 
 
 class NodeTrial(Protocol):
-    """One node with pods taken away and put back in thought; close it before opening another."""
+    """One node with pods taken away and put back in a simulation; close it before opening another."""
 
     def remove(self, pod: PodInfo) -> None:
         """The pod, placed on the node, no longer counts."""
@@ -283,7 +283,7 @@ class ReservePlugin(Plugin, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Permission:
+class PermitResult:
     """Permit's answer: SUCCESS, a rejection, or WAIT for at most ``timeout_s`` seconds."""
 
     status: Status = SUCCESS
@@ -294,7 +294,7 @@ class Permission:
 class PermitPlugin(Plugin, Protocol):
     """Lets the pod bind now, later, or not at all."""
 
-    def permit(self, state: CycleState, pod: PodInfo, node: str) -> Permission:
+    def permit(self, state: CycleState, pod: PodInfo, node: str) -> PermitResult:
         """WAIT holds the binding until it is allowed, rejected or timed out."""
 
 

@@ -114,7 +114,7 @@ class QueueingHint(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class ClusterEvent:
     """One event of the cluster, after it was applied.
 
     Attributes:
@@ -144,7 +144,7 @@ class Change:
         return cast("T", self._memo[key])
 
 
-Hint: TypeAlias = Callable[[PodInfo, Change], QueueingHint]
+Hint: TypeAlias = Callable[[PodInfo, ClusterEvent], QueueingHint]
 """Whether a change may help a pod; what it raises is counted and taken for QUEUE."""
 
 

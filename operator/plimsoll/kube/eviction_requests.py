@@ -22,11 +22,11 @@ from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
     Synced,
+    WatchEvent,
 )
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.eviction_requests import EvictionRequest
@@ -214,7 +214,7 @@ class _Mirror:
         self._reported: dict[str, EvictionRequest] = {}
         self._listed: set[str] = set()
 
-    def take(self, events: Sequence[ClusterEvent]) -> None:
+    def take(self, events: Sequence[WatchEvent]) -> None:
         """Report what has changed, once both resources were listed."""
         for event in events:
             match event:

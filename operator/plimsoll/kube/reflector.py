@@ -19,7 +19,6 @@ from plimsoll.model.decoding import DecodeError, decode, decode_in_part
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     NodeAdded,
     NodeDeleted,
     NodeUpdated,
@@ -30,6 +29,7 @@ from plimsoll.model.kinds.watch_event import (
     PodDeleted,
     PodUpdated,
     Synced,
+    WatchEvent,
 )
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.timing.signal import Signal
@@ -113,7 +113,7 @@ _FAILURE = msgspec.json.Decoder(_Failure)
 
 T = TypeVar("T")
 
-Sink = Callable[[list[ClusterEvent]], None]
+Sink = Callable[[list[WatchEvent]], None]
 
 
 class Reflector:
@@ -161,7 +161,7 @@ class Reflector:
         return self._resource
 
     def list_since(self, moment: float) -> None:
-        """List anew unless that was begun after ``moment``: a watch may lag behind, a list does not."""
+        """List again unless that was begun after ``moment``: a watch may lag behind, a list does not."""
         self._needed_from = moment
         if self.listed_from < moment and self._watching is not None and not self._watching.expired():
             self._watching.reschedule(0)
@@ -229,7 +229,7 @@ class Reflector:
                 await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
             )
             for items in _slices(page.items or ()):
-                events: list[ClusterEvent] = []
+                events: list[WatchEvent] = []
                 for item in items:
                     read = self._read(item)
                     if read is not None:
@@ -250,8 +250,8 @@ class Reflector:
     def _selected(self) -> dict[str, str]:
         return {"labelSelector": self._resource.selector} if self._resource.selector else {}
 
-    async def _hand_over(self, events: list[ClusterEvent]) -> None:
-        """Tell of a slice, then let others have their turn."""
+    async def _hand_over(self, events: list[WatchEvent]) -> None:
+        """Tell of a slice, then let others run."""
         if events:
             self._sink(events)
         await asyncio.sleep(0)
@@ -269,7 +269,7 @@ class Reflector:
             async for lines in batches:
                 self._answered()
                 for some in _slices(lines):
-                    events: list[ClusterEvent] = []
+                    events: list[WatchEvent] = []
                     try:
                         events.extend(self._told(some))
                     finally:
@@ -282,7 +282,7 @@ class Reflector:
     def _answered(self) -> None:
         self._observer.watch_heard(self._resource.name, self._clock.now())
 
-    def _told(self, lines: Iterable[bytes]) -> Iterable[ClusterEvent]:
+    def _told(self, lines: Iterable[bytes]) -> Iterable[WatchEvent]:
         for line in lines:
             event = _EVENT.decode(line)
             if event.type == "ERROR":
@@ -341,8 +341,8 @@ class Reflector:
             self._observer.object_skipped(self._resource.name, name, f"a part is left out: {problem}")
         return value
 
-    def _stored(self, key: str, new: Any) -> tuple[ClusterEvent, ...]:
-        """What a new state means; an object made anew under its name while we did not look is another one."""
+    def _stored(self, key: str, new: Any) -> tuple[WatchEvent, ...]:
+        """The event of a new state; an object recreated under its name in the meantime is another one."""
         old = self._objects.get(key)
         self._objects[key] = new
         if old is None:
@@ -358,21 +358,21 @@ def _slices(items: Sequence[T]) -> Iterable[Sequence[T]]:
     return (items[first : first + SLICE] for first in range(0, len(items), SLICE))
 
 
-def added(new: Any) -> ClusterEvent:
+def added(new: Any) -> WatchEvent:
     """The event for a new object."""
     if isinstance(new, Pod):
         return PodAdded(new)
     return NodeAdded(new) if isinstance(new, Node) else ObjectAdded(new)
 
 
-def updated(old: Any, new: Any) -> ClusterEvent:
+def updated(old: Any, new: Any) -> WatchEvent:
     """The event for a changed object."""
     if isinstance(new, Pod):
         return PodUpdated(old, new)
     return NodeUpdated(old, new) if isinstance(new, Node) else ObjectUpdated(old, new)
 
 
-def deleted(old: Any) -> ClusterEvent:
+def deleted(old: Any) -> WatchEvent:
     """The event for an object that is gone."""
     if isinstance(old, Pod):
         return PodDeleted(old)

@@ -30,7 +30,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from plimsoll.framework import (
     ActionType,
-    Change,
+    ClusterEvent,
     Code,
     CycleState,
     Diagnosis,
@@ -256,7 +256,7 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
         return search
 
 
-def _allows_more(_: PodInfo, change: Change) -> QueueingHint:
+def _allows_more(_: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It allows more disruptions than before, or is gone."""
     if change.new is None:
         return QueueingHint.QUEUE

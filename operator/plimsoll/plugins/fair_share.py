@@ -27,7 +27,7 @@ from pydantic import Field
 from plimsoll.framework import (
     SKIP,
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -161,7 +161,7 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
         changes = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         return (EventWithHint(EventResource.ASSIGNED_POD, changes, self._frees, by_template=True),)
 
-    def _frees(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def _frees(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         return QueueingHint.of(self.queue_of(change.old) == self.queue_of(pod))
 
     # -- reclaim -------------------------------------------------------------------------------------

@@ -26,19 +26,19 @@ from plimsoll.framework import (
     SKIP,
     SUCCESS,
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
     EventWithHint,
     FilterPlugin,
     IntArray,
-    Narrowing,
     NormalizingPlugin,
     PluginArgs,
     PodInfo,
     PodTemplate,
     PreFilterPlugin,
+    PreFilterResult,
     PreScorePlugin,
     QueueingHint,
     Reads,
@@ -162,7 +162,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
             )
         )
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | Narrowing:
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | PreFilterResult:
         """Skip without a wish; narrow to the named nodes when every term names some."""
         required = _required(pod)
         if required is None:
@@ -171,7 +171,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
         nodes = _named_nodes(required)
         if nodes is None:
             return SUCCESS
-        return Narrowing(nodes) if nodes else unresolvable(CONFLICT)
+        return PreFilterResult(nodes) if nodes else unresolvable(CONFLICT)
 
     def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         """1 where the added affinity fails, 2 where the pod's own does, shape (N,)."""
@@ -218,7 +218,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
         node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return (EventWithHint(EventResource.NODE, node, self._after_node, by_template=True),)
 
-    def _after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def _after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """The node matches now, and did not match the pod's own part before."""
         new, old = change.new, change.old
         if self._enforced is not None and not self._enforced.matches(new.labels, new.name):

@@ -20,7 +20,7 @@ from plimsoll.framework import (
     SKIP,
     SUCCESS,
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -77,7 +77,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
 
-def _after_update(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_update(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """What the pod needs has changed."""
     return QueueingHint.of(_needed(change.old) != _needed(change.new))
 

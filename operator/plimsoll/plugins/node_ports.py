@@ -4,7 +4,7 @@ Formula: two host ports conflict when protocol and port are equal and one of the
 (or empty), or both are equal. A node is refused when a port of the pod conflicts with one in use there.
 Units: none.
 Edges: ports of containers and sidecars count, of other init containers not; the protocol is TCP unless
-given. To upstream the ports of a node are a set: a pod taken away in thought frees its ports even where
+given. To upstream the ports of a node are a set: a pod taken away in a simulation frees its ports even where
 another pod holds the same address, protocol and port; so it does here.
 Source: kube-scheduler v1.36, ``nodeports/node_ports.go`` and ``framework/types.go`` (HostPortInfo).
 Differs: not at all; the ports in use are counted by column as pods come and go.
@@ -20,7 +20,7 @@ from plimsoll.framework import (
     SKIP,
     SUCCESS,
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -30,10 +30,10 @@ from plimsoll.framework import (
     NoArgs,
     PodInfo,
     PodTemplate,
+    PreFilterExtensions,
     PreFilterPlugin,
     QueueingHint,
     Reads,
-    SimulatedPods,
     Snapshot,
     Status,
     unschedulable,
@@ -88,7 +88,7 @@ class HostPortIndex(PodIndex):
 
 @dataclass(slots=True)
 class SimulatedPorts:
-    """The ports in use on nodes where pods were added or removed in thought, by row."""
+    """The ports in use on nodes where pods were added or removed in a simulation, by row."""
 
     used: dict[int, frozenset[HostPort]] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class SimulatedPorts:
         return SimulatedPorts(dict(self.used))
 
 
-class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions):
+class NodePorts(PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
     """Refuse nodes on which a wanted host port is in use."""
 
     name: ClassVar = "NodePorts"
@@ -167,7 +167,7 @@ class NodePorts(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions)
         )
 
 
-def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """The pod that left held a port that this one wants."""
     return QueueingHint.of(_conflicts(host_ports(pod), frozenset(host_ports(change.old))))
 

@@ -18,7 +18,7 @@ rounds it. For scoring, a container that names no cpu or memory takes 100m and 2
 requests are ignored.
 Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, ``most_allocated.go``,
 ``requested_to_capacity_ratio.go``.
-Differs: extended resources that device classes stand for are not passed on to DynamicResources. An amount
+Differs: extended resources that device classes represent are not passed on to DynamicResources. An amount
 beyond 64 bits counts as it does upstream (``1e1002`` as 0, others by their lowest 64 bits), but as 0 where
 that is below zero upstream, and sums over a node's pods stop at the largest amount instead of wrapping.
 """
@@ -35,7 +35,7 @@ from plimsoll.framework import (
     SUCCESS,
     ActionType,
     BoolArray,
-    Change,
+    ClusterEvent,
     Code,
     CycleState,
     EnqueueExtensions,
@@ -317,12 +317,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
             EventWithHint(EventResource.NODE, node, self._after_node, by_template=True),
         )
 
-    def _after_scale_down(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def _after_scale_down(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """It gave back some of what this pod wants."""
         old, new = change.old.requests, change.new.requests
         return QueueingHint.of(any(new.get(name, 0) < old.get(name, 0) for name, _ in self._wanted(pod)))
 
-    def _after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def _after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """The pod fits the node when it is empty, and the node offers more of something than before."""
         wanted = self._wanted(pod)
         new = change.memo("allocatable", lambda: allocatable_of(change.new))

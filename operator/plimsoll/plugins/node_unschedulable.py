@@ -15,7 +15,7 @@ import numpy as np
 
 from plimsoll.framework import (
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -73,13 +73,13 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
         )
 
 
-def _after_node(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_node(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """A node that takes pods, and took none before."""
     was_open = change.old is not None and not change.old.spec.unschedulable
     return QueueingHint.SKIP if was_open or change.new.spec.unschedulable else QueueingHint.QUEUE
 
 
-def _after_toleration(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_toleration(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """The pod tolerates cordoned nodes now."""
     tolerations = change.new.pod.spec.tolerations
     return QueueingHint.of(any(tolerates(each, UNSCHEDULABLE_TAINT) for each in tolerations))

@@ -21,7 +21,7 @@ from plimsoll.framework import (
     SKIP,
     SUCCESS,
     ActionType,
-    Change,
+    ClusterEvent,
     ClusterObjects,
     CycleState,
     EnqueueExtensions,
@@ -153,7 +153,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
 
-def _after_limits(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_limits(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """Some driver's limit rose."""
 
     def limits(node: CSINode) -> dict[str, int]:
@@ -163,7 +163,7 @@ def _after_limits(pod: PodInfo, change: Change) -> QueueingHint:
     return QueueingHint.of(any(limit > old.get(name, 0) for name, limit in limits(change.new).items()))
 
 
-def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """The pod that left its node had a volume that a driver attaches."""
     spec = change.old.pod.spec
     return QueueingHint.of(
@@ -175,14 +175,14 @@ def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
     )
 
 
-def _after_claim(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_claim(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It is a claim of the pod."""
     claim = change.new.metadata
     names = {claim_name(pod.pod, each) for each in pod.pod.spec.volumes}
     return QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
 
 
-def _after_attachment(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_attachment(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """What was detached may make room for a claim of the pod, or for a disk of that driver."""
     driver = change.old.spec.attacher
     return QueueingHint.of(

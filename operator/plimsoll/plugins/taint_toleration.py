@@ -22,7 +22,7 @@ import numpy as np
 from plimsoll.framework import (
     MAX_SCORE,
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -95,7 +95,7 @@ class TaintToleration(FilterPlugin, NormalizingPlugin, EnqueueExtensions):
         )
 
 
-def _after_node(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_node(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """The pod tolerates the node now, and did not before."""
 
     def tolerated(node: Node) -> bool:

@@ -7,7 +7,7 @@ when a claim of the pod with access mode ReadWriteOncePod is in use anywhere::
 
 Units: none.
 Edges: two users of a GCE disk, iSCSI disk or Ceph image agree if both only read; of an EBS volume never.
-Pods that are added or removed in thought change ``conflicts`` by claim name, whatever their namespace.
+Pods that are added or removed in a simulation change ``conflicts`` by claim name, whatever their namespace.
 Source: kube-scheduler v1.36, ``volumerestrictions/volume_restrictions.go``.
 Differs: nothing known.
 """
@@ -19,7 +19,7 @@ from plimsoll.framework import (
     SKIP,
     SUCCESS,
     ActionType,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -29,10 +29,10 @@ from plimsoll.framework import (
     NoArgs,
     PodInfo,
     PodTemplate,
+    PreFilterExtensions,
     PreFilterPlugin,
     QueueingHint,
     Reads,
-    SimulatedPods,
     Snapshot,
     Status,
     all_feasible,
@@ -61,7 +61,7 @@ class ClaimsInUse:
         return ClaimsInUse(self.claims, self.conflicts)
 
 
-class VolumeRestrictions(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueExtensions):
+class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
     """Keep apart pods that cannot share a volume."""
 
     name: ClassVar = "VolumeRestrictions"
@@ -148,7 +148,7 @@ class VolumeRestrictions(PreFilterPlugin, SimulatedPods, FilterPlugin, EnqueueEx
         )
 
 
-def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """The pod that left shared a claim or a disk with this one."""
     other: PodInfo = change.old
     if other.namespace != pod.namespace:
@@ -159,7 +159,7 @@ def _after_pod(pod: PodInfo, change: Change) -> QueueingHint:
     )
 
 
-def _after_claim(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_claim(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It is a claim of the pod."""
     claim = change.new.metadata
     return QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))

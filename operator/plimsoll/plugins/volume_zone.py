@@ -22,7 +22,7 @@ from plimsoll.framework import (
     SUCCESS,
     ActionType,
     BoolArray,
-    Change,
+    ClusterEvent,
     ClusterObjects,
     CycleState,
     EnqueueExtensions,
@@ -122,13 +122,13 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         )
 
 
-def _after_claim(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_claim(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It is a claim of the pod."""
     claim = change.new.metadata
     return QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
 
 
-def _after_volume(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_volume(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """A new volume, or one in another zone."""
     if change.old is None:
         return QueueingHint.QUEUE
@@ -136,7 +136,7 @@ def _after_volume(pod: PodInfo, change: Change) -> QueueingHint:
     return QueueingHint.of(any(old.get(key) != new.get(key) for key in TOPOLOGY_LABELS))
 
 
-def _after_class(pod: PodInfo, change: Change) -> QueueingHint:
+def _after_class(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """Claims of the class wait for their first consumer."""
     found: StorageClass = change.new
     return QueueingHint.of(found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)

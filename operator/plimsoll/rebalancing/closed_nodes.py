@@ -2,7 +2,7 @@
 
 A node stays closed while pods that left it are on their way, and for a quarter of an hour after the last
 one has settled elsewhere: long enough for an autoscaler to take the empty node away. It is opened at once
-when a move of the bundle comes to nothing. Records and the node itself say which it is, so that a new
+when a move of the bundle fails. Records and the node itself say which it is, so that a new
 process opens what an earlier one has left closed.
 """
 
@@ -14,7 +14,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import empties_nodes
-from plimsoll.model.kinds.watch_event import ClusterEvent, NodeAdded, NodeUpdated
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
@@ -99,7 +99,7 @@ class ClosedNodes:
         if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"opening node {node}", answer.message)  # the next look tries again
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """A node that is closed is looked after, also one that an earlier process has closed."""
         match event:
             case NodeAdded(node) | NodeUpdated(_, node) if is_closed(node):

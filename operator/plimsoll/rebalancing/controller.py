@@ -20,14 +20,12 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
 from plimsoll.ports.clock import Clock, Computer
-from plimsoll.ports.deployments import Rollouts
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.eviction_requests import EvictionRequester
 from plimsoll.ports.nodes import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
@@ -39,10 +37,6 @@ from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.breakers.stop_button import StopButton, Troubles, rested
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.config import WHERE
-from plimsoll.rebalancing.eviction_requests import transitions as request_transitions
-from plimsoll.rebalancing.eviction_requests.handlers import RequestHandlers
-from plimsoll.rebalancing.eviction_requests.probe import Offer
-from plimsoll.rebalancing.eviction_requests.watch import RequestWatch
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.events import Event, HoldUpsChanged, PolicyChanged, StopPressed
 from plimsoll.rebalancing.moves.executor import MoveExecutor
@@ -76,14 +70,11 @@ from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
 from plimsoll.rebalancing.scope_review import Scopes
-from plimsoll.rebalancing.surges import transitions as surge_transitions
-from plimsoll.rebalancing.surges.handlers import SurgeHandlers
-from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
-from plimsoll.rebalancing.surges.sightings import SurgeSightings
 from plimsoll.rebalancing.totals import totals_of
 from plimsoll.rebalancing.triggering import triggers_of
 from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
 from plimsoll.rebalancing.usage import Collector, wants_metrics_api
+from plimsoll.rebalancing.ways import RequestNeeds, RequestWayFactory, SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import PolicyLocks
 from plimsoll.timing.timer import Timer
@@ -116,9 +107,9 @@ class Rebalancers:
         forecast: Profile,
         keeper: RecordKeeper,
         evictor: PodEviction,
-        requester: EvictionRequester,
         closer: NodeCloser,
-        rollouts: Rollouts,
+        surges: SurgeWay,
+        requests: RequestWayFactory,
         recorder: EventRecorder,
         statuses: PolicyStatusWriter,
         meter: UsageReader,
@@ -174,29 +165,25 @@ class Rebalancers:
             changed=runs_changed,
         )
         self._timetable.on_skipped = self._skipped
-        self._offer = Offer(self._policies, requester, clock, observer)
+        self._surges = surges
+        by_request = requests(RequestNeeds(self._policies, self._stop, cache, timer, clock, observer))
+        ways = (surges, by_request)
+        self._probe = by_request.probe
         self._configs = PolicyConfigs(
             policies=self._policies,
             strategies=strategies,
             evictors=evictors,
             forecast=forecast,
             cache=cache,
-            breakers=Breakers(self._stop, self._displacements, access, self._offer, self._planning),
+            breakers=Breakers(self._stop, self._displacements, access, self._probe, self._planning),
             clock=clock,
         )
         self._closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
         )
-        self._rollouts = SurgeRollouts(rollouts)
-        around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._offer.refusal)
-        machine = MoveMachine(
-            around,
-            (
-                surge_transitions.TABLE,
-                request_transitions.TABLE,
-                recovery.table((surge_transitions.recovered, request_transitions.recovered)),
-            ),
-        )
+        around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._probe.refusal)
+        recovering = recovery.table([way.recovered for way in ways])
+        machine = MoveMachine(around, (recovering, *(way.table for way in ways)))
         self._rooms = Rooms(book, self._pending, timer, clock)
         self._context = PlanningContext(
             cache=cache,
@@ -213,24 +200,15 @@ class Rebalancers:
             claimed=book.claimed,
             keeper=keeper,
             context=self._context,
-            deployments_of=self._rollouts.present,
+            deployments_of=surges.present,
             clock=clock,
             configured=self._configs.of,
             spec_of=self._configs.spec_of,
         )
         replacements = ReplacementSightings()
-        sightings = (replacements, SurgeSightings(cache.cluster.objects))
+        sightings = (replacements, *(each for way in ways for each in way.sightings))
         targets = MoveTargets(cache, book, self._rooms, machine, replacements.siblings, self._pending.find)
         evictions = EvictionHandlers(evictor, recorder)
-        surges = SurgeHandlers(self._rollouts, machine)
-        requests = RequestHandlers(
-            requester=requester,
-            offer=self._offer,
-            policies=self._policies,
-            stop=self._stop,
-            cache=cache,
-            observer=observer,
-        )
         self._executor = MoveExecutor(
             machine,
             timer,
@@ -242,7 +220,8 @@ class Rebalancers:
                 **targets.immediate,
                 **evictions.immediate,
                 **SightingHandlers(sightings).immediate,
-                **requests.immediate,
+                **surges.immediate,
+                **by_request.immediate,
             },
             awaited={
                 Revalidate: revalidator.judge,
@@ -250,20 +229,12 @@ class Rebalancers:
                 **evictions.awaited,
                 **NodeHandlers(self._closed).awaited,
                 **surges.awaited,
-                **requests.awaited,
+                **by_request.awaited,
             },
         )
         access.on_change.append(self._rights_changed)
         self._watcher = MoveWatcher(self._executor, sightings)
-        self._requests = RequestWatch(
-            executor=self._executor,
-            requester=requester,
-            offer=self._offer,
-            cache=cache,
-            timer=timer,
-            clock=clock,
-            observer=observer,
-        )
+        self._requests = by_request.watch(self._executor)
         self.approvals = Approvals(self._executor)
         self._feeder = MoveFeeder(self._executor, revalidator, self._policies, self._closed.concerns)
         self._proposals = Proposals(self._executor, self._feeder, keeper)
@@ -272,7 +243,7 @@ class Rebalancers:
             executor=self._executor,
             approvals=self.approvals,
             pending=self._pending,
-            inspect=self._rollouts.inspect,
+            inspect=surges.inspect,
             clock=clock,
         )
         self.victims = VictimEvictions(
@@ -299,7 +270,7 @@ class Rebalancers:
 
     @on_trouble.setter
     def on_trouble(self, told: Callable[[], Awaitable[None]]) -> None:
-        self._troubles.on_change = self._offer.on_change = told
+        self._troubles.on_change = self._probe.on_change = told
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
@@ -375,7 +346,7 @@ class Rebalancers:
 
     # -- what the watch tells ------------------------------------------------------------------------
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened: replacements appear, pods that hold no place come and go."""
         self._troubles.observe(event)
         self._pending.observe(event)
@@ -409,7 +380,7 @@ class Rebalancers:
         for policy in list(self._policies.values()):
             self._executor.post(_changed(policy))
         self.recovered.set()
-        await self._offer.refresh()
+        await self._probe.refresh()
         self._running = True
         self._timetable.start()
         for name, policy in self._policies.items():
@@ -466,7 +437,7 @@ class Rebalancers:
         if self._planning.obstacle(policy):
             return RunResult.SKIPPED
         spec = policy.spec.rebalancing
-        await self._offer.refresh(at_once=True)
+        await self._probe.refresh(immediately=True)
         started = self._clock.now()
         cycle = f"{name}/{started:.6f}"
         touched = touched_nodes(self.keeper.known.values(), started)
@@ -475,7 +446,7 @@ class Rebalancers:
         self._displacements.look(name)
         self._executor.post(HoldUpsChanged())
         rebalancing = rested(self._configs.configured(policy), memory, name)
-        deployments = await self._rollouts.deployments() if rebalancing.surge else None
+        deployments = await self._surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self._cache.cluster.fork() if is_upstream else self._book.claimed()
         over_for = self._over.get(name, {})
@@ -525,7 +496,7 @@ class Rebalancers:
         if await self._scopes.look(policy, rebalancing, fork):
             await self._troubles.on_change()
         told = not all(map(self._access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
-        forbidden = self._rollouts.trouble if rebalancing.surge and not told else ""
+        forbidden = self._surges.trouble if rebalancing.surge and not told else ""
         await self._troubles.look_back(name, memory, made.failures, forbidden)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
 
@@ -537,7 +508,7 @@ class Rebalancers:
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
         return {
-            **self._offer.troubles(name),
+            **self._probe.troubles(name),
             **self._troubles.of(name),
             **self._scopes.troubles(name),
         }

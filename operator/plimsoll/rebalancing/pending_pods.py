@@ -2,7 +2,7 @@
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 
 
 class PendingPods:
@@ -16,7 +16,7 @@ class PendingPods:
         self._cache = cache
         self._unplaced: dict[str, Pod] = {}
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Pods that hold no place come and go."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):

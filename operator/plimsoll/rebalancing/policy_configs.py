@@ -15,8 +15,8 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers.displacement import Displacements
 from plimsoll.rebalancing.breakers.stop_button import StopButton, barred, undisturbed
 from plimsoll.rebalancing.config import rebalancing_of
-from plimsoll.rebalancing.eviction_requests.probe import Offer
 from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.ways import RequestProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class Breakers:
         stop: The stop button.
         displacements: Which policies rest because pods have lost their places.
         access: Which rights are missing.
-        offer: Whether EvictionRequests can be made.
+        probe: Says whether EvictionRequests can be made.
         planning: Knows the policies whose plans hang.
     """
 
     stop: StopButton
     displacements: Displacements
     access: Access
-    offer: Offer
+    probe: RequestProbe
     planning: Planning
 
 
@@ -92,7 +92,7 @@ class PolicyConfigs:
         wanted = undisturbed(wanted, self._breakers.displacements, policy.metadata.name)
         if self._breakers.access.obstacle(policy, Part.REBALANCING):
             wanted = barred(wanted, NO_RIGHTS)
-        return self._breakers.stop.heeded(self._breakers.offer.heeded(policy, wanted))
+        return self._breakers.stop.heeded(self._breakers.probe.heeded(policy, wanted))
 
     def of(self, name: str) -> Rebalancing | None:
         """What a policy wants; None when it rebalances no longer."""

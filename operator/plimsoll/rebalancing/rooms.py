@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.instructions import ReserveRoom
 from plimsoll.rebalancing.pending_pods import PendingPods
@@ -73,7 +73,7 @@ class Rooms:
         """Uids of the pods that room is being made for: no other room is needed."""
         return frozenset(uid for room in self._rooms.values() for uid in room.nodes)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Moved pods leave; pods that room is made for find another place, or go."""
         match event:
             case PodDeleted(pod):

@@ -1,10 +1,10 @@
 """Cluster changes that trigger an additional run of a policy."""
 
 from plimsoll.api.v1alpha1.schedules import Trigger
-from plimsoll.model.kinds.watch_event import ClusterEvent, NodeAdded, NodeUpdated
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 
 
-def triggers_of(event: ClusterEvent) -> frozenset[Trigger]:
+def triggers_of(event: WatchEvent) -> frozenset[Trigger]:
     """The triggers that an event fires; none for most, several where one update changes several things."""
     match event:
         case NodeAdded():

@@ -72,7 +72,7 @@ class SchedulingAttempts:
             self._observer.failed("scheduling", problem)
             self._observer.attempt_ended(name, AttemptOutcome.ERROR.value, now - began)
             self._explanations.explain(pod.pod, "SchedulerError", problem)
-            self._queue.failed(pod.uid, now, frozenset())
+            self._queue.add_unschedulable_if_not_present(pod.uid, now, frozenset())
             return False
         attempt = self.carry_out(queued, scheduler, decision, began)
         if attempt is None:
@@ -134,7 +134,7 @@ class SchedulingAttempts:
             return
         if node == "":
             self._book.release_uid(queued.pod.uid)
-        self._queue.failed(queued.pod.uid, now, plugins)
+        self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)
 
     def start_preemption(self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str]) -> None:
         """Remove the victims of a nominated pod in a task; then it is queued, rejected by these plugins.
@@ -153,4 +153,6 @@ class SchedulingAttempts:
                     pod, nomination, scheduler.profile, lambda: pod.uid in self._queue
                 )
         finally:
-            self._queue.failed(pod.uid, self._clock.monotonic(), plugins if is_made else frozenset())
+            self._queue.add_unschedulable_if_not_present(
+                pod.uid, self._clock.monotonic(), plugins if is_made else frozenset()
+            )

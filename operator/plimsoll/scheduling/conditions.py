@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from plimsoll.framework import Pod
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
@@ -106,7 +106,7 @@ class Explanations:
         (self._urgent if condition.nominated_node else self._due)[pod.uid] = said
         self._news.set()
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Of a pod that is gone, has ended or has a node nothing is kept."""
         match event:
             case PodDeleted(pod):

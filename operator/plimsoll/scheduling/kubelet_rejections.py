@@ -9,7 +9,7 @@ Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologym
 """
 
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
@@ -68,7 +68,7 @@ class KubeletRejections(BindingHook):
         """A pod was bound; until its kubelet reports, the decision is remembered."""
         self._bound[pod.uid] = self._clock.monotonic()
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """A kubelet may have spoken."""
         match event:
             case PodUpdated(old, pod) if pod.status.phase not in {"", "Pending"}:

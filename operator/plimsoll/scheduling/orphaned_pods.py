@@ -7,7 +7,7 @@ placed a pod, or has written why it could not.
 from collections.abc import Awaitable, Callable, Mapping
 
 from plimsoll.framework import Pod
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.near_misses import near
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
@@ -62,7 +62,7 @@ class OrphanedPods:
         self._served: set[str] = set()
         self._meant: dict[str, str] = {}
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Pods come, get their nodes, and go."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):

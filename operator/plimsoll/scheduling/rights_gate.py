@@ -5,7 +5,7 @@ They wait gated, and are tried as soon as a review finds that bindings are allow
 
 from plimsoll.access.rights import BIND, Access
 from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -38,7 +38,7 @@ class RightsGate:
             self._explain(pod.pod, "SchedulerError", problem)
         return unschedulable(problem).by(NAME)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """A pod that is gone, has ended or has a node waits no longer."""
         match event:
             case PodDeleted(pod):

@@ -18,9 +18,9 @@ from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import (
     MAX_SCORE,
     FilterPlugin,
-    Narrowing,
     NormalizingPlugin,
     PreFilterPlugin,
+    PreFilterResult,
     PreScorePlugin,
     Reads,
     ScorePlugin,
@@ -28,6 +28,7 @@ from plimsoll.framework.extension_points import (
 from plimsoll.framework.registry import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -172,7 +173,7 @@ class _Laws:
         state, info, snapshot = CycleState(), cluster.templates.info(pod), Snapshot(cluster)
         if isinstance(self.plugin, PreFilterPlugin):
             answer = self.plugin.pre_filter(state, info, snapshot)
-            if not isinstance(answer, Narrowing) and not answer.is_success:
+            if not isinstance(answer, PreFilterResult) and not answer.is_success:
                 return None
         return state, info, snapshot
 
@@ -250,7 +251,7 @@ class FilterPluginConformance(_Laws):
         prepared = self._prepared(cluster, pod)
         if prepared is not None:
             self.plugin.filter(*prepared)
-        cluster.validate()
+        validate(cluster)
 
 
 class ScorePluginConformance(_Laws):

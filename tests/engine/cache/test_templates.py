@@ -1,4 +1,4 @@
-"""Which lanes are kept: those of templates that come again, however many strangers pass in between."""
+"""Caches of recurring templates stay, however many unique templates occur in between."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from engine.toys import Binds, Fifo
 from plimsoll.engine.cache import templates
-from plimsoll.engine.cache.templates import PROBATION, LaneCache
+from plimsoll.engine.cache.templates import PROBATION, TemplateCaches
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
@@ -21,9 +21,9 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def lanes(cluster: Cluster) -> LaneCache:
+def lanes(cluster: Cluster) -> TemplateCaches:
     profile = build_profile(ProfileConfig("s"), Registry([Fifo, Binds]), [Enabled("Fifo"), Enabled("Binds")])  # type: ignore[list-item] # a fake has only what is used
-    return LaneCache(profile, cluster)
+    return TemplateCaches(profile, cluster)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def template(cluster: Cluster) -> Callable[..., Any]:
     return make
 
 
-def test_a_lane_is_found_again(lanes: LaneCache, template: Callable[..., Any]) -> None:
+def test_a_lane_is_found_again(lanes: TemplateCaches, template: Callable[..., Any]) -> None:
     """Until something else takes its place."""
     lane = lanes.use(template("a"))
 
@@ -47,7 +47,7 @@ def test_a_lane_is_found_again(lanes: LaneCache, template: Callable[..., Any]) -
 
 
 def test_a_template_that_came_twice_outlives_any_number_of_strangers(
-    lanes: LaneCache, template: Callable[..., Any]
+    lanes: TemplateCaches, template: Callable[..., Any]
 ) -> None:
     """They only push out each other."""
     regular = lanes.use(template("regular"))
@@ -61,7 +61,7 @@ def test_a_template_that_came_twice_outlives_any_number_of_strangers(
 
 
 def test_many_templates_in_turn_are_all_kept_in_the_end(
-    lanes: LaneCache, template: Callable[..., Any]
+    lanes: TemplateCaches, template: Callable[..., Any]
 ) -> None:
     """A template that comes back after its probation is kept: they do not chase each other out for ever."""
     names = range(3 * PROBATION)
@@ -75,7 +75,7 @@ def test_many_templates_in_turn_are_all_kept_in_the_end(
 
 
 def test_kept_lanes_take_no_more_memory_than_they_may(
-    lanes: LaneCache, template: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    lanes: TemplateCaches, template: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that was not used for the longest time goes."""
     monkeypatch.setattr(templates, "LANE_BYTES", 0)
@@ -87,7 +87,7 @@ def test_kept_lanes_take_no_more_memory_than_they_may(
     assert lanes.find(template(1)) is not None
 
 
-def test_a_lane_that_went_wrong_is_made_anew(lanes: LaneCache, template: Callable[..., Any]) -> None:
+def test_a_lane_that_went_wrong_is_made_again(lanes: TemplateCaches, template: Callable[..., Any]) -> None:
     """Kept or on probation."""
     lane = lanes.use(template("a"))
     lanes.drop(template("a"))

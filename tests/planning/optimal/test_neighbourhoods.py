@@ -1,4 +1,4 @@
-"""Room for pending pods by programs over a few nodes: what one node's moves cannot do, in a lawful order."""
+"""Room for pending pods by programs over a few nodes, where moves on one node do not suffice."""
 
 import random
 from dataclasses import replace
@@ -11,6 +11,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
@@ -128,16 +129,16 @@ def test_a_strategy_that_cannot_say_who_waits_harms_itself_only() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_every_move_and_every_place_is_feasible_in_its_turn(seed: int) -> None:
     """On crowded clusters: as many are served as by Proven at least, and each finds its room."""
-    dice = random.Random(seed)
-    nodes = [a_node(f"n{n}", cpu=str(dice.choice([6, 8, 10]))) for n in range(6)]
+    rng = random.Random(seed)
+    nodes = [a_node(f"n{n}", cpu=str(rng.choice([6, 8, 10]))) for n in range(6)]
     cluster = a_cluster(nodes, [])
     scheduler = ProfileScheduler(serving().profiles[PLACE], cluster)
     waiting = []
     for number in range(30):
-        asks = {"cpu": str(dice.randint(1, 5)), "priority": dice.choice([0, 0, 1])}
+        asks = {"cpu": str(rng.randint(1, 5)), "priority": rng.choice([0, 0, 1])}
         pod = mine(f"p{number}", "", **asks)
         if fit := scheduler.rank(cluster.templates.info(pod)).nodes:
-            node = dice.choice(fit)
+            node = rng.choice(fit)
             cluster.place(cluster.templates.info(mine(f"p{number}", node, **asks)), node)
         else:
             waiting.append(pod)
@@ -160,4 +161,4 @@ def test_every_move_and_every_place_is_feasible_in_its_turn(seed: int) -> None:
         if ends[move.bundle] is move:
             assert move.beneficiary.node in scheduler.rank(move.beneficiary.pod).nodes
             cluster.place(move.beneficiary.pod, move.beneficiary.node)
-        cluster.validate()
+        validate(cluster)

@@ -21,9 +21,9 @@ def a_surging_policy(mode: str = "Enforce", **rebalancing: Any) -> SchedulingPol
 class SurgeScene(Scene):
     """The scene without its other pods."""
 
-    def __init__(self, *documents: Any, rollouts: Any = None, old: Any = OLD) -> None:
+    def __init__(self, *documents: Any, rollouts: Any = None, old: Any = OLD, surges: Any = None) -> None:
         deployment = a_deployment(metadata={"resourceVersion": "3"}, annotations={"team": "a"})
-        super().__init__(*documents, rollouts=rollouts or FakeRollouts(deployment))
+        super().__init__(*documents, rollouts=rollouts or FakeRollouts(deployment), surges=surges)
         self.gone(web(1, "bad"))
         self.gone(web(2, "good"))
         self.tell(ObjectAdded(a_replica_set()))

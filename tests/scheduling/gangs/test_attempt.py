@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.framework import Code, Permission, Status, unschedulable
+from plimsoll.framework import Code, PermitResult, Status, unschedulable
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
@@ -389,12 +389,12 @@ async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn
         assert len(one.wing.cycle.permits) == 0
 
 
-def _held(*, is_held: bool, timeout: float = 30.0) -> Permission:
-    return Permission(Status(Code.WAIT), timeout) if is_held else Permission()
+def _held(*, is_held: bool, timeout: float = 30.0) -> PermitResult:
+    return PermitResult(Status(Code.WAIT), timeout) if is_held else PermitResult()
 
 
-def _refused() -> Permission:
-    return Permission(unschedulable("not today"))
+def _refused() -> PermitResult:
+    return PermitResult(unschedulable("not today"))
 
 
 async def test_a_node_that_goes_in_the_middle_is_replaced() -> None:

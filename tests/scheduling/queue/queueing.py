@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plimsoll.framework import ActionType, Change, EventResource
+from plimsoll.framework import ActionType, ClusterEvent, EventResource
 from plimsoll.model.kinds.pod_info import PodInfo, Templates
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -36,7 +36,7 @@ def a_queue(*pods: Any, now: Any = 0.0, observer: Any = None, **options: Any) ->
     """A queue with the default order; no profile is known, so every event may help everybody."""
     queue = SchedulingQueue(lambda pod, since: (-pod.priority, since), observer, **options)
     for pod in pods:
-        queue.set(pod, now)
+        queue.add_or_update(pod, now)
     return queue
 
 
@@ -59,24 +59,24 @@ def asleep(
     for _ in names:
         queue.pop(now)
     for name in names:
-        queue.failed(uid_of(name), now, rejected_by, pending_on)
+        queue.add_unschedulable_if_not_present(uid_of(name), now, rejected_by, pending_on)
 
 
-def node_added(**options: Any) -> Change:
+def node_added(**options: Any) -> ClusterEvent:
     """A new node."""
-    return Change(EventResource.NODE, ActionType.ADD, None, a_node("n1", **options))
+    return ClusterEvent(EventResource.NODE, ActionType.ADD, None, a_node("n1", **options))
 
 
-def pod_placed(name: str = "other", **options: Any) -> Change:
+def pod_placed(name: str = "other", **options: Any) -> ClusterEvent:
     """A pod came to a node."""
     pod = TEMPLATES.info(a_pod(name, node="n1", **options))
-    return Change(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod)
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod)
 
 
-def pod_gone(name: str = "other", **options: Any) -> Change:
+def pod_gone(name: str = "other", **options: Any) -> ClusterEvent:
     """A pod left its node."""
     pod = TEMPLATES.info(a_pod(name, node="n1", **options))
-    return Change(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None)
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.DELETE, pod, None)
 
 
 class BusyQueue:
@@ -90,9 +90,9 @@ class BusyQueue:
         """The names of those who may be tried although others are active."""
         self._fillers += 1
         filler = f"filler-{self._fillers}"
-        self.queue.set(waiting(filler, priority=-1000), now)
+        self.queue.add_or_update(waiting(filler, priority=-1000), now)
         names = []
         while (queued := self.queue.pop(now)).pod.name != filler:
             names.append(queued.pod.name)
-        self.queue.bound(queued.pod.uid)
+        self.queue.done(queued.pod.uid)
         return names

@@ -36,7 +36,7 @@ def the_order(*plugins: ByName, pods: list[Pod]) -> tuple[list[str], Told]:
     called = QueuePlugins(PrioritySort(NoArgs()), FakeClock(), observer)
     queue = SchedulingQueue(called.sort_key)
     for at, pod in enumerate(pods):
-        queue.set(the_info(pod), float(at))
+        queue.add_or_update(the_info(pod), float(at))
     profiles: list[Any] = [SimpleNamespace(queue_sort=each, plugins=(), extenders=()) for each in plugins]
     called.serve(
         {str(at): cast("Any", SimpleNamespace(profile=profile)) for at, profile in enumerate(profiles)}

@@ -1,4 +1,4 @@
-"""Who is next, who waits, and who backs off how long; time is handed in."""
+"""Order, waiting and back-off of pods in the queue, with injected time."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ def gate_of(closed: Any) -> Any:
 def test_higher_priority_goes_first_then_the_older() -> None:
     """PrioritySort: priority, then time in the queue."""
     queue = a_queue(waiting("old"))
-    queue.set(waiting("young"), 1.0)
-    queue.set(waiting("urgent", priority=10), 2.0)
+    queue.add_or_update(waiting("young"), 1.0)
+    queue.add_or_update(waiting("urgent", priority=10), 2.0)
 
     assert popped(queue, 3.0) == ["urgent", "old", "young"]
 
@@ -43,7 +43,7 @@ def test_an_active_pod_takes_the_place_of_its_new_state() -> None:
     """Its priority was raised while it waited."""
     queue = a_queue(waiting("first"), waiting("second"))
 
-    queue.set(waiting("second", priority=5), 1.0)
+    queue.add_or_update(waiting("second", priority=5), 1.0)
 
     assert popped(queue, 1.0) == ["second", "first"]
 
@@ -54,7 +54,7 @@ def test_unschedulable_pods_sleep_until_something_happens() -> None:
     asleep(queue, "pod", now=0.5)
 
     assert popped(queue, 60.0) == []
-    assert queue.happened(node_added(), 60.0) == 1
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 60.0) == 1
     assert popped(queue, 60.0) == ["pod"]
 
 
@@ -66,8 +66,8 @@ def test_back_off_doubles_up_to_ten_seconds() -> None:
 
     for _ in range(6):
         assert busy.popped(now) == ["pod"]
-        queue.failed(uid_of(), now, REJECTED)
-        queue.happened(node_added(), now)
+        queue.add_unschedulable_if_not_present(uid_of(), now, REJECTED)
+        queue.move_all_to_active_or_backoff_queue(node_added(), now)
         until = next(later for later in range(1, 60) if queue.next_due() <= now + later)
         assert busy.popped(now + until - 1) == []
         pauses.append(until - 1)  # a second is over when the next one begins
@@ -81,7 +81,7 @@ def test_back_offs_end_with_whole_seconds(failed_at: float, ready_at: float) -> 
     """All pods whose back-off ends within one second come together when it is over."""
     queue = a_queue(waiting())
     queue.pop(failed_at)
-    queue.failed(uid_of(), failed_at, frozenset())
+    queue.add_unschedulable_if_not_present(uid_of(), failed_at, frozenset())
 
     assert popped(queue, ready_at - 0.01) == []
     assert popped(queue, ready_at) == ["pod"]
@@ -92,9 +92,9 @@ def test_back_off_is_cut_short_while_nobody_is_active() -> None:
     observer = Entries()
     queue = a_queue(waiting("refused"), waiting("broken"), observer=observer)
     queue.pop(0.0), queue.pop(0.0)
-    queue.failed(uid_of("refused"), 0.0, REJECTED)
-    queue.failed(uid_of("broken"), 0.0, frozenset())
-    queue.happened(node_added(), 0.0)
+    queue.add_unschedulable_if_not_present(uid_of("refused"), 0.0, REJECTED)
+    queue.add_unschedulable_if_not_present(uid_of("broken"), 0.0, frozenset())
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.0)
 
     assert popped(queue, 0.0) == ["refused"]
     assert observer.seen[-1] == ("active", "PopFromBackoffQ")
@@ -102,12 +102,12 @@ def test_back_off_is_cut_short_while_nobody_is_active() -> None:
 
 
 def test_errors_back_off_by_themselves() -> None:
-    """Errors in a row double; a rejection in between begins anew, and counts all rejections."""
+    """Errors in a row double; a rejection in between begins again, and counts all rejections."""
     queue = a_queue(waiting())
     queued = queue.pop(0.0)
     pauses = []
     for rejected in (frozenset(), frozenset(), REJECTED, frozenset(), REJECTED):
-        queue.failed(uid_of(), 0.0, rejected)
+        queue.add_unschedulable_if_not_present(uid_of(), 0.0, rejected)
         pauses.append(queued.backoff_s())
         queue.take(uid_of())
 
@@ -119,7 +119,7 @@ def test_who_is_woken_by_our_own_failure_sits_out_the_back_off() -> None:
     queue = a_queue(waiting("one"), waiting("other"))
     asleep(queue, "one", "other")
 
-    queue.happened(pod_gone("one"), 0.0, but=uid_of("one"), is_ours=True)
+    queue.move_all_to_active_or_backoff_queue(pod_gone("one"), 0.0, but=uid_of("one"), is_ours=True)
 
     assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
     assert popped(queue, 1.0) == []
@@ -130,8 +130,8 @@ def test_an_event_during_the_attempt_is_not_lost() -> None:
     """What happened between a pod's pop and its failure may be what it needed."""
     queue = a_queue(waiting())
     queue.pop(0.0)
-    queue.happened(node_added(), 0.1)
-    queue.failed(uid_of(), 0.2, REJECTED)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
+    queue.add_unschedulable_if_not_present(uid_of(), 0.2, REJECTED)
 
     assert queue.depths()["unschedulable"] == 0
     assert popped(queue, 2.0) == ["pod"]
@@ -141,9 +141,9 @@ def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep() -> None:
     """The watch brings the condition that we wrote after the pod was woken: it stays woken."""
     queue = a_queue(waiting())
     asleep(queue, "pod", now=0.1)
-    queue.happened(node_added(), 0.2)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.2)
 
-    queue.set(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
+    queue.add_or_update(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
 
     assert queue.depths()["unschedulable"] == 0
     assert popped(queue, 5.0) == ["pod"]
@@ -154,7 +154,7 @@ def test_our_own_condition_wakes_nobody() -> None:
     queue = a_queue(waiting())
     asleep(queue, "pod", now=0.1)
 
-    queue.set(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
+    queue.add_or_update(waiting(status={"conditions": [{"type": "PodScheduled", "status": "False"}]}), 0.3)
 
     assert popped(queue, 60.0) == []
 
@@ -164,7 +164,7 @@ def test_a_changed_pod_is_tried_again() -> None:
     queue = a_queue(waiting(cpu="64"))
     asleep(queue, "pod", now=0.1)
 
-    queue.set(waiting(cpu="1"), 0.3)
+    queue.add_or_update(waiting(cpu="1"), 0.3)
 
     assert popped(queue, 5.0) == ["pod"]
 
@@ -173,8 +173,8 @@ def test_a_pod_changed_in_flight_is_tried_as_it_is_now() -> None:
     """Its failure was that of its former state."""
     queue = a_queue(waiting(cpu="64"))
     queue.pop(0.0)
-    queue.set(waiting(cpu="1"), 0.1)
-    queue.failed(uid_of(), 0.2, REJECTED)
+    queue.add_or_update(waiting(cpu="1"), 0.1)
+    queue.add_unschedulable_if_not_present(uid_of(), 0.2, REJECTED)
 
     queued = queue.pop(5.0)
 
@@ -185,12 +185,12 @@ def test_a_gated_pod_waits_for_its_gate() -> None:
     """The flush does not release it; a change of the pod has the gate asked again."""
     closed = {"pod"}
     queue = a_queue(gate=gate_of(closed))
-    queue.set(waiting(), 0.0)
+    queue.add_or_update(waiting(), 0.0)
 
     assert queue.depths()["gated"] == 1
     assert popped(queue, FLUSH_AFTER_S + 60) == []
     closed.clear()
-    queue.set(waiting(labels={"gate": "open"}), 400.0)
+    queue.add_or_update(waiting(labels={"gate": "open"}), 400.0)
     queued = queue.pop(400.0)
     assert queued.pod.name == "pod"
     assert queued.first_seen == 400.0  # time behind the gate is nobody's delay
@@ -203,11 +203,11 @@ def test_the_gate_is_asked_when_a_pod_is_woken() -> None:
     asleep(queue, "pod")
     closed.add("pod")
 
-    queue.happened(node_added(), 1.0)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 1.0)
 
     assert queue.depths() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
     closed.clear()
-    queue.happened(node_added(), 2.0)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 2.0)
     assert popped(queue, 5.0) == ["pod"]
 
 
@@ -216,7 +216,7 @@ def test_the_gate_is_not_asked_when_the_back_off_is_over() -> None:
     closed: set[str] = set()
     queue = a_queue(waiting(), gate=gate_of(closed))
     queue.pop(0.0)
-    queue.failed(uid_of(), 0.0, frozenset())
+    queue.add_unschedulable_if_not_present(uid_of(), 0.0, frozenset())
     closed.add("pod")
 
     assert popped(queue, 2.0) == ["pod"]
@@ -240,7 +240,7 @@ def test_a_pod_removed_in_flight_does_not_come_back() -> None:
     queue.pop(0.0)
 
     queue.remove(uid_of())
-    queue.failed(uid_of(), 1.0, frozenset())
+    queue.add_unschedulable_if_not_present(uid_of(), 1.0, frozenset())
 
     assert uid_of() not in queue
 
@@ -253,7 +253,7 @@ def test_plugins_activate_pods() -> None:
     )
     asleep(queue, "slept")
     queue.pop(0.0)
-    queue.failed(uid_of("broken"), 0.0, frozenset())
+    queue.add_unschedulable_if_not_present(uid_of("broken"), 0.0, frozenset())
     queue.pop(0.0)
     asleep(queue, "gated")
     closed.add("gated")
@@ -261,7 +261,7 @@ def test_plugins_activate_pods() -> None:
     queue.activate([uid_of(name) for name in ("slept", "broken", "flying", "gated", "unknown")], 0.5)
 
     assert popped(queue, 0.5) == ["slept", "broken"]
-    queue.failed(uid_of("flying"), 0.5, REJECTED)
+    queue.add_unschedulable_if_not_present(uid_of("flying"), 0.5, REJECTED)
     assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 0, "gated": 1}
 
 
@@ -271,9 +271,9 @@ def test_a_pod_is_taken_along_wherever_it_waits() -> None:
     queue = a_queue(waiting("slept"), waiting("backs-off"), gate=gate_of(closed))
     for name, rejected in (("slept", REJECTED), ("backs-off", frozenset())):
         queue.pop(0.0)
-        queue.failed(uid_of(name), 0.0, rejected)
-    queue.set(waiting("active"), 0.0)
-    queue.set(waiting("gated"), 0.0)
+        queue.add_unschedulable_if_not_present(uid_of(name), 0.0, rejected)
+    queue.add_or_update(waiting("active"), 0.0)
+    queue.add_or_update(waiting("gated"), 0.0)
 
     taken = [queue.take(uid_of(name)) for name in ("slept", "backs-off", "active", "gated", "active")]
 
@@ -288,9 +288,9 @@ def test_entries_are_told_with_their_reason() -> None:
     observer = Entries()
     queue = a_queue(waiting(), observer=observer)
     asleep(queue, "pod")
-    queue.happened(pod_gone(), 0.0)
+    queue.move_all_to_active_or_backoff_queue(pod_gone(), 0.0)
     queue.pop(2.0)
-    queue.failed(uid_of(), 2.0, frozenset())
+    queue.add_unschedulable_if_not_present(uid_of(), 2.0, frozenset())
     queue.activate([uid_of()], 2.5)
 
     assert observer.seen == [
@@ -307,8 +307,8 @@ def test_a_pod_that_is_never_tried_is_stalled_after_ten_minutes() -> None:
     """A gate that holds it explains the wait; time behind the gate does not count."""
     closed = {"gated"}
     queue = a_queue(gate=gate_of(closed))
-    queue.set(waiting("tried-never"), 0.0)
-    queue.set(waiting("gated"), 0.0)
+    queue.add_or_update(waiting("tried-never"), 0.0)
+    queue.add_or_update(waiting("gated"), 0.0)
 
     def stalled(now: float) -> set[str]:
         return {each.pod.name for each in queue if each.is_stalled(now)}
@@ -324,7 +324,7 @@ def test_a_pod_that_keeps_failing_by_errors_is_stalled_and_a_rejected_one_is_not
     def attempt(now: float, *rejected_by: str) -> Any:
         queue.activate([uid_of("pod")], now)
         (queued,) = [queue.pop(now)]
-        queue.failed(uid_of("pod"), now, frozenset(rejected_by))
+        queue.add_unschedulable_if_not_present(uid_of("pod"), now, frozenset(rejected_by))
         return queued
 
     late = STALLED_S + 1

@@ -1,4 +1,4 @@
-"""The queue against a small world whose truth is known: nobody is lost, nobody doubled, nobody oversleeps.
+"""The queue against a simple model: no pod is lost, duplicated, or requeued too late.
 
 In the world there are rooms of some size and keys of some colour. ``Fits`` rejects pods larger than every
 room, ``Unlocks`` leaves pods pending that have no key, and ``Gate`` holds back pods of closed colours. All
@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from plimsoll.framework import (
     ActionType,
-    Change,
+    ClusterEvent,
     EventResource,
     EventWithHint,
     PodInfo,
@@ -43,12 +43,12 @@ def colour_of(pod: PodInfo) -> str:
     return pod.labels["colour"]
 
 
-def fits(pod: PodInfo, change: Change) -> QueueingHint:
+def fits(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """A room that is large enough."""
     return QueueingHint.of(change.new >= size_of(pod))
 
 
-def same_colour(pod: PodInfo, change: Change) -> QueueingHint:
+def same_colour(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """A key, or a gate, of the pod's colour."""
     return QueueingHint.of(change.new == colour_of(pod))
 
@@ -106,7 +106,7 @@ class QueueMachine(RuleBasedStateMachine):
         """The watch tells of a pod."""
         status = {"conditions": [{"type": "PodScheduled", "status": "False"}]} if condition else {}
         pod = waiting(name, cpu=str(size), labels={"colour": colour}, status=status, priority=priority)
-        self.queue.set(pod, self.now)
+        self.queue.add_or_update(pod, self.now)
         self.known.add(pod.uid)
 
     @rule(name=st.sampled_from(NAMES))
@@ -120,7 +120,9 @@ class QueueMachine(RuleBasedStateMachine):
     def room_added(self, size: int) -> None:
         """There is a room of that size now."""
         self.largest_room = max(self.largest_room, size)
-        self.queue.happened(Change("Room", ActionType.ADD, None, size), self.now)
+        self.queue.move_all_to_active_or_backoff_queue(
+            ClusterEvent("Room", ActionType.ADD, None, size), self.now
+        )
 
     @rule()
     def rooms_gone(self) -> None:
@@ -131,7 +133,9 @@ class QueueMachine(RuleBasedStateMachine):
     def key_added(self, colour: str) -> None:
         """There is a key of that colour now."""
         self.keys.add(colour)
-        self.queue.happened(Change("Key", ActionType.ADD, None, colour), self.now)
+        self.queue.move_all_to_active_or_backoff_queue(
+            ClusterEvent("Key", ActionType.ADD, None, colour), self.now
+        )
 
     @rule(colour=st.sampled_from(COLOURS))
     def key_lost(self, colour: str) -> None:
@@ -143,7 +147,9 @@ class QueueMachine(RuleBasedStateMachine):
         """It closes, which helps nobody, or opens."""
         if colour in self.closed:
             self.closed.discard(colour)
-            self.queue.happened(Change("Gate", ActionType.UPDATE, colour, colour), self.now)
+            self.queue.move_all_to_active_or_backoff_queue(
+                ClusterEvent("Gate", ActionType.UPDATE, colour, colour), self.now
+            )
         else:
             self.closed.add(colour)
 
@@ -174,12 +180,12 @@ class QueueMachine(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(sorted(self.flying)))
         rejected_by, pending_on = self.flying.pop(uid)
         if breaks:
-            self.queue.failed(uid, self.now, frozenset())
+            self.queue.add_unschedulable_if_not_present(uid, self.now, frozenset())
         elif rejected_by or pending_on:
-            self.queue.failed(uid, self.now, rejected_by, pending_on)
+            self.queue.add_unschedulable_if_not_present(uid, self.now, rejected_by, pending_on)
         else:
             self.queue.settled(uid)
-            self.queue.bound(uid)
+            self.queue.done(uid)
             self.known.discard(uid)
 
     # -- what must hold ------------------------------------------------------------------------------
@@ -205,7 +211,8 @@ class QueueMachine(RuleBasedStateMachine):
         """Back-offs end after ten seconds, sleep after five minutes, if only somebody pops."""
         for queued in self.queue._unschedulable:
             assert self.popped_at - queued.timestamp <= FLUSH_AFTER_S + FLUSH_EVERY_S
-        for heap in (self.queue._backoff, self.queue._patient):
+        backoff = self.queue._backoff
+        for heap in (backoff._pod_backoff, backoff._error_backoff):
             for queued in heap:
                 assert self.popped_at - queued.timestamp <= MAX_BACKOFF_S + 2
 

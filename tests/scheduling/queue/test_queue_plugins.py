@@ -1,4 +1,4 @@
-"""What the queue asks plugins, and what becomes of those that break when they are asked."""
+"""Plugins of the queue, and failures in them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ from plimsoll.framework import (
     Registry,
     unschedulable,
 )
-from plimsoll.framework.queueing import Change
+from plimsoll.framework.queueing import ClusterEvent
 from plimsoll.framework.status import Status
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -55,7 +55,7 @@ class Told(Observer):
         self.events.append(event)
 
 
-def asked_late(pod: PodInfo, change: Change) -> str | QueueingHint:
+def asked_late(pod: PodInfo, change: ClusterEvent) -> str | QueueingHint:
     """The hint that the test has set by then."""
     return Odd.hint(pod, change)
 
@@ -108,7 +108,9 @@ class Scene:
         """These pods are unschedulable."""
         self.tell(*(PodAdded(pod) for pod in pods))
         while (queued := self.queue.pop(self.clock.monotonic())) is not None:
-            self.queue.failed(queued.pod.uid, self.clock.monotonic(), frozenset({by}))
+            self.queue.add_unschedulable_if_not_present(
+                queued.pod.uid, self.clock.monotonic(), frozenset({by})
+            )
 
     @property
     def asleep(self) -> int:
@@ -119,7 +121,7 @@ def ours(name: str = "pod", **options: Any) -> Pod:
     return a_pod(name, schedulerName="s", **options)
 
 
-def raising(*_: PodInfo | Change) -> None:
+def raising(*_: PodInfo | ClusterEvent) -> None:
     raise ValueError("as asked")
 
 
@@ -229,7 +231,7 @@ def test_a_pod_that_is_confirmed_where_it_was_assumed_counts_as_new_there() -> N
     scene.tell(NodeAdded(a_node("n")), PodAdded(ours()))
     queued = scene.queue.pop(0.0)
     scene.cache.assume(queued.pod, "n")
-    scene.queue.bound(queued.pod.uid)
+    scene.queue.done(queued.pod.uid)
 
     scene.tell(PodUpdated(ours(), ours(node="n")))
     scene.tell(PodUpdated(ours(node="n"), ours(node="n", labels={"x": "y"})))

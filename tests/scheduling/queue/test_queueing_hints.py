@@ -1,4 +1,4 @@
-"""Which pods an event wakes: registrations and hints of the plugins that rejected them."""
+"""Events requeue pods by registrations and hints of the rejecting plugins."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.framework import (
     ActionType,
-    Change,
+    ClusterEvent,
     EnqueueExtensions,
     EventResource,
     EventWithHint,
@@ -49,7 +49,7 @@ def serving(queue: SchedulingQueue, **declared: Any) -> SchedulingQueue:
 def saying(answer: ValueError | QueueingHint, asked: list[Any] | None = None) -> Callable[..., Any]:
     """A hint with a fixed answer that remembers whom it was asked about."""
 
-    def hint(pod: PodInfo, change: Change) -> QueueingHint:
+    def hint(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         if asked is not None:
             asked.append(pod.name)
         if isinstance(answer, Exception):
@@ -69,7 +69,7 @@ def test_an_event_wakes_pods_of_plugins_that_registered_for_it() -> None:
     asleep(queue, "node", rejected_by=frozenset({"OnNode"}))
     asleep(queue, "pod", rejected_by=frozenset({"OnPod"}))
 
-    assert queue.happened(node_added(), 1.0) == 1
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 1
 
     assert popped(queue, 1.0) == ["node"]
 
@@ -79,18 +79,18 @@ def test_one_of_several_plugins_is_enough() -> None:
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD),), B=())
     asleep(queue, "pod", rejected_by=frozenset({"A", "B"}))
 
-    assert queue.happened(node_added(), 1.0) == 1
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 1
 
 
 def test_a_plugin_that_declares_nothing_is_woken_by_everything() -> None:
     """Nobody knows what may help; but a new pod that waits, too, is no help."""
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD),))
     asleep(queue, "pod", rejected_by=frozenset({"Silent"}))
-    arrives = Change(EventResource.UNSCHEDULABLE_POD, ADD, None, waiting("new"))
+    arrives = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ADD, None, waiting("new"))
     queue.use({PROFILE: QueueingHints({}, has_undeclared=True)}, (), 0.0)
 
-    assert queue.happened(arrives, 1.0) == 0
-    assert queue.happened(Change("Namespace", ActionType.UPDATE), 1.0) == 1
+    assert queue.move_all_to_active_or_backoff_queue(arrives, 1.0) == 0
+    assert queue.move_all_to_active_or_backoff_queue(ClusterEvent("Namespace", ActionType.UPDATE), 1.0) == 1
 
 
 def test_a_plugin_that_registers_for_nothing_leaves_it_to_time() -> None:
@@ -98,7 +98,7 @@ def test_a_plugin_that_registers_for_nothing_leaves_it_to_time() -> None:
     queue = serving(a_queue(waiting()), A=())
     asleep(queue, "pod", rejected_by=frozenset({"A"}))
 
-    assert queue.happened(node_added(), 1.0) == 0
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 0
     assert popped(queue, 400.0) == ["pod"]
 
 
@@ -107,7 +107,7 @@ def test_a_hint_may_skip() -> None:
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD, saying(QueueingHint.SKIP)),))
     asleep(queue, "pod", rejected_by=frozenset({"A"}))
 
-    assert queue.happened(node_added(), 1.0) == 0
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 0
 
 
 def test_a_hint_that_raises_wakes() -> None:
@@ -115,7 +115,7 @@ def test_a_hint_that_raises_wakes() -> None:
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD, saying(ValueError("as asked"))),))
     asleep(queue, "pod", rejected_by=frozenset({"A"}))
 
-    assert queue.happened(node_added(), 1.0) == 1
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 1
 
 
 def test_a_hint_by_template_is_asked_once_for_all_alike() -> None:
@@ -130,7 +130,7 @@ def test_a_hint_by_template_is_asked_once_for_all_alike() -> None:
     names = [queued.pod.name for queued in queue]
     asleep(queue, *names, rejected_by=frozenset({"Shared", "Each"}))
 
-    queue.happened(node_added(), 1.0)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 1.0)
 
     assert len(asked) == 2
     assert sorted(alone) == sorted(names)
@@ -139,13 +139,13 @@ def test_a_hint_by_template_is_asked_once_for_all_alike() -> None:
 def test_a_hint_for_each_pod_wakes_only_those_it_names() -> None:
     """Siblings of one shape may differ for a plugin that reads more than the shape."""
 
-    def odd(pod: PodInfo, change: Change) -> QueueingHint:
+    def odd(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         return QueueingHint.of(int(pod.name[-1]) % 2 == 1)
 
     queue = serving(a_queue(*(waiting(f"p-{n}") for n in range(4))), A=(EventWithHint(NODE, ADD, odd),))
     asleep(queue, *(f"p-{n}" for n in range(4)), rejected_by=frozenset({"A"}))
 
-    assert queue.happened(node_added(), 1.0) == 2
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 2
     assert popped(queue, 1.0) == ["p-1", "p-3"]
 
 
@@ -159,7 +159,7 @@ def test_what_a_pending_plugin_waited_for_skips_the_back_off() -> None:
     asleep(queue, "pending", rejected_by=frozenset({"A"}), pending_on=frozenset({"B"}))
     asleep(queue, "unschedulable", rejected_by=frozenset({"A", "B"}))
 
-    queue.happened(node_added(), 0.1)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
 
     assert queue.depths() == {"active": 1, "backoff": 1, "unschedulable": 0, "gated": 0}
     assert queue.pop(0.1).pod.name == "pending"
@@ -171,8 +171,8 @@ def test_events_in_flight_are_judged_by_the_plugins_that_reject_in_the_end() -> 
     for name, sleeps in (("A", 0), ("B", 1)):
         queue = serving(a_queue(waiting()), **plugins)
         queue.pop(0.0)
-        queue.happened(node_added(), 0.1)
-        queue.failed(uid_of(), 0.2, frozenset({name}))
+        queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
+        queue.add_unschedulable_if_not_present(uid_of(), 0.2, frozenset({name}))
 
         assert queue.depths()["unschedulable"] == sleeps
 
@@ -181,10 +181,10 @@ def test_what_happened_before_the_pop_is_not_replayed() -> None:
     """The attempt saw it."""
     queue = serving(a_queue(waiting("one"), waiting("two")), A=(EventWithHint(NODE, ADD),))
     queue.pop(0.0)
-    queue.happened(node_added(), 0.1)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
     queue.pop(0.2)
-    queue.failed(uid_of("two"), 0.3, frozenset({"A"}))
-    queue.failed(uid_of("one"), 0.3, frozenset({"A"}))
+    queue.add_unschedulable_if_not_present(uid_of("two"), 0.3, frozenset({"A"}))
+    queue.add_unschedulable_if_not_present(uid_of("one"), 0.3, frozenset({"A"}))
 
     assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
 
@@ -192,18 +192,20 @@ def test_what_happened_before_the_pop_is_not_replayed() -> None:
 def test_events_are_kept_only_while_somebody_may_ask_for_them() -> None:
     """Not before, not after, and not for pods that only wait for their binding to be written."""
     queue = serving(a_queue(waiting("one"), waiting("two")), A=(EventWithHint(NODE, ADD),))
-    queue.happened(node_added(), 0.0)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.0)
     queue.pop(0.0)
     queue.pop(0.0)
-    queue.happened(node_added(), 0.1)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
     assert queue._in_flight.events() == {"NodeAdd": 1}
 
     queue.settled(uid_of("one"))
-    queue.bound(uid_of("two"))
-    queue.happened(node_added(), 0.2)
+    queue.done(uid_of("two"))
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.2)
 
     assert not queue._in_flight.events()
-    queue.failed(uid_of("one"), 0.3, frozenset({"A"}))  # nobody kept what might have helped: it is tried
+    queue.add_unschedulable_if_not_present(
+        uid_of("one"), 0.3, frozenset({"A"})
+    )  # nobody kept what might have helped: it is tried
     assert queue.depths()["backoff"] == 1
 
 
@@ -213,14 +215,14 @@ def test_a_pod_that_is_decided_on_later_is_told_what_happens_from_then_on() -> N
     for name in ("one", "two"):
         queue.pop(0.0)
         queue.settled(uid_of(name))
-    queue.happened(node_added(), 0.1)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
     assert not queue._in_flight.events()
 
     queue.resumed(uid_of("one"))
-    queue.happened(node_added(), 0.2)
-    queue.failed(uid_of("one"), 0.3, frozenset({"A"}))
+    queue.move_all_to_active_or_backoff_queue(node_added(), 0.2)
+    queue.add_unschedulable_if_not_present(uid_of("one"), 0.3, frozenset({"A"}))
     queue.resumed(uid_of("two"))
-    queue.failed(uid_of("two"), 0.4, frozenset({"A"}))
+    queue.add_unschedulable_if_not_present(uid_of("two"), 0.4, frozenset({"A"}))
     queue.resumed(uid_of("two"))  # landed already: nothing to resume
 
     assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
@@ -235,7 +237,7 @@ def test_an_event_may_concern_some_only() -> None:
     )
     asleep(queue, "high", "same", "low", rejected_by=frozenset({"A"}))
 
-    queue.happened(pod_gone(), 1.0, but=uid_of("low"), at_most=5)
+    queue.move_all_to_active_or_backoff_queue(pod_gone(), 1.0, but=uid_of("low"), at_most=5)
 
     assert popped(queue, 1.0) == ["same"]
 
@@ -262,12 +264,12 @@ def test_a_gated_pod_is_reconsidered_by_events_of_its_gate_only() -> None:
 
     queue = a_queue(gate=gate)
     queue.use({PROFILE: hints_of([cast("Any", Gatekeeper())])}, (), 0.0)
-    queue.set(waiting(), 0.0)
+    queue.add_or_update(waiting(), 0.0)
 
-    queue.happened(node_added(), 1.0)
-    queue.happened(Change("Key", ADD), 2.0)
+    queue.move_all_to_active_or_backoff_queue(node_added(), 1.0)
+    queue.move_all_to_active_or_backoff_queue(ClusterEvent("Key", ADD), 2.0)
     closed[0] = False
-    queue.happened(Change("Key", ADD), 3.0)
+    queue.move_all_to_active_or_backoff_queue(ClusterEvent("Key", ADD), 3.0)
 
     assert asked == ["", "Gatekeeper", "Gatekeeper"]  # who holds the pod is asked first
     assert popped(queue, 3.0) == ["pod"]
@@ -323,7 +325,7 @@ SHUNNED = {
     ],
 )
 def test_pods_that_come_to_nodes_are_offered_to_few(
-    pod: dict[str, Any], rejected_by: str, change: Change, woken: bool
+    pod: dict[str, Any], rejected_by: str, change: ClusterEvent, woken: bool
 ) -> None:
     """Upstream's pre-selection: the namespace of the spread, or a required affinity term that matches."""
     everything = (EventWithHint(POD, ActionType.ALL),)
@@ -332,7 +334,7 @@ def test_pods_that_come_to_nodes_are_offered_to_few(
     )
     asleep(queue, "pod", rejected_by=frozenset({rejected_by}))
 
-    assert queue.happened(change, 1.0) == woken
+    assert queue.move_all_to_active_or_backoff_queue(change, 1.0) == woken
 
 
 def test_the_preselection_knows_namespaces_by_their_labels() -> None:
@@ -355,16 +357,21 @@ def test_the_preselection_knows_namespaces_by_their_labels() -> None:
     asleep(queue, "pod", rejected_by=frozenset({"InterPodAffinity"}))
     seen = pod_placed(namespace="far")
 
-    assert queue.happened(seen, 1.0) == 0
-    assert queue.happened(Change(seen.resource, seen.action, None, seen.new, objects), 1.0) == 1
+    assert queue.move_all_to_active_or_backoff_queue(seen, 1.0) == 0
+    assert (
+        queue.move_all_to_active_or_backoff_queue(
+            ClusterEvent(seen.resource, seen.action, None, seen.new, objects), 1.0
+        )
+        == 1
+    )
 
 
 def test_the_preselection_does_not_hold_for_what_happened_in_flight() -> None:
     """Nobody looked at the pod's terms then."""
     queue = serving(a_queue(waiting()), PodTopologySpread=(EventWithHint(POD, ADD),))
     queue.pop(0.0)
-    queue.happened(pod_placed(namespace="far"), 0.1)
-    queue.failed(uid_of(), 0.2, frozenset({"PodTopologySpread"}))
+    queue.move_all_to_active_or_backoff_queue(pod_placed(namespace="far"), 0.1)
+    queue.add_unschedulable_if_not_present(uid_of(), 0.2, frozenset({"PodTopologySpread"}))
 
     assert queue.depths()["unschedulable"] == 0
 
@@ -390,6 +397,8 @@ def test_the_cost_of_an_event_does_not_rise_with_the_pods_of_a_shape() -> None:
 
     for number in range(1000):
         node = a_node(f"n-{number}")
-        queue.happened(Change(NODE, ActionType.UPDATE_NODE_ALLOCATABLE, node, node), 1.0)
+        queue.move_all_to_active_or_backoff_queue(
+            ClusterEvent(NODE, ActionType.UPDATE_NODE_ALLOCATABLE, node, node), 1.0
+        )
 
     assert len(asked) == 1000

@@ -26,7 +26,7 @@ from plimsoll.framework import (
     SUCCESS,
     ActionType,
     BoolArray,
-    Change,
+    ClusterEvent,
     CycleState,
     EnqueueExtensions,
     EventResource,
@@ -96,7 +96,7 @@ class PowerSaving(PreFilterPlugin, NodeFilter, ScorePlugin, PreBindPlugin, Enque
         nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return (EventWithHint(EventResource.NODE, nodes, self.after_node, by_template=True),)
 
-    def after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """The node is awake, and was not before."""
         label, asleep = self.args.label, self.args.value
         was_awake = change.old is not None and change.old.labels.get(label) != asleep

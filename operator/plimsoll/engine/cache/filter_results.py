@@ -3,7 +3,7 @@
 Each filter plugin's answer is one code a node, 0 for feasible; together they give the first plugin that
 refuses each node. Plugins that look at nodes only are asked again when a node object changed, those that look
 at a node's own pods about the rows that changed, the others about all nodes. Owned by a
-:class:`plimsoll.engine.cache.template.Lane`, which says what changed.
+:class:`plimsoll.engine.cache.template.TemplateCache`, which says what changed.
 
 Axis letter: N nodes.
 """
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from plimsoll.engine.cache.node_columns import SharedColumns
+from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.plugin_calls import calling, checked
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
@@ -30,7 +30,7 @@ FEASIBLE, EXCLUDED = 2**15 - 1, -1
 Refusing: TypeAlias = tuple[int, IntArray]
 
 
-class KeptVerdicts:
+class FilterResults:
     """The verdicts of one lane.
 
     Attributes:
@@ -38,7 +38,7 @@ class KeptVerdicts:
         feasible: Rows of the feasible nodes, ascending.
     """
 
-    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
         self._stages = profile.stages
         self._cluster = cluster
         self._shared = shared
@@ -92,7 +92,7 @@ class KeptVerdicts:
         skipped: frozenset[str],
         part: Snapshot | None,
         node_part: Snapshot | None,
-        anew: bool,
+        again: bool,
         allowed: frozenset[str] | None,
     ) -> None:
         """Ask the filters where something changed.
@@ -103,15 +103,15 @@ class KeptVerdicts:
             skipped: Plugins that take no part.
             part: The rows that changed; None: all.
             node_part: Those whose node object changed; None: all.
-            anew: Whether the plugins that take part are other ones than the last time.
+            again: Whether the plugins that take part are other ones than the last time.
             allowed: Names of the nodes that PreFilter left; None: all.
         """
         snapshot = Snapshot(self._cluster)
-        anew = anew or part is None or not self._codes
-        if anew or node_part is None or len(node_part):
+        again = again or part is None or not self._codes
+        if again or node_part is None or len(node_part):
             for _, plugin in self._stages.node_filter:
                 if plugin.name not in skipped:
-                    anew |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
+                    again |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
         refusing: list[Refusing] = []
         for position, plugin in self._stages.row_filter:
             if plugin.name in skipped:
@@ -119,7 +119,7 @@ class KeptVerdicts:
             known = self._codes.get(plugin.name)
             if known is None or part is None:
                 self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot).copy()
-                anew = True
+                again = True
                 continue
             codes = self._ask(plugin, state, pod, part)
             known[part.rows] = codes
@@ -131,7 +131,7 @@ class KeptVerdicts:
                 codes = self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot)
                 if np.count_nonzero(codes):
                     far.append((position, codes))
-        if part is None or anew:
+        if part is None or again:
             self._combine_near()
         else:
             self._patch_near(part.rows, refusing)

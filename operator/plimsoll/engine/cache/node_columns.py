@@ -42,7 +42,7 @@ class NodeColumn:
     points: int | None = None
 
 
-class SharedColumns:
+class NodeColumns:
     """Columns by plugin, purpose and signature, for the nodes as they are now.
 
     Args:

@@ -2,7 +2,8 @@
 
 Kept, one raw score a node, are the answers of plugins that look no further than the node; and, where
 they do not normalise or give every node the same, their weighted sum. Rows that changed are scored again
-on the next request for totals. The owner, a :class:`plimsoll.engine.cache.template.Lane`, says what changed.
+on the next request for totals. The owner, a :class:`~plimsoll.engine.cache.template.TemplateCache`, says what
+changed.
 
 Edges: without score plugins and extenders every node's total is 1, and PreScore does not run.
 Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNodes``).
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plimsoll.engine.cache.node_columns import SharedColumns
+from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.plugin_calls import calling, checked, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
@@ -55,14 +56,14 @@ class ScoreTable:
     totals: IntArray
 
 
-class KeptScores:
+class TemplateScores:
     """The scores of one lane.
 
     The cycle state that PreFilter and PreScore wrote is handed in with every question; ``part`` is a
     window on the rows that the lane has just renewed, if it has one.
     """
 
-    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
         self._profile = profile
         self._stages = profile.stages
         self._normalizing = profile.capabilities.normalizing

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE, KeptVerdicts, PositionArray
-from plimsoll.engine.cache.node_columns import SharedColumns
-from plimsoll.engine.cache.scores import KeptScores, ScoreTable
+from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE, FilterResults, PositionArray
+from plimsoll.engine.cache.node_columns import NodeColumns
+from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
@@ -25,9 +25,9 @@ from plimsoll.framework import (
     Diagnosis,
     FilterPlugin,
     IntArray,
-    Narrowing,
     PluginError,
     PodInfo,
+    PreFilterResult,
     Snapshot,
     Status,
     unresolvable,
@@ -37,7 +37,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
 
-class Lane:
+class TemplateCache:
     """What one profile knows about one template on one cluster.
 
     Attributes:
@@ -48,19 +48,19 @@ class Lane:
         skipped: Plugins whose PreFilter had nothing to say.
     """
 
-    def __init__(self, profile: Profile, cluster: Cluster, shared: SharedColumns | None = None) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns | None = None) -> None:
         self.profile = profile
         self.cluster = cluster
-        shared = shared or SharedColumns(cluster, profile.capabilities.signed)
+        shared = shared or NodeColumns(cluster, profile.capabilities.signed)
         self._stages = profile.stages
-        self._verdicts = KeptVerdicts(profile, cluster, shared)
-        self._scores = KeptScores(profile, cluster, shared)
+        self._verdicts = FilterResults(profile, cluster, shared)
+        self._scores = TemplateScores(profile, cluster, shared)
         self.state = CycleState()
         self.rejected: Status = SUCCESS
         self.absent: Status = SUCCESS
         self.narrowing: frozenset[str] = frozenset()
         self.skipped: frozenset[str] = frozenset()
-        self._answers: dict[str, Status | Narrowing] = {}
+        self._answers: dict[str, Status | PreFilterResult] = {}
         self._near_skipped: frozenset[str] | None = None
         self._far_skipped: list[str] = []
         self._part: Snapshot | None = None
@@ -120,7 +120,7 @@ class Lane:
                 skipped=self.skipped,
                 part=part,
                 node_part=node_part,
-                anew=joined,
+                again=joined,
                 allowed=allowed,
             )
             self._part = part
@@ -160,7 +160,7 @@ class Lane:
         for plugin in self._stages.far_pre_filter:
             with calling(plugin.name, "preFilter"):
                 answer = plugin.pre_filter(self.state, pod, snapshot)
-            if isinstance(answer, Narrowing):
+            if isinstance(answer, PreFilterResult):
                 return False
             if answer.code is Code.SKIP:
                 skipped.append(plugin.name)
@@ -182,11 +182,11 @@ class Lane:
             if answer is None:
                 with calling(plugin.name, "preFilter"):
                     answer = plugin.pre_filter(self.state, pod, snapshot)
-                if not isinstance(answer, Narrowing):
+                if not isinstance(answer, PreFilterResult):
                     answer = answer.by(plugin.name)
                 if plugin.name in self._stages.near_pre_filter:
                     self._answers[plugin.name] = answer
-            if isinstance(answer, Narrowing):
+            if isinstance(answer, PreFilterResult):
                 allowed = answer.nodes if allowed is None else allowed & answer.nodes
                 narrowing.add(plugin.name)
             elif answer.code is Code.SKIP:

@@ -10,8 +10,8 @@ Source: the 2Q replacement of Johnson and Shasha, VLDB 1994.
 
 from collections import OrderedDict
 
-from plimsoll.engine.cache.node_columns import SharedColumns
-from plimsoll.engine.cache.template import Lane
+from plimsoll.engine.cache.node_columns import NodeColumns
+from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import PodTemplate
 from plimsoll.model.columns.cluster import Cluster
@@ -26,25 +26,25 @@ PROBATION = 16
 REMEMBERED = 65_536
 
 
-class LaneCache:
+class TemplateCaches:
     """Lanes by template: those used last, within a limit."""
 
     def __init__(self, profile: Profile, cluster: Cluster) -> None:
         self._profile = profile
         self._cluster = cluster
-        self._shared = SharedColumns(cluster, profile.capabilities.signed)
-        self._kept: OrderedDict[PodTemplate, Lane] = OrderedDict()
-        self._probation: OrderedDict[PodTemplate, Lane] = OrderedDict()
+        self._shared = NodeColumns(cluster, profile.capabilities.signed)
+        self._kept: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
+        self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._dropped: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._kept) + len(self._probation)
 
-    def find(self, template: PodTemplate) -> Lane | None:
+    def find(self, template: PodTemplate) -> TemplateCache | None:
         """The lane of a template, None when there is none."""
         return self._kept.get(template) or self._probation.get(template)
 
-    def use(self, template: PodTemplate) -> Lane:
+    def use(self, template: PodTemplate) -> TemplateCache:
         """The lane of a template whose pod is to be placed, made when there is none."""
         lane = self._kept.get(template)
         if lane is not None:
@@ -52,7 +52,7 @@ class LaneCache:
             return lane
         lane = self._probation.pop(template, None)
         if lane is None:
-            lane = Lane(self._profile, self._cluster, self._shared)
+            lane = TemplateCache(self._profile, self._cluster, self._shared)
             if hash(template.signature) not in self._dropped:
                 self._try(template, lane)
                 return lane
@@ -64,7 +64,7 @@ class LaneCache:
         self._kept.pop(template, None)
         self._probation.pop(template, None)
 
-    def _try(self, template: PodTemplate, lane: Lane) -> None:
+    def _try(self, template: PodTemplate, lane: TemplateCache) -> None:
         self._probation[template] = lane
         if len(self._probation) > PROBATION:
             dropped, _ = self._probation.popitem(last=False)
@@ -72,7 +72,7 @@ class LaneCache:
                 self._dropped.clear()
             self._dropped.add(hash(dropped.signature))
 
-    def _keep(self, template: PodTemplate, lane: Lane) -> None:
+    def _keep(self, template: PodTemplate, lane: TemplateCache) -> None:
         self._kept[template] = lane
         columns = len(self._profile.filter) + len(self._profile.score) + 2
         most = max(PROBATION, LANE_BYTES // (8 * columns * max(1, len(self._cluster))))

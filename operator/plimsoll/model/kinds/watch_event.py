@@ -122,7 +122,7 @@ class Synced:
     kind: str
 
 
-ClusterEvent: TypeAlias = (
+WatchEvent: TypeAlias = (
     PodAdded
     | PodUpdated
     | PodDeleted

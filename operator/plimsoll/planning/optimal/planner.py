@@ -14,7 +14,7 @@
 5. The best of all plans, Proven's and doing nothing among them, is carried out as far as the policy's
    limits allow, and only as far as what is made now lowers the objective by more than its price: so it
    falls from cycle to cycle, and cycles come to an end.
-6. Strategies that make room for pending pods propose then, and each of their bundles is proved as ever. For
+6. Strategies that make room for pending pods propose then, and each of their bundles is proved as before. For
    the pods that they leave, neighbourhoods are searched (:mod:`plimsoll.planning.optimal.neighbourhoods`).
 """
 
@@ -40,6 +40,7 @@ from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
+from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.optimal.wishes import wishes_of
 from plimsoll.planning.proven.bundles import hear
@@ -59,7 +60,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
     free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
-    proven = plan(replace(free, planner=Planner.PROVEN), cluster, circumstances)
+    proven = plan(replace(free, planner=Planner.PROVEN), cluster, circumstances, mend_exactly)
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
     circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))

@@ -5,7 +5,7 @@ Candidates come from the strategies in order; each passes, or is refused with a 
 1. the policy's evictors (again, strategies ask them too) and a pod is moved once in a plan;
 2. the limits: total, node, namespace, workload;
 3. the PodDisruptionBudget that covers it, counting the moves planned so far;
-4. the memory: moves of its owner that came to nothing, a budget that has just said no;
+4. the memory: moves of its owner that were unsuccessful, a budget that has just said no;
 5. the proof: on a fork of the cluster with the pod gone and all moves planned so far made, its
    replacement is put before the scheduler that will place it. The highest score must belong to other
    nodes than its own, or it would only come back.
@@ -15,6 +15,7 @@ cluster as it will be. Same input, same plan. ``revalidate`` asks the same quest
 cluster, right before the eviction.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from plimsoll.framework import PluginError
@@ -29,13 +30,27 @@ from plimsoll.planning.moves import (
     Move,
     Rebalancing,
 )
-from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.proven.bundles import hear, judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 
+#: Plans moves that mend a topology spread only together, and books them; returns a remark, or "".
+SpreadRepair = Callable[[PlanBuilder, MendsSpread, Rebalancing, Circumstances], str]
 
-def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
-    """Plan one cycle; the cluster is only read."""
+
+def plan(
+    rebalancing: Rebalancing,
+    cluster: Cluster,
+    circumstances: Circumstances,
+    repair: SpreadRepair | None = None,
+) -> EvictionPlan:
+    """Plan one cycle; the cluster is only read.
+
+    Args:
+        rebalancing: Of the policy.
+        cluster: As it is now.
+        circumstances: Of the plan.
+        repair: Runs after the single moves of a strategy that mends topology spread; None leaves it out.
+    """
     book = PlanBuilder(rebalancing, cluster, circumstances)
     failures: list[PluginError] = []
     classes: list[tuple[str, NodeClasses]] = []
@@ -47,8 +62,8 @@ def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstance
             name = strategy.name
             try:
                 hear(book, strategy)
-                if book.objections.has_conscience and isinstance(strategy, MendsSpread):
-                    said = mend_exactly(book, strategy, rebalancing, circumstances)
+                if repair and book.objections.has_conscience and isinstance(strategy, MendsSpread):
+                    said = repair(book, strategy, rebalancing, circumstances)
                     book.context.remarks += [said] if said else []
             except PluginError as exc:
                 failures.append(exc)

@@ -5,7 +5,7 @@ Source: kube-scheduler v1.36, ``interpodaffinity/plugin.go`` (EventsToRegister a
 
 from collections.abc import Collection
 
-from plimsoll.framework import ActionType, Change, EventResource, EventWithHint, PodInfo, QueueingHint
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, EventWithHint, PodInfo, QueueingHint
 from plimsoll.framework.columns import PodTerm, TermKind
 
 
@@ -22,12 +22,12 @@ def events() -> tuple[EventWithHint, ...]:
     )
 
 
-def after_added(pod: PodInfo, change: Change) -> QueueingHint:
+def after_added(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It matches all required affinity terms of the pod."""
     return QueueingHint.of(_matches(pod.template.terms_of(TermKind.REQUIRED_AFFINITY), change.new, change))
 
 
-def after_deleted(pod: PodInfo, change: Change) -> QueueingHint:
+def after_deleted(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It matched all required anti-affinity terms of the pod, or the pod all of its own."""
     gone: PodInfo = change.old
     kind = TermKind.REQUIRED_ANTI_AFFINITY
@@ -37,7 +37,7 @@ def after_deleted(pod: PodInfo, change: Change) -> QueueingHint:
     )
 
 
-def after_relabelled(pod: PodInfo, change: Change) -> QueueingHint:
+def after_relabelled(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It matches all required affinity terms only now, or all required anti-affinity terms no longer."""
     old, new = change.old, change.new
     near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
@@ -47,7 +47,7 @@ def after_relabelled(pod: PodInfo, change: Change) -> QueueingHint:
     return QueueingHint.of(_matches(far, old, change) and not _matches(far, new, change))
 
 
-def after_node(pod: PodInfo, change: Change) -> QueueingHint:
+def after_node(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """A node came into a domain of an affinity term, or is new or left one of an anti-affinity term."""
     near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
     far = pod.template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
@@ -65,7 +65,7 @@ def after_node(pod: PodInfo, change: Change) -> QueueingHint:
     )
 
 
-def _matches(terms: Collection[PodTerm], pod: PodInfo, change: Change) -> bool:
+def _matches(terms: Collection[PodTerm], pod: PodInfo, change: ClusterEvent) -> bool:
     """Whether a pod matches all of the terms; of none, it does not."""
     namespace = change.objects.namespaces.get(pod.namespace)
     labels = {} if namespace is None else namespace.labels

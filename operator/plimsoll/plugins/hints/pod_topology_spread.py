@@ -8,7 +8,7 @@ from typing import Protocol
 
 from plimsoll.framework import (
     ActionType,
-    Change,
+    ClusterEvent,
     ClusterObjects,
     EventResource,
     EventWithHint,
@@ -53,18 +53,18 @@ class SpreadHints:
             EventWithHint(EventResource.NODE, node, self.after_node, by_template=True),
         )
 
-    def after_pod(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def after_pod(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """Some constraint of the pod counts it."""
         other = change.old if change.new is None else change.new
         return QueueingHint.of(any(each.means(other) for each in self._of(pod, change)))
 
-    def after_relabelled(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def after_relabelled(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """Some constraint of the pod counts it only now, or no longer."""
         return QueueingHint.of(
             any(each.means(change.old) != each.means(change.new) for each in self._of(pod, change))
         )
 
-    def after_toleration(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def after_toleration(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """Some constraint of the pod leaves out nodes whose taints are not tolerated."""
         spec = pod.pod.spec
         return QueueingHint.of(
@@ -74,7 +74,7 @@ class SpreadHints:
             )
         )
 
-    def after_node(self, pod: PodInfo, change: Change) -> QueueingHint:
+    def after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """A node with all the topology keys came, went, or changed one of them or its taints."""
         keys = {each.topology_key for each in self._of(pod, change)}
         old: Node | None = change.old
@@ -88,5 +88,5 @@ class SpreadHints:
         moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
         return QueueingHint.of(has and (moved or old.spec.taints != new.spec.taints))
 
-    def _of(self, pod: PodInfo, change: Change) -> Sequence[SpreadState]:
+    def _of(self, pod: PodInfo, change: ClusterEvent) -> Sequence[SpreadState]:
         return self._hard(pod.template, change.objects)

@@ -3,7 +3,7 @@
 Source: kube-scheduler v1.36, ``volumebinding/volume_binding.go`` (EventsToRegister).
 """
 
-from plimsoll.framework import ActionType, Change, EventResource, EventWithHint, PodInfo, QueueingHint
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, EventWithHint, PodInfo, QueueingHint
 from plimsoll.framework.columns import units
 from plimsoll.framework.volumes import MIGRATED_PLUGINS, CSIStorageCapacity, claim_name
 
@@ -25,20 +25,20 @@ def events() -> tuple[EventWithHint, ...]:
     )
 
 
-def after_claim(pod: PodInfo, change: Change) -> QueueingHint:
+def after_claim(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """It is a claim of the pod."""
     claim = change.new.metadata
     names = {claim_name(pod.pod, each) for each in pod.pod.spec.volumes}
     return QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
 
 
-def after_class(pod: PodInfo, change: Change) -> QueueingHint:
+def after_class(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """A new class, or one that allows other topologies."""
     old, new = change.old, change.new
     return QueueingHint.of(old is None or old.allowed_topologies != new.allowed_topologies)
 
 
-def after_csi_node(pod: PodInfo, change: Change) -> QueueingHint:
+def after_csi_node(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """A new one, or one that has migrated other plugins."""
     if change.old is None:
         return QueueingHint.QUEUE
@@ -46,7 +46,7 @@ def after_csi_node(pod: PodInfo, change: Change) -> QueueingHint:
     return QueueingHint.of(set(old.split(",")) != set(new.split(",")))
 
 
-def after_driver(pod: PodInfo, change: Change) -> QueueingHint:
+def after_driver(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """The driver of an inline volume of the pod looks at capacity no longer."""
     if not change.old.spec.storage_capacity or change.new.spec.storage_capacity:
         return QueueingHint.SKIP
@@ -54,7 +54,7 @@ def after_driver(pod: PodInfo, change: Change) -> QueueingHint:
     return QueueingHint.of(any(each.csi and each.csi.driver == change.new.name for each in volumes))
 
 
-def after_capacity(pod: PodInfo, change: Change) -> QueueingHint:
+def after_capacity(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     """There is more than before, or one volume may be larger."""
     if change.old is None:
         return QueueingHint.QUEUE

@@ -12,7 +12,7 @@ from dataclasses import replace
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import PluginError
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.watch_event import ClusterEvent, ObjectAdded, ObjectDeleted, ObjectUpdated
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Ceiling
@@ -139,7 +139,7 @@ class Troubles:
         due = (began + OVERDUE_S - now for name, began in self._begun.items() if name in self._skipped)
         return min((seconds for seconds in due if seconds > 0), default=None)
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Look at the button again when a namespace has changed."""
         match event:
             case ObjectAdded(Namespace()) | ObjectUpdated(_, Namespace()) | ObjectDeleted(Namespace()):
@@ -174,7 +174,7 @@ class Troubles:
     async def look_back(
         self, name: str, memory: Memory, failures: Iterable[PluginError] = (), forbidden: str = ""
     ) -> None:
-        """Tell when moves keep coming to nothing or strategies fail, and when they do so no longer.
+        """Tell when moves keep failing or strategies fail, and when they do so no longer.
 
         Args:
             name: Of the policy.
@@ -238,7 +238,7 @@ def barred(rebalancing: Rebalancing, name: str) -> Rebalancing:
 
 
 def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
-    """The same for a policy whose moves keep coming to nothing: it moves none for a while, then one."""
+    """The same for a policy whose moves keep failing: it moves none for a while, then one."""
     resting, may_try = memory.rest(name)
     return _bounded(rebalancing, "rest after fruitless moves", int(may_try)) if resting else rebalancing
 

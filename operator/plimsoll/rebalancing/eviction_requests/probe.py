@@ -112,11 +112,11 @@ class Offer:
         self._left_alone_until = self._clock.monotonic() + UNATTENDED_S
         self._left_alone = f"{_WHERE}: {message}; tried again within {UNATTENDED_S / 60:.0f} minutes"
 
-    async def refresh(self, *, at_once: bool = False) -> None:
+    async def refresh(self, *, immediately: bool = False) -> None:
         """Ask the server if a policy wants it and it was not asked lately; tell what has changed."""
         wanted = any(self.concerns(policy) for policy in self._policies.values())
         now = self._clock.monotonic()
-        is_due = at_once or self._asked is None or now - self._asked >= ASK_S
+        is_due = immediately or self._asked is None or now - self._asked >= ASK_S
         if wanted and is_due:
             self._asked = now
             answer = await self._requester.offered()

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     ObjectAdded,
     ObjectUpdated,
     PodDeleted,
     PodUpdated,
+    WatchEvent,
 )
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.scope import never_evict
@@ -136,7 +136,7 @@ class RequestWatch:
         for state in self._waiting():
             self._executor.post(RequestProgressed(state.key, None, problem))
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """A pod or a namespace has changed: its annotations may forbid an eviction; or a pod has left."""
         match event:
             case PodUpdated(_, pod) | PodDeleted(pod) if pod.uid in self._pods:

@@ -192,12 +192,24 @@ class DropRequest(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class StartRollout(MoveInstruction):
-    """Mark the Deployment's template; answered by ``RolloutAnswered``."""
+    """Mark the Deployment's template; answered by ``RolloutAnswered``.
+
+    Attributes:
+        spec: Of the record.
+    """
+
+    spec: EvictionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class RevertRollout(MoveInstruction):
-    """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``."""
+    """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``.
+
+    Attributes:
+        spec: Of the record.
+    """
+
+    spec: EvictionSpec
 
 
 @dataclass(frozen=True, slots=True)

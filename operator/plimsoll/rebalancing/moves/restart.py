@@ -37,7 +37,7 @@ class Restart:
         executor: MoveExecutor,
         approvals: Approvals,
         pending: PendingPods,
-        inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered]],
+        inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]],
         clock: Clock,
     ) -> None:
         self._keeper = keeper

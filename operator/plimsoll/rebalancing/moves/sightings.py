@@ -15,7 +15,7 @@ from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.framework import Pod
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.rebalancing.moves.events import (
     ReplacementEvent,
     ReplacementLost,
@@ -37,7 +37,7 @@ class Sightings(Protocol):
     def stop(self, instruction: StopFollowing) -> None:
         """Look out no longer."""
 
-    def observe(self, event: ClusterEvent) -> tuple[ReplacementEvent, ...]:
+    def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
         """What an event of the cluster means for the moves that are followed."""
 
 
@@ -106,7 +106,7 @@ class ReplacementSightings:
             for followed in [each for each in waiting if each.key == instruction.key]:
                 self._forget(followed)
 
-    def observe(self, event: ClusterEvent) -> tuple[ReplacementEvent, ...]:
+    def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
         """What happened to replacements."""
         match event:
             case PodUpdated(old, pod) if old.metadata.controller != pod.metadata.controller:

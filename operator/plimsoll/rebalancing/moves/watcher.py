@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.rebalancing.moves.events import Event, PodGone, PodTerminating
 from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.sightings import Sightings
@@ -20,7 +20,7 @@ class MoveWatcher:
         self._executor = executor
         self._sightings = sightings
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened to a pod, or a ReplicaSet has come into sight."""
         found: list[Event] = list(self._departures(event))
         for each in self._sightings:
@@ -28,7 +28,7 @@ class MoveWatcher:
         if found:
             self._executor.post(*found)
 
-    def _departures(self, event: ClusterEvent) -> Sequence[Event]:
+    def _departures(self, event: WatchEvent) -> Sequence[Event]:
         """Whether a pod that is moved goes, or is gone."""
         machine = self._executor.machine
         match event:

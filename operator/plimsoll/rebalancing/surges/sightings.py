@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from plimsoll.framework import ClusterObjects, Pod
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, mark_of
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     ObjectAdded,
     ObjectUpdated,
     PodAdded,
     PodDeleted,
     PodUpdated,
+    WatchEvent,
 )
 from plimsoll.model.kinds.workload import ReplicaSet
 from plimsoll.rebalancing.moves.events import (
@@ -84,7 +84,7 @@ class SurgeSightings:
         """Look out no longer."""
         self._followed.pop(instruction.key, None)
 
-    def observe(self, event: ClusterEvent) -> tuple[ReplacementEvent, ...]:
+    def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
         """What happened to replacements, or is proved by a ReplicaSet that has come into sight."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):

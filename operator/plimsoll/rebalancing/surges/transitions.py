@@ -71,7 +71,7 @@ def begin(step: Step) -> None:
     """It is on record that a rollout is about to be started."""
     key = step.state.key
     step.become(MoveStage.SURGING, patience_s=PATIENCE_S, attempts=1)
-    step.order(FollowReplacement(key, step.state.spec), StartRollout(key))
+    step.order(FollowReplacement(key, step.state.spec), StartRollout(key, step.state.spec))
     step.wait(TimerName.REPLACEMENT, PATIENCE_S)
 
 
@@ -133,7 +133,7 @@ def timed_out(step: Step, event: TimedOut) -> None:
     step.wait_no_more(event.timer)
     if event.timer is TimerName.RETRY:
         step.become(attempts=state.attempts + 1)
-        step.order(StartRollout(state.key))
+        step.order(StartRollout(state.key, state.spec))
     elif event.timer is TimerName.REPLACEMENT and ROLLOUT in state.awaits:
         step.wait(TimerName.REPLACEMENT, REVERT_AGAIN_S)  # nothing is reverted that may yet be started
     elif event.timer is TimerName.REPLACEMENT:
@@ -156,7 +156,7 @@ def _revert(step: Step) -> None:
     step.become(MoveStage.REVERTING, ending=Landing(Phase.FAILED, reason, why, pod))
     if step.state.reason != TAKING_BACK:
         step.write(Phase.SURGING, TAKING_BACK, why)
-    step.order(RevertRollout(step.state.key))
+    step.order(RevertRollout(step.state.key, step.state.spec))
 
 
 def _resume(step: Step) -> None:

@@ -21,7 +21,7 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import (
     SUCCESS,
     Code,
-    Permission,
+    PermitResult,
     Plugin,
     PluginError,
     PodInfo,
@@ -31,7 +31,7 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodDeleted, PodUpdated
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter
@@ -108,7 +108,7 @@ class BindingCycle:
         timeouts: dict[str, float] = {}
         for holder in profile.permit:
             with calling(holder.name, "permit"):
-                permission = _answer(holder.permit(state, pod, node), Permission)
+                permission = _answer(holder.permit(state, pod, node), PermitResult)
             if permission.status.code is Code.WAIT:
                 timeouts[holder.name] = permission.timeout_s
             elif not permission.status.is_success:
@@ -141,7 +141,7 @@ class BindingCycle:
             called_off.set_result(Status(Code.UNSCHEDULABLE, (reason,), plugin))
         return True
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """A pod that is gone is not bound any more."""
         match event:
             case PodDeleted(pod):

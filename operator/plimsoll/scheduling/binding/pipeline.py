@@ -163,7 +163,7 @@ class BindingPipeline:
             for hook in self._hooks:
                 hook.not_bound(pod, node)
             return
-        self._queue.bound(pod.uid)
+        self._queue.done(pod.uid)
         self._activate(attempt)
         self._explanations.forget(pod.uid)
         now = self._clock.monotonic()
@@ -201,20 +201,20 @@ class BindingPipeline:
         rejected -= {""}  # called off: no plugin waits for an event, back-off will do
         is_pending = status is not None and status.code is Code.PENDING
         by, on = (frozenset(), rejected) if is_pending else (rejected, frozenset())
-        self._queue.failed(uid, self._clock.monotonic(), by, on)
+        self._queue.add_unschedulable_if_not_present(uid, self._clock.monotonic(), by, on)
         # If a plugin does not want this pod to have the room, it is free for the others only.
         self.free(attempt.pod, attempt.node, but=uid if rejected else "")
 
     def free(self, pod: PodInfo, node: str, but: str = "") -> None:
         """The room that a pod was about to take is free: for all that wait, but one."""
         freed = room_freed(pod, self._cache.cluster.objects, node)
-        self._queue.happened(freed, self._clock.monotonic(), but=but, is_ours=True)
+        self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=but, is_ours=True)
 
     def drop_assumed(self, pod: PodInfo) -> None:
         """An attempt broke somewhere: the pod counts nowhere, and is tried again."""
         node = self._cache.assumed.get(pod.uid, "")
         self._cache.forget(pod.uid)
-        self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+        self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic(), frozenset())
         if node:
             self.free(pod, node)
 

@@ -56,7 +56,9 @@ class ExtenderTaker:
                 decision = await self._extending.decide(scheduler, pod) if is_wanted else None
                 # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
                 if decision is None or not self._is_as_asked(queued, pod, scheduler):
-                    self._queue.failed(pod.uid, self._clock.monotonic(), frozenset())
+                    self._queue.add_unschedulable_if_not_present(
+                        pod.uid, self._clock.monotonic(), frozenset()
+                    )
                 else:
                     attempt = self._attempts.carry_out(queued, scheduler, decision, began)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served

@@ -90,7 +90,9 @@ class GangTaker:
         except Exception:
             for each in taken:  # whoever is on no way yet is tried again
                 self._cache.forget(each.pod.uid)
-                self._queue.failed(each.pod.uid, self._clock.monotonic(), frozenset())
+                self._queue.add_unschedulable_if_not_present(
+                    each.pod.uid, self._clock.monotonic(), frozenset()
+                )
             raise
         self._oversight.changed(group.key)
         return True
@@ -167,7 +169,7 @@ class GangTaker:
             keeps = keeps_nominations or self._oversight.keeps_room(queued.pod.uid)
             self._explanations.explain(queued.pod.pod, "Unschedulable", message, None if keeps else "")
             queued.unschedulable_count = attempts
-            self._queue.failed(queued.pod.uid, now, plugins)
+            self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)
 
     def _preempt(
         self,
@@ -187,13 +189,17 @@ class GangTaker:
             node = placement.node if placement else ""
             self._explanations.explain(queued.pod.pod, "Unschedulable", message, node)
             if placement is None:
-                self._queue.failed(uid, self._clock.monotonic(), rescue.plugins or frozenset({PLUGIN}))
+                self._queue.add_unschedulable_if_not_present(
+                    uid, self._clock.monotonic(), rescue.plugins or frozenset({PLUGIN})
+                )
                 continue
             # Before the next decision: nobody else may count on that room, or preempt the same victims.
             self._oversight.reserve(queued.pod, placement.node, group, keeps=self._oversight.keeps_room(uid))
             nomination = placement.decision.nomination
             if nomination is None or not placement.victims:
-                self._queue.failed(uid, self._clock.monotonic(), frozenset({PLUGIN}))
+                self._queue.add_unschedulable_if_not_present(
+                    uid, self._clock.monotonic(), frozenset({PLUGIN})
+                )
                 continue
             for outranked in nomination.outranked:
                 self._book.release_uid(outranked.uid)
@@ -234,7 +240,7 @@ class GangTaker:
         for refused in decision.refused:
             plugins = refused.diagnosis.plugins if refused.diagnosis is not None else frozenset({PLUGIN})
             self._explanations.explain(refused.pod.pod, "Unschedulable", refused.message, "")
-            self._queue.failed(refused.pod.uid, self._clock.monotonic(), plugins)
+            self._queue.add_unschedulable_if_not_present(refused.pod.uid, self._clock.monotonic(), plugins)
         if not why.is_success:
             group.refusal = sentence(self._cache, why.message)
             return

@@ -9,13 +9,13 @@ from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.pod_group import DEFAULT_TIMEOUT_S, PodGroup, group_key
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import (
-    ClusterEvent,
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
     PodAdded,
     PodDeleted,
     PodUpdated,
+    WatchEvent,
 )
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
@@ -55,7 +55,7 @@ class GangOversight(BindingHook):
         self._recorder = recorder
         self._clock = clock
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened, and was applied: gates may open, and there may be news to report."""
         match event:
             case PodAdded(pod):
@@ -124,7 +124,7 @@ class GangOversight(BindingHook):
         await self._clock.sleep(patience_s)
         for held in self.book.release_owner(key, ReservationReason.GANG):
             freed = room_freed(held.pod, self.book.cache.cluster.objects, held.node)
-            self._queue.happened(freed, self._clock.monotonic(), but=held.pod.uid)
+            self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=held.pod.uid)
         group = self.groups.find(key)
         if group is None or group.started_at != started_at:
             return

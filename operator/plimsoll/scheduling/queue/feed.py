@@ -6,8 +6,8 @@ Follows the mirror among the subscribers of events: what it reads is applied alr
 from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.ingestion import Mirror
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.framework import ActionType, Change, EventResource, Pod
-from plimsoll.model.kinds.watch_event import ClusterEvent, PodAdded, PodDeleted, PodUpdated
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, Pod
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -43,7 +43,7 @@ class QueueFeed:
         self._clock = clock
         self._observer = observer
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """An event was applied to the cache."""
         now = self._clock.monotonic()
         match event:
@@ -72,10 +72,10 @@ class QueueFeed:
         for pod in list(self._cache.waiting.values()):
             self._set_waiting(pod, now)
 
-    def _move(self, change: Change, now: float, *, but: str = "", at_most: int | None = None) -> None:
+    def _move(self, change: ClusterEvent, now: float, *, but: str = "", at_most: int | None = None) -> None:
         """Try pods again that a change may help; it was applied already."""
         began = self._clock.monotonic()
-        self._queue.happened(change, now, but=but, at_most=at_most)
+        self._queue.move_all_to_active_or_backoff_queue(change, now, but=but, at_most=at_most)
         self._observer.event_handled(change.label, self._clock.monotonic() - began)
 
     def _set_pod(self, pod: Pod, now: float) -> None:
@@ -94,7 +94,7 @@ class QueueFeed:
         if self._cache.node_of(pod.uid):
             # Assumed, and the watch lags behind. Should the binding fail, the pod is tried as it is now.
             if pod.uid in self._queue:
-                self._queue.set(info, now)
+                self._queue.add_or_update(info, now)
         elif pod.is_terminating or not self._served.serves(pod):
             self._queue.remove(pod.uid)
         elif info.template.unreadable:
@@ -102,10 +102,12 @@ class QueueFeed:
             self._observer.object_skipped("pods", pod.key, f"not scheduled: {info.template.unreadable[0]}")
         else:
             is_new = pod.uid not in self._queue
-            self._queue.set(info, now)
+            self._queue.add_or_update(info, now)
             if is_new:
                 objects = self._cache.cluster.objects
-                self._move(Change(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects), now)
+                self._move(
+                    ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects), now
+                )
 
     def _take_over_nomination(self, pod: Pod) -> None:
         """A pod seen for the first time says where room was made for it, maybe by an earlier process."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from plimsoll.framework import Change
+from plimsoll.framework import ClusterEvent
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
@@ -27,7 +27,7 @@ class Happened:
         is_ours: Whether it is the end of an attempt of ours: whom it wakes sits out its back-off.
     """
 
-    change: Change | None
+    change: ClusterEvent | None
     but: str = ""
     only: str = ""
     at_most: int | None = None

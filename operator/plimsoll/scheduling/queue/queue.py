@@ -1,4 +1,4 @@
-"""Pods that wait for a node: active, in back-off, unschedulable, or gated.
+"""Queues pods that wait for a node: active, in back-off, unschedulable, or gated.
 
 ::
 
@@ -12,28 +12,34 @@
     gated ────┘
 
 Order: the profile's queue sort (priority, then age). Back-off doubles from 1 s to 10 s with each attempt
-that ended unschedulable; while nobody else is active it is cut short. What may help is what the plugins
+that ended unschedulable; while the active queue is empty it is cut short. What may help is what the plugins
 that rejected the pod have registered (:mod:`plimsoll.framework.queueing`); after five minutes it is tried
 anyway. PreEnqueue plugins are asked whenever a pod is about to become active or to back off.
 
 No clock: every call says what time it is, in seconds that never go back.
-Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go``. Differs: who is woken because an
-attempt of ours failed sits out its back-off, or two pods that are refused again and again would wake each
-other without a pause; an update of a waiting pod that no decision reads is no event.
+Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go``. Differs: a pod that is woken because an
+attempt of ours failed waits until its back-off is over, or two pods that are refused again and again would
+wake each other without a pause; an update of a waiting pod that no decision reads is no event.
 """
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
 
 from plimsoll.cluster.changes import waiting_changes
-from plimsoll.framework import SUCCESS, Change, ClusterObjects, EventResource, PodInfo, Status
+from plimsoll.framework import SUCCESS, ClusterEvent, ClusterObjects, EventResource, PodInfo, Status
 from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.queue.backoff_queue import BackoffQueue, SortKey
 from plimsoll.scheduling.queue.in_flight import Happened, InFlight
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
-from plimsoll.scheduling.queue.queueing_hints import Ask, QueueingHints, Waking, Worth, ask_directly
-from plimsoll.scheduling.queue.unschedulable_pods import Sleepers, rejection_of
+from plimsoll.scheduling.queue.queueing_hints import (
+    Ask,
+    HintJudge,
+    QueueingHints,
+    QueueingStrategy,
+    ask_directly,
+)
+from plimsoll.scheduling.queue.unschedulable_pods import UnschedulablePods, rejection_of
 from plimsoll.timing.signal import Signal
 
 #: Unschedulable pods are tried again after this many seconds, whatever happened; looked for this often.
@@ -41,9 +47,6 @@ FLUSH_AFTER_S, FLUSH_EVERY_S = 300.0, 30.0
 
 #: The event that this is, in metrics.
 FLUSHED = "UnschedulableTimeout"
-
-#: What orders the active queue: lower goes first.
-SortKey = Callable[[PodInfo, float], Any]
 
 #: What the PreEnqueue plugins say of a pod; asked first is the one that holds it now, "" when none does.
 Gate = Callable[[PodInfo, str], Status]
@@ -78,12 +81,11 @@ class SchedulingQueue:
         self._work = work or Signal()
         self._new_heap: Callable[[], PodHeap] = PodHeap
         self._active = PodHeap()
-        self._backoff = PodHeap()  #: rejected pods; cut short while nobody is active
-        self._patient = PodHeap()  #: pods that failed by an error, or were woken by our own failures
-        self._unschedulable = Sleepers()
-        self._gated = Sleepers()
+        self._backoff = BackoffQueue(sort_key)
+        self._unschedulable = UnschedulablePods()
+        self._gated = UnschedulablePods()
         self._in_flight = InFlight()
-        self._waking = Waking(ask)
+        self._judge = HintJudge(ask)
         self._flushed = -math.inf
 
     # -- what serves the pods ------------------------------------------------------------------------
@@ -96,10 +98,10 @@ class SchedulingQueue:
             changed: Scheduler names whose profile is another one than before.
             now: Seconds.
         """
-        self._waking.use(hints)
-        for sleepers in (self._unschedulable, self._gated):
-            for queued in [each for each in sleepers if each.pod.pod.spec.scheduler_name in changed]:
-                sleepers.take(queued.pod.uid)
+        self._judge.use(hints)
+        for waiting in (self._unschedulable, self._gated):
+            for queued in [each for each in waiting if each.pod.pod.spec.scheduler_name in changed]:
+                waiting.take(queued.pod.uid)
                 self._enter(queued, now, "ProfileChange")
 
     def keep_in(self, heap: Callable[[], PodHeap]) -> None:
@@ -108,13 +110,11 @@ class SchedulingQueue:
         self.resort()
 
     def resort(self) -> None:
-        """The order has changed: sort what is active, or backs off, anew."""
+        """The order has changed: sort what is active, or backs off, again."""
         active, self._active = self._active, self._new_heap()
         for queued in active:
             self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
-        backoff, self._backoff = self._backoff, self._new_heap()
-        for queued in backoff:
-            self._back_off(queued)
+        self._backoff.keep_in(self._new_heap)
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -122,36 +122,25 @@ class SchedulingQueue:
         """Pods by queue: active, backoff, unschedulable, gated."""
         return {
             "active": len(self._active),
-            "backoff": len(self._backoff) + len(self._patient),
+            "backoff": len(self._backoff),
             "unschedulable": len(self._unschedulable),
             "gated": len(self._gated),
         }
 
     def __contains__(self, uid: str) -> bool:
-        return any(
-            uid in place
-            for place in (
-                self._active,
-                self._backoff,
-                self._patient,
-                self._unschedulable,
-                self._gated,
-                self._in_flight,
-            )
-        )
+        return any(uid in place for place in self._places())
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """Every pod that waits, in no particular order."""
-        yield from self._active
-        yield from self._backoff
-        yield from self._patient
-        yield from self._unschedulable
-        yield from self._gated
-        yield from self._in_flight
+        for place in self._places():
+            yield from place
+
+    def _places(self) -> tuple[PodHeap | BackoffQueue | UnschedulablePods | InFlight, ...]:
+        return self._active, self._backoff, self._unschedulable, self._gated, self._in_flight
 
     # -- what the watch tells ------------------------------------------------------------------------
 
-    def set(self, pod: PodInfo, now: float) -> None:
+    def add_or_update(self, pod: PodInfo, now: float) -> None:
         """A pod without a node was added or changed.
 
         A change of an unschedulable pod wakes it if a plugin that rejected it says so; a gated one is asked
@@ -164,15 +153,13 @@ class SchedulingQueue:
                 self._in_flight.record(Happened(change, only=uid))
             flying.pod = pod
             return
-        for heap in (self._active, self._backoff, self._patient):
-            queued = heap.find(uid)
-            if queued is not None:
-                queued.pod = pod
-                if heap is self._active:
-                    heap.push(self._sort_key(pod, queued.timestamp), queued)
-                elif heap is self._backoff:
-                    self._back_off(queued)
-                return
+        queued = self._active.find(uid)
+        if queued is not None:
+            queued.pod = pod
+            self._active.push(self._sort_key(pod, queued.timestamp), queued)
+            return
+        if self._backoff.update(pod):
+            return
         queued = self._unschedulable.find(uid) or self._gated.find(uid)
         if queued is None:
             self._enter(QueuedPod(pod, now, now), now, "UnschedulablePodAdd")
@@ -188,15 +175,15 @@ class SchedulingQueue:
             return
         self._unschedulable.add(queued)
         for change in changes:
-            worth = self._waking.of_pod(why, pod, change)
-            if worth is not Worth.NOTHING:
+            strategy = self._judge.of_pod(why, pod, change)
+            if strategy is not QueueingStrategy.SKIP:
                 self._unschedulable.take(uid)
-                self._enter(queued, now, change.label, worth)
+                self._enter(queued, now, change.label, strategy)
                 return
 
-    def _own_changes(self, old: PodInfo, new: PodInfo) -> list[Change]:
+    def _own_changes(self, old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
         return [
-            Change(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects)
+            ClusterEvent(EventResource.UNSCHEDULABLE_POD, bit, old, new, self._objects)
             for bit in waiting_changes(old, new)
         ]
 
@@ -206,15 +193,14 @@ class SchedulingQueue:
         return (
             self._active.take(uid)
             or self._backoff.take(uid)
-            or self._patient.take(uid)
             or self._unschedulable.take(uid)
             or self._gated.take(uid)
             or (landed[0] if landed else None)
         )
 
-    def happened(
+    def move_all_to_active_or_backoff_queue(
         self,
-        change: Change,
+        change: ClusterEvent,
         now: float,
         *,
         but: str = "",
@@ -231,16 +217,16 @@ class SchedulingQueue:
             is_ours: It is the end of an attempt of ours, not news from outside: back-offs are sat out.
         """
         event = Happened(change, but=but, at_most=at_most, is_ours=is_ours)
-        if self._in_flight.is_recording and self._waking.means(change):
+        if self._in_flight.is_recording and self._judge.means(change):
             self._in_flight.record(event)
         count = 0
-        for sleepers in (self._unschedulable, self._gated):
-            for why in self._waking.concerned(sleepers, change):
-                woken = list(self._waking.of_group(why, sleepers.group(why), change))
-                for queued, worth in woken:
+        for waiting in (self._unschedulable, self._gated):
+            for why in self._judge.concerned(waiting, change):
+                woken = list(self._judge.of_group(why, waiting.group(why), change))
+                for queued, strategy in woken:
                     if event.concerns(queued):
-                        sleepers.take(queued.pod.uid)
-                        self._enter(queued, now, change.label, worth, is_patient=is_ours)
+                        waiting.take(queued.pod.uid)
+                        self._enter(queued, now, change.label, strategy, is_error=is_ours)
                         count += 1
         return count
 
@@ -250,14 +236,9 @@ class SchedulingQueue:
             if uid in self._in_flight:
                 self._in_flight.record(Happened(None, only=uid))
                 continue
-            queued = (
-                self._unschedulable.take(uid)
-                or self._backoff.take(uid)
-                or self._patient.take(uid)
-                or self._gated.take(uid)
-            )
+            queued = self._unschedulable.take(uid) or self._backoff.take(uid) or self._gated.take(uid)
             if queued is not None:
-                self._enter(queued, now, "ForceActivate", Worth.IMMEDIATELY)
+                self._enter(queued, now, "ForceActivate", QueueingStrategy.IMMEDIATELY)
 
     # -- the loop ------------------------------------------------------------------------------------
 
@@ -266,7 +247,7 @@ class SchedulingQueue:
         self._flush(now)
         queued = self._active.pop()
         if queued is None:
-            queued = self._backoff.pop()
+            queued = self._backoff.pop_early()
             if queued is None:
                 return None
             self._put(queued, "active", "PopFromBackoffQ")
@@ -274,12 +255,7 @@ class SchedulingQueue:
 
     def take(self, uid: str) -> QueuedPod | None:
         """Pop this very pod wherever it waits, unless it is gated: it goes along with one just popped."""
-        queued = (
-            self._active.take(uid)
-            or self._backoff.take(uid)
-            or self._patient.take(uid)
-            or self._unschedulable.take(uid)
-        )
+        queued = self._active.take(uid) or self._backoff.take(uid) or self._unschedulable.take(uid)
         return None if queued is None else self._launched(queued)
 
     def _launched(self, queued: QueuedPod) -> QueuedPod:
@@ -289,8 +265,8 @@ class SchedulingQueue:
 
     def next_due(self) -> float | None:
         """When a pod comes out of back-off or is flushed; None when no pod waits for time to pass."""
-        tops = (self._backoff.peek(), self._patient.peek())
-        due = [top[1].ready_second() + 1.0 for top in tops if top is not None]
+        ready = self._backoff.next_due()
+        due = [] if ready is None else [ready]
         oldest = self._unschedulable.oldest
         if oldest is not None:
             due.append((math.floor((oldest.timestamp + FLUSH_AFTER_S) / FLUSH_EVERY_S) + 1) * FLUSH_EVERY_S)
@@ -306,11 +282,11 @@ class SchedulingQueue:
         if flying is not None:
             self._in_flight.launch(flying)
 
-    def bound(self, uid: str) -> None:
+    def done(self, uid: str) -> None:
         """The attempt succeeded: the pod is no longer the queue's."""
         self._in_flight.land(uid)
 
-    def failed(
+    def add_unschedulable_if_not_present(
         self,
         uid: str,
         now: float,
@@ -332,32 +308,31 @@ class SchedulingQueue:
             return
         queued, events = landed
         queued.note_failure(now, rejected_by, pending_on)
-        is_error = not rejected_by and not pending_on
-        if is_error or events is None:
-            self._enter(queued, now, "ScheduleAttemptFailure", is_patient=True)
+        if events is None or not (rejected_by or pending_on):
+            self._enter(queued, now, "ScheduleAttemptFailure", is_error=True)
             return
-        worth, is_patient = self._replayed(queued, events)
-        if worth is Worth.NOTHING:
+        strategy, is_error = self._replayed(queued, events)
+        if strategy is QueueingStrategy.SKIP:
             self._unschedulable.add(queued)
             self._put(queued, "unschedulable", "ScheduleAttemptFailure")
         else:
-            self._enter(queued, now, "ScheduleAttemptFailure", worth, is_patient=is_patient)
+            self._enter(queued, now, "ScheduleAttemptFailure", strategy, is_error=is_error)
 
-    def _replayed(self, queued: QueuedPod, events: list[Happened]) -> tuple[Worth, bool]:
-        """What the events of its flight are worth to a pod, and whether only our own ones are."""
+    def _replayed(self, queued: QueuedPod, events: list[Happened]) -> tuple[QueueingStrategy, bool]:
+        """What the events of its flight are strategy to a pod, and whether only our own ones are."""
         why = rejection_of(queued)
-        best, is_patient = Worth.NOTHING, True
+        best, is_error = QueueingStrategy.SKIP, True
         for event in events:
-            worth = Worth.AFTER_BACKOFF
+            strategy = QueueingStrategy.AFTER_BACKOFF
             if event.change is not None:
-                worth = self._waking.of_pod(why, queued.pod, event.change)
-            if worth is Worth.NOTHING:
+                strategy = self._judge.of_pod(why, queued.pod, event.change)
+            if strategy is QueueingStrategy.SKIP:
                 continue
-            best = max(best, worth)
-            is_patient &= event.is_ours
-            if best is Worth.IMMEDIATELY or not (why.pending_on or is_patient):
+            best = max(best, strategy)
+            is_error &= event.is_ours
+            if best is QueueingStrategy.IMMEDIATELY or not (why.pending_on or is_error):
                 break
-        return best, is_patient
+        return best, is_error
 
     # ------------------------------------------------------------------------------------------------
 
@@ -366,9 +341,9 @@ class SchedulingQueue:
         queued: QueuedPod,
         now: float,
         event: str,
-        worth: Worth = Worth.AFTER_BACKOFF,
+        strategy: QueueingStrategy = QueueingStrategy.AFTER_BACKOFF,
         *,
-        is_patient: bool = False,
+        is_error: bool = False,
     ) -> None:
         """To the active queue, or into back-off while it lasts; behind a gate if PreEnqueue says so."""
         status = self._gate(queued.pod, queued.gated_by)
@@ -380,22 +355,15 @@ class SchedulingQueue:
         if queued.gated_by and not queued.attempts:
             queued.first_seen = now
         queued.gated_by = ""
-        if worth is Worth.IMMEDIATELY or not queued.is_backing_off(now):
+        if strategy is QueueingStrategy.IMMEDIATELY or not queued.is_backing_off(now):
             self._activate(queued, event)
             return
-        if is_patient:
-            self._patient.push(queued.ready_second(), queued)
-        else:
-            self._back_off(queued)
+        self._backoff.push(queued, is_error=is_error)
         self._put(queued, "backoff", event)
 
     def _activate(self, queued: QueuedPod, event: str) -> None:
         self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
         self._put(queued, "active", event)
-
-    def _back_off(self, queued: QueuedPod) -> None:
-        key = self._sort_key(queued.pod, queued.timestamp)
-        self._backoff.push((queued.ready_second(), key), queued)
 
     def _put(self, queued: QueuedPod, queue: str, event: str) -> None:
         queued.event = event
@@ -403,11 +371,8 @@ class SchedulingQueue:
         self._work.notify()
 
     def _flush(self, now: float) -> None:
-        second = math.floor(now)
-        for heap in (self._backoff, self._patient):
-            while (top := heap.peek()) is not None and top[1].ready_second() < second:
-                heap.take(top[1].pod.uid)
-                self._activate(top[1], "BackoffComplete")
+        for queued in self._backoff.pop_completed(now):
+            self._activate(queued, "BackoffComplete")
         tick = math.floor(now / FLUSH_EVERY_S)
         if tick <= self._flushed:
             return

@@ -14,7 +14,7 @@ from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SUCCESS,
-    Change,
+    ClusterEvent,
     Hint,
     PluginError,
     PodInfo,
@@ -115,7 +115,7 @@ class QueuePlugins:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)
             return error(str(exc)).by(exc.plugin)
 
-    def hint(self, plugin: str, hint: Hint, pod: PodInfo, change: Change) -> QueueingHint:
+    def hint(self, plugin: str, hint: Hint, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
         """Call one hint; what raises, or answers nonsense, may help."""
         began = self._clock.monotonic()
         try:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from plimsoll.framework import (
     ActionType,
-    Change,
+    ClusterEvent,
     EnqueueExtensions,
     EventResource,
     EventWithHint,
@@ -23,7 +23,7 @@ from plimsoll.framework.capabilities import LooksAtTerms
 from plimsoll.framework.registry import implements
 from plimsoll.model.kinds.pod_terms import TermKind
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
-from plimsoll.scheduling.queue.unschedulable_pods import Rejection, Sleepers
+from plimsoll.scheduling.queue.unschedulable_pods import Rejection, UnschedulablePods
 
 #: Extension points at which a plugin can reject a pod.
 REJECTING = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
@@ -31,23 +31,23 @@ REJECTING = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 #: What wakes pods of a plugin that declares nothing.
 EVERYTHING = (EventWithHint(EventResource.ANY, ActionType.ALL, by_template=True),)
 
-Ask: TypeAlias = Callable[[str, Hint, PodInfo, Change], QueueingHint]
+Ask: TypeAlias = Callable[[str, Hint, PodInfo, ClusterEvent], QueueingHint]
 """Asks a plugin's hint; never raises."""
 
 
-class Worth(IntEnum):
-    """What a change is worth to a pod."""
+class QueueingStrategy(IntEnum):
+    """What an event means for a pod: no attempt, one after its back-off, or one immediately (upstream)."""
 
-    NOTHING = 0
+    SKIP = 0
     AFTER_BACKOFF = 1
     IMMEDIATELY = 2
 
 
-def ask_directly(_plugin: str, hint: Hint, pod: PodInfo, change: Change) -> QueueingHint:
-    """Ask; what raises may help."""
+def ask_directly(_plugin: str, hint: Hint, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+    """Call a hint; what raises may help."""
     try:
         return hint(pod, change)
-    except Exception:  # noqa: BLE001 - sleeping on is the worse mistake
+    except Exception:  # noqa: BLE001 - to wait on is the worse mistake
         return QueueingHint.QUEUE
 
 
@@ -56,7 +56,7 @@ class QueueingHints:
 
     Args:
         declared: Registrations by plugin name.
-        has_undeclared: Whether somebody who declares nothing, a plugin or an extender, rejects pods, too.
+        has_undeclared: Whether a plugin or extender that declares nothing rejects pods, too.
         looking: Plugins that look at terms, and whether they look at the pod's own namespace, too.
     """
 
@@ -73,7 +73,7 @@ class QueueingHints:
         self._has_undeclared = has_undeclared
         self._covering: dict[tuple[str, str, ActionType], tuple[EventWithHint, ...]] = {}
 
-    def covering(self, plugin: str, change: Change) -> tuple[EventWithHint, ...]:
+    def covering(self, plugin: str, change: ClusterEvent) -> tuple[EventWithHint, ...]:
         """The registrations of a plugin that an event meets."""
         key = (plugin, change.resource, change.action)
         found = self._covering.get(key)
@@ -87,7 +87,7 @@ class QueueingHints:
             )
         return found
 
-    def concerned(self, why: Rejection, change: Change) -> frozenset[str]:
+    def concerned(self, why: Rejection, change: ClusterEvent) -> frozenset[str]:
         """Those of the plugins that rejected a pod which are asked about a change.
 
         A pod that arrives on a node, or changes there, must match a term of the rejected pod.
@@ -97,7 +97,7 @@ class QueueingHints:
             return why.plugins - looking
         return why.plugins
 
-    def mean(self, change: Change) -> bool:
+    def mean(self, change: ClusterEvent) -> bool:
         """Whether an event meets any registration."""
         return self._has_undeclared or any(self.covering(plugin, change) for plugin in self._declared)
 
@@ -133,11 +133,11 @@ def can_reject(plugin: Plugin) -> bool:
     return any(implements(plugin, point) for point in REJECTING)
 
 
-class Waking:
-    """Asks.
+class HintJudge:
+    """Decides which pods an event is to requeue.
 
     Args:
-        ask: Asks one hint.
+        ask: Calls one hint.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -145,47 +145,47 @@ class Waking:
         self._hints: Mapping[str, QueueingHints] = {}
 
     def use(self, hints: Mapping[str, QueueingHints]) -> None:
-        """Ask these, by scheduler name."""
+        """Call these from now on, keyed by scheduler name."""
         self._hints = hints
 
-    def means(self, change: Change) -> bool:
-        """Whether an event may help anybody."""
+    def means(self, change: ClusterEvent) -> bool:
+        """Whether an event may help any pod."""
         return not self._hints or any(hints.mean(change) for hints in self._hints.values())
 
-    def concerned(self, sleepers: Sleepers, change: Change) -> list[Rejection]:
+    def concerned(self, waiting: UnschedulablePods, change: ClusterEvent) -> list[Rejection]:
         """Groups with a plugin that registered for the event."""
         found: dict[Rejection, None] = {}
-        for (scheduler, plugin), groups in sleepers.by_plugin.items():
+        for (scheduler, plugin), groups in waiting.by_plugin.items():
             if self._hints.get(scheduler, UNKNOWN).covering(plugin, change):
                 found.update(groups)
         return list(found)
 
     def of_group(
-        self, why: Rejection, group: Mapping[str, QueuedPod], change: Change
-    ) -> Iterator[tuple[QueuedPod, Worth]]:
-        """Those of a group to whom the change is worth something; hints by template are asked once."""
+        self, why: Rejection, group: Mapping[str, QueuedPod], change: ClusterEvent
+    ) -> Iterator[tuple[QueuedPod, QueueingStrategy]]:
+        """The pods of a group that the event requeues; hints by template are called once."""
         plugins = self._hints.get(why.scheduler, UNKNOWN).concerned(why, change)
         together: list[tuple[str, EventWithHint]] = []
         alone: list[tuple[str, EventWithHint]] = []
         for plugin, each in self._questions(why, plugins, change):
             (together if each.by_template or each.hint is None else alone).append((plugin, each))
         sample = next(iter(group.values()))
-        worth = self._answer(together, why, sample.pod, change)
-        if worth is Worth.NOTHING and not alone:
+        strategy = self._answer(together, why, sample.pod, change)
+        if strategy is QueueingStrategy.SKIP and not alone:
             return
         for queued in tuple(group.values()):
-            own = worth
-            if alone and worth is not Worth.IMMEDIATELY:
-                own = max(worth, self._answer(alone, why, queued.pod, change, worth))
-            if own is not Worth.NOTHING:
+            own = strategy
+            if alone and strategy is not QueueingStrategy.IMMEDIATELY:
+                own = max(strategy, self._answer(alone, why, queued.pod, change, strategy))
+            if own is not QueueingStrategy.SKIP:
                 yield queued, own
 
-    def of_pod(self, why: Rejection, pod: PodInfo, change: Change) -> Worth:
-        """What the change is worth to one pod."""
+    def of_pod(self, why: Rejection, pod: PodInfo, change: ClusterEvent) -> QueueingStrategy:
+        """What the event means for one pod."""
         return self._answer(self._questions(why, why.plugins, change), why, pod, change)
 
     def _questions(
-        self, why: Rejection, plugins: frozenset[str], change: Change
+        self, why: Rejection, plugins: frozenset[str], change: ClusterEvent
     ) -> list[tuple[str, EventWithHint]]:
         hints = self._hints.get(why.scheduler, UNKNOWN)
         return [(plugin, each) for plugin in plugins for each in hints.covering(plugin, change)]
@@ -195,21 +195,21 @@ class Waking:
         questions: Sequence[tuple[str, EventWithHint]],
         why: Rejection,
         pod: PodInfo,
-        change: Change,
-        best: Worth = Worth.NOTHING,
-    ) -> Worth:
+        change: ClusterEvent,
+        best: QueueingStrategy = QueueingStrategy.SKIP,
+    ) -> QueueingStrategy:
         for plugin, each in questions:
             is_pending = plugin in why.pending_on
-            if best is Worth.AFTER_BACKOFF and not is_pending:
+            if best is QueueingStrategy.AFTER_BACKOFF and not is_pending:
                 continue
             if each.hint is None or self.ask(plugin, each.hint, pod, change) is QueueingHint.QUEUE:
                 if is_pending:
-                    return Worth.IMMEDIATELY
-                best = Worth.AFTER_BACKOFF
+                    return QueueingStrategy.IMMEDIATELY
+                best = QueueingStrategy.AFTER_BACKOFF
         return best
 
 
-def _is_preselected(why: Rejection, change: Change, *, own: bool) -> bool:
+def _is_preselected(why: Rejection, change: ClusterEvent, *, own: bool) -> bool:
     """Whether a pod that came to a node, or changed there, concerns the rejected pods at all.
 
     Args:

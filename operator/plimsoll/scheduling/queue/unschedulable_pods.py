@@ -1,4 +1,4 @@
-"""Pods that sleep until something happens, grouped by shape and by who rejected them.
+"""Holds unschedulable or gated pods, grouped by template and by the plugins that rejected them.
 
 All pods of a group get the same answer to most hints, so an event costs what there are groups, not pods.
 """
@@ -12,12 +12,12 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why pods of one shape sleep; templates are compared by identity.
+    """Why pods of one template wait; templates are compared by identity.
 
     Attributes:
-        template: Their shape.
-        plugins: Everybody who rejected them.
-        pending_on: Those of the plugins that wait for somebody outside.
+        template: Their template.
+        plugins: All plugins that rejected them.
+        pending_on: Those of the plugins that wait for something outside of the cluster.
     """
 
     template: PodTemplate
@@ -31,14 +31,14 @@ class Rejection:
 
 
 def rejection_of(queued: QueuedPod) -> Rejection:
-    """Why a pod sleeps: the gate alone as long as there is one."""
+    """Why a pod waits: the gate alone as long as there is one."""
     if queued.gated_by:
         return Rejection(queued.pod.template, frozenset((queued.gated_by,)))
     return Rejection(queued.pod.template, queued.rejected_by | queued.pending_on, queued.pending_on)
 
 
-class Sleepers:
-    """Pods by uid, in the order in which they fell asleep."""
+class UnschedulablePods:
+    """Pods by uid, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
@@ -57,7 +57,7 @@ class Sleepers:
 
     @property
     def oldest(self) -> QueuedPod | None:
-        """Who fell asleep first."""
+        """The pod that was added first."""
         return next(iter(self._pods.values()), None)
 
     @property
@@ -70,11 +70,11 @@ class Sleepers:
         return self._groups.get(why, {})
 
     def find(self, uid: str) -> QueuedPod | None:
-        """A pod, left asleep."""
+        """A pod, left where it is."""
         return self._pods.get(uid)
 
     def add(self, queued: QueuedPod) -> None:
-        """A pod falls asleep; one that sleeps already keeps its place, in the group where it belongs now."""
+        """Add a pod; one that is here already keeps its place, in the group where it belongs now."""
         uid, why = queued.pod.uid, rejection_of(queued)
         self._pods[uid] = queued
         known = self._why.get(uid)
@@ -91,7 +91,7 @@ class Sleepers:
         group[uid] = queued
 
     def take(self, uid: str) -> QueuedPod | None:
-        """Wake a pod."""
+        """Remove a pod."""
         queued = self._pods.pop(uid, None)
         if queued is not None:
             self._leave(uid, self._why.pop(uid))
