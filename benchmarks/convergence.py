@@ -5,7 +5,7 @@
 Random clusters of two to nine nodes whose pods nobody placed with care, four of seven applications with
 a PodDisruptionBudget: of none for one of them, of one for the others; with ``--trace`` a part of the OpenB
 cluster, too. The strategies, limits and evictor are those of a policy by default, for every planner; a
-scheduler with kube-scheduler's default plugins places the replacements and breaks ties by dice. A budget is
+scheduler with kube-scheduler's default plugins places the replacements and breaks ties randomly. A budget is
 a wall: evictions against it are refused, as by the API server, and counted. The last row of each table is
 the start, untouched.
 """
@@ -81,16 +81,16 @@ def budgeted(seed: int) -> Cluster:
 
 
 def openb(folder: Path, nodes: int, pods: int, seed: int) -> Cluster:
-    """A part of the trace, by dice, most pods on the first nodes; equal shapes share an owner."""
-    dice = random.Random(seed)
-    machines = dice.sample(_rows(folder / "openb_node_list_all_node.csv.gz"), nodes)
+    """A part of the trace, by random choice, most pods on the first nodes; equal shapes share an owner."""
+    rng = random.Random(seed)
+    machines = rng.sample(_rows(folder / "openb_node_list_all_node.csv.gz"), nodes)
     free = [[int(each["cpu_milli"]), int(each["memory_mib"]), int(each["gpu"]), 110] for each in machines]
     built, shapes = [], dict[tuple[str, ...], str]()
-    for number, each in enumerate(dice.sample(_rows(folder / "openb_pod_list_default.csv.gz"), pods)):
+    for number, each in enumerate(rng.sample(_rows(folder / "openb_pod_list_default.csv.gz"), pods)):
         shape = (each["cpu_milli"], each["memory_mib"], each["num_gpu"])
         wanted = [int(each["cpu_milli"]), int(each["memory_mib"]), int(each["num_gpu"]), 1]
         for _ in range(100):
-            at = int(nodes * dice.random() ** 2)
+            at = int(nodes * rng.random() ** 2)
             if all(need <= have for need, have in zip(wanted, free[at], strict=True)):
                 break
         else:
@@ -134,11 +134,11 @@ FURTHER: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def drifted(seed: int) -> Cluster:
     """The same, and some of the pods are old or have been restarted often."""
-    cluster, dice = budgeted(seed), random.Random(-seed - 1)
+    cluster, rng = budgeted(seed), random.Random(-seed - 1)
     for pod, row in sorted(cluster.placed(), key=lambda each: each[0].key):
         metadata, status = pod.pod.metadata, pod.pod.status
-        age = timedelta(hours=dice.choice([1, 12, 48]))
-        restarts = dice.choice([0, 0, 0, 20])
+        age = timedelta(hours=rng.choice([1, 12, 48]))
+        restarts = rng.choice([0, 0, 0, 20])
         counted = (ContainerStatus(name="c", restart_count=restarts),)
         cluster.displace(pod.uid)
         cluster.place(

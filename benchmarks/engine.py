@@ -73,13 +73,13 @@ class Cell:
 
 def scheduler(cluster: Cluster) -> ProfileScheduler:
     """The default profile, ties broken by a seeded die."""
-    dice = random.Random(SEED)
+    rng = random.Random(SEED)
     profile = build_profile(
         ProfileConfig("default-scheduler"),
         Registry(IN_TREE),
         [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
     )
-    return ProfileScheduler(profile, cluster, choose=dice.randrange)
+    return ProfileScheduler(profile, cluster, choose=rng.randrange)
 
 
 def nodes_of(workload: Mapping[str, Any], count: int) -> Iterator[Node]:

@@ -121,7 +121,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 def drawn_trace(nodes: int, pods: int, seed: int) -> Trace:
     """A small cluster of the trace's kind."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     classes = (
         NodeClass(96_000, 393_216, 8000, "G2"),
         NodeClass(104_000, 524_288, 2000, "T4"),
@@ -137,9 +137,7 @@ def drawn_trace(nodes: int, pods: int, seed: int) -> Trace:
         Shape(64_000, 200_000, 8000),
     )
     weights = (8, 8, 4, 4, 4, 3, 2)
-    return Trace(
-        tuple(dice.choices(classes, (5, 3, 2), k=nodes)), tuple(dice.choices(shapes, weights, k=pods))
-    )
+    return Trace(tuple(rng.choices(classes, (5, 3, 2), k=nodes)), tuple(rng.choices(shapes, weights, k=pods)))
 
 
 # -- the bound ---------------------------------------------------------------------------------------

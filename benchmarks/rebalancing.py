@@ -82,7 +82,7 @@ def wishes(app: int) -> dict[str, Any]:
 
 def a_cluster(nodes: int, pods: int, seed: int) -> Cluster:
     """The cluster of the benchmark."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     cluster = Cluster()
     for number in range(nodes):
         labels = {ZONE: "abc"[number % 3], "disk": "ssd" if number % 4 else "hdd"}
@@ -91,13 +91,13 @@ def a_cluster(nodes: int, pods: int, seed: int) -> Cluster:
     applications = max(1, pods // REPLICAS)
     for number in range(pods):
         app = number % applications
-        node = f"n{int(nodes * dice.random() ** 1.5):05}"
+        node = f"n{int(nodes * rng.random() ** 1.5):05}"
         pod = a_pod(
             f"p{number}",
             namespace=f"ns{app % 50}",
             labels={"app": f"a{app}"},
             owner=f"ReplicaSet/a{app}",
-            cpu=f"{dice.choice([100, 250, 500, 1000])}m",
+            cpu=f"{rng.choice([100, 250, 500, 1000])}m",
             memory="1Gi",
             node=node,
             **wishes(app),

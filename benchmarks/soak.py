@@ -101,14 +101,14 @@ async def furnish(session: Session) -> None:
 
 async def churn(session: Session) -> None:
     """Delete pods each second; every half minute another node drives its pods away."""
-    dice, tainted, names = random.Random(1), "node-0001", list[str]()
+    rng, tainted, names = random.Random(1), "node-0001", list[str]()
     for second in range(sys.maxsize):
         ends = time.monotonic() + 1.0
         if second % EVERY_S == 0:
             pods = (await session.object("GET", PODS))["items"]
-            dice.shuffle(names := [each["metadata"]["name"] for each in pods])
+            rng.shuffle(names := [each["metadata"]["name"] for each in pods])
             nodes = [each["spec"].get("nodeName", tainted) for each in pods]
-            free, tainted = tainted, dice.choice(nodes or [tainted])
+            free, tainted = tainted, rng.choice(nodes or [tainted])
             for node, taints in ((free, []), (tainted, [{"key": NAME, "effect": "NoSchedule"}])):
                 body = {"spec": {"taints": taints}}
                 await session.request("PATCH", f"/api/v1/nodes/{node}", body, content_type=MERGE_PATCH)

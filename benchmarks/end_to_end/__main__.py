@@ -8,7 +8,7 @@ For each number of nodes and each family, and for each scheduler in turn: pods a
 that wait, and only then the scheduler is started, so that nobody waits for whoever makes pods. Measured are
 
 * bound/s: from the first waiting pod that a watch shows bound to the last;
-* CPU s per 1,000 pods: of the scheduler's process, from that first moment until it has come to rest (events
+* CPU s per 1,000 pods: of the scheduler's process, from that first moment until it has become idle (events
   and what its watches bring back are part of it; reading the cluster at its start is not);
 * p50 and p99: from a pod's appearance in the watch to its node's, with pods made at a fixed rate;
 * peak memory of the process, as the kernel saw it.
@@ -101,7 +101,7 @@ class Result:
 
 
 async def rest(running: Running, patience_s: float) -> float:
-    """The CPU seconds of a process once it has come to rest, or when patience ends."""
+    """The CPU seconds of a process once it is idle, or when patience ends."""
     deadline = time.monotonic() + patience_s
     before = running.cpu_s()
     while time.monotonic() < deadline:
@@ -176,7 +176,7 @@ class Measurement:
         await seen.until(lambda: bound("pod", 1), patience_s)
         at_start = running.cpu_s()
         await seen.until(lambda: bound("pod", waiting), patience_s)
-        # A scheduler that is kept busy by pods that fit nowhere never comes to rest.
+        # A scheduler that is kept busy by pods that fit nowhere is never idle.
         done = running.cpu_s() if self.what.churns else await rest(running, 30)
         moments = seen.bound_of("pod")
         if not moments or not running.is_alive():

@@ -1,4 +1,4 @@
-"""Reviews of what the API server allows, and what becomes of policies that need more."""
+"""Access reviews, and the status of policies that lack rights."""
 
 import asyncio
 from collections.abc import AsyncIterator

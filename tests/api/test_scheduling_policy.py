@@ -1,4 +1,4 @@
-"""SchedulingPolicy: what small policies mean, and that nothing is lost between wire and model."""
+"""SchedulingPolicy: defaults of small policies, and lossless conversion between wire and model."""
 
 from typing import Any
 

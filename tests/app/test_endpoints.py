@@ -1,4 +1,4 @@
-"""/readyz, /healthz and /metrics: what kubelets, people and Prometheus read."""
+"""The endpoints /readyz, /healthz and /metrics."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What the probes ask of a whole operator."""
+"""Probes of a whole operator."""
 
 from __future__ import annotations
 

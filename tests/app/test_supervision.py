@@ -1,4 +1,4 @@
-"""What must run, seen from the probes: ended tasks, a main loop that hangs, an end that does not come."""
+"""Supervision as seen by the probes: ended tasks, a hanging main loop, a shutdown that hangs."""
 
 from __future__ import annotations
 

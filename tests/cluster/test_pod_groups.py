@@ -1,4 +1,4 @@
-"""Who belongs together, and how far a group has come."""
+"""Members and progress of pod groups."""
 
 from typing import Any
 

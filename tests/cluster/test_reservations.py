@@ -57,7 +57,7 @@ def test_a_holder_has_one_reservation(scene: Scene) -> None:
     scene.book.validate()
 
 
-def test_two_holders_may_stand_for_one_pod(scene: Scene) -> None:
+def test_two_holders_may_represent_one_pod(scene: Scene) -> None:
     """The target of a move that is under way, and that of another policy's move that waits."""
     pod = scene.pod("web-1", node="n1", cpu="3")
     for holder in (Holder(REPLACEMENT, "default/web-1-abc"), Holder(HolderKind.WAITING_MOVE, pod.uid)):

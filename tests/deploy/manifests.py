@@ -1,4 +1,4 @@
-"""What kubectl makes of the overlays of deploy/, and helm of its charts."""
+"""Renders the overlays of deploy/ with kubectl and the charts with helm."""
 
 from __future__ import annotations
 

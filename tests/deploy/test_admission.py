@@ -1,4 +1,4 @@
-"""deploy/admission: who may say that a pod goes without protections.
+"""deploy/admission restricts the annotations that change protections.
 
 The development cluster stores admission policies and evaluates none. So the expressions are checked and
 evaluated here by the library that it judges custom resources with, on requests as an API server makes them;

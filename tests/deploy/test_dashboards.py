@@ -1,4 +1,4 @@
-"""deploy/dashboards: what its description says, of metrics that exist, the same by each way to install it."""
+"""deploy/dashboards uses existing metrics and is the same in every way to install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""deploy/: what its overlays and its chart say, and that they say the same."""
+"""The overlays and the chart of deploy/ grant the same rights and run the same pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""deploy/components/surge: what the operator may change of a Deployment, which RBAC cannot say."""
+"""deploy/components/surge restricts changes of Deployments beyond RBAC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""deploy/enforce: what the operator may change of a node, which RBAC cannot say."""
+"""deploy/enforce restricts changes of nodes beyond RBAC."""
 
 from __future__ import annotations
 

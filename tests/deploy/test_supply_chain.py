@@ -1,4 +1,4 @@
-"""What the image is made of: listed, under licences that we take, and asked about in CI."""
+"""The contents of the image are listed, have accepted licences, and are audited in CI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/adr: one number each, in the name and the title, and what links to them finds them."""
+"""Decision records have unique numbers in name and title, and links to them are valid."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""SECURITY.md: what it claims is tested, by tests that exist."""
+"""Every claim of SECURITY.md names existing tests."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How many pods descheduler evicts on the start that a scene shows; our scheduler's code places them."""
+"""Computes descheduler's evictions from the start of a scene, with placements by our scheduler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from e2e.judging import View
     from e2e.scene import Obj
 
-#: Descheduler's cycles, and throws of the scheduler's dice among which it has the least evictions.
+#: Descheduler's cycles, and random choices of the scheduler among which it has the least evictions.
 CYCLES, SEEDS = 10, 3
 
 

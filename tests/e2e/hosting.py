@@ -1,4 +1,4 @@
-"""Where the cluster of a test has a Deployment of the operator, it runs: what nodes would do.
+"""Runs the operator's Deployments of a test cluster, in place of its nodes.
 
 Pods of the development cluster are pretended. So somebody binds them (there is no scheduler but ours), starts
 a real process for each replica with its container's options, under the rights that the cluster gives to its

@@ -1,4 +1,4 @@
-"""What is wrong with where pods are, read from the API server's objects alone.
+"""Finds misplaced pods from the API server's objects alone.
 
 These are the definitions of Kubernetes' and descheduler's documentation, written for the few forms that
 scenes use. They share no code with the strategies that they judge.

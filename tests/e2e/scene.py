@@ -1,4 +1,4 @@
-"""Where a test takes place: a namespace, nodes, policies and a scheduler name that are nobody else's.
+"""The scene of a test: a namespace, nodes, policies and a scheduler name of its own.
 
 All tests share one cluster, which may be a real one; so everything bears the scene's name, pods select the
 scene's nodes, and rebalancing looks at the scene's namespace only. Nodes have no machines: their kubelets are

@@ -1,4 +1,4 @@
-"""What the operator does for its users, told with few objects: all that it may do, or all that a dry run may.
+"""Stories that use every right of the operator, or every right of a dry run.
 
 Whoever plays them decides under which rights.
 """
@@ -175,7 +175,7 @@ async def a_prediction(scene: Scene) -> tuple[str, str]:
 
 
 async def a_surge(scene: Scene) -> None:
-    """A single replica is moved by a rollout that comes to nothing, and so is taken back."""
+    """A single replica is moved by a rollout that fails, and so is taken back."""
     await a_stranded_service(scene, {"progressDeadlineSeconds": 5}, readies_pods=False)
     for record in await scene.until_finished(1):  # a slow machine sees the second attempt end, too
         assert record["status"]["message"].endswith(" stays")

@@ -1,4 +1,4 @@
-"""Pods that cannot be placed as they are: each is told what is wrong, and nobody else waits for it."""
+"""Pods with invalid specs get an event with the reason, and do not delay other pods."""
 
 from __future__ import annotations
 

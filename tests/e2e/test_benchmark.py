@@ -17,7 +17,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "end_to_end"
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.slow,  # schedulers are started, come to rest and are ended, twice
+    pytest.mark.slow,  # schedulers are started, become idle and are ended, twice
 ]
 
 

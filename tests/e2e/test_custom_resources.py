@@ -1,4 +1,4 @@
-"""The custom resources at an API server: what it refuses, fills in, protects and prints."""
+"""The custom resources at an API server: validation, defaults, immutability and columns."""
 
 from __future__ import annotations
 

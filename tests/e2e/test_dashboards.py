@@ -1,4 +1,4 @@
-"""What people look at shows something: the real Prometheus scrapes the demo, and every panel has data."""
+"""Every panel of the dashboards has data when a real Prometheus scrapes the demo."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def what_the_demo_does_not_tell(scene: Scene, extender: Extender) -> None:
 
 
 async def without_data(server: Prometheus) -> dict[str, str]:
-    """The queries of panels that come to nothing, by where they are."""
+    """The queries of panels without results, by where they are."""
     empty = {}
     for where, expression in expressions():
         query = expression

@@ -1,4 +1,4 @@
-"""What is installed is what runs: each overlay, and the chart with each set of values.
+"""Each overlay, and the chart with each set of values, runs as installed.
 
 Applied to a development cluster, first as a dry run of the server's. Then the operator is started as the
 Deployment in the cluster says, in as many processes and with its options, under the rights that its roles and

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-#: Seconds until a policy must have come to rest.
+#: Seconds until a policy must have converged.
 REST_S = 120.0
 
 #: For owners of one pod, which the default evictor protects.
@@ -218,7 +218,7 @@ async def come_to_rest(scene: Scene, policy: str) -> None:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
 async def test_a_strategy_mends_its_trouble_and_nothing_gets_worse(case: Case, scene: Scene) -> None:
-    """It comes to rest with the fewest evictions, nobody returns, nobody is moved twice."""
+    """It converges with the fewest evictions, nobody returns, nobody is moved twice."""
     await scene.scheduling()
     await case.start(scene)
     before = await view_of(scene)

@@ -336,7 +336,7 @@ async def test_an_ignorable_extender_that_keeps_failing_is_named_and_skipped(
 async def test_an_answer_for_a_pod_that_is_gone_is_dropped(
     scene: Scene, extender: Extender, operator: Operator
 ) -> None:
-    """Its namesake is another pod, and asked about anew; nothing breaks."""
+    """Its namesake is another pod, and asked about again; nothing breaks."""
     node = await scene.node("a")
     await extender.does(filter={"hang": 1.5})
     scheduler, _ = await with_extenders(scene, {"urlPrefix": extender.url, **FILTER})

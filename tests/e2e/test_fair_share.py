@@ -1,4 +1,4 @@
-"""Queues share a cluster: the poorest is next, ceilings hold, and what is deserved is taken back."""
+"""Queues share a cluster: the smallest share is next, limits hold, and deserved shares are reclaimed."""
 
 from __future__ import annotations
 

@@ -88,13 +88,13 @@ async def test_a_gang_of_a_hundred_starts_on_fifty_nodes_though_one_goes(scene: 
 
 async def test_bindings_fail_in_the_middle_and_all_get_bound(guarded: StartGuarded) -> None:
     """A quarter of the bindings is answered 409, 429, 500, or not at all; every member is bound once."""
-    dice = random.Random(3)
+    rng = random.Random(3)
     troubled: Counter[str] = Counter()
 
     def trouble(call: Call) -> str:
-        if call != BINDING or dice.random() > 0.25:
+        if call != BINDING or rng.random() > 0.25:
             return ""
-        how = dice.choice(["conflict", "busy", "broken", "silent", "deaf"])
+        how = rng.choice(["conflict", "busy", "broken", "silent", "deaf"])
         troubled[how] += 1
         return how
 

@@ -1,4 +1,4 @@
-"""docs/gangs.md is carried out: what it applies is applied, what it shows is what is there."""
+"""Executes docs/gangs.md and compares its output."""
 
 from __future__ import annotations
 

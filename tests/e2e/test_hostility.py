@@ -1,4 +1,4 @@
-"""Objects at and past every limit: what cannot be read harms nobody else."""
+"""Objects at and beyond every limit do not affect others."""
 
 from __future__ import annotations
 

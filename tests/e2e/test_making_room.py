@@ -40,7 +40,7 @@ async def test_a_pod_moves_so_that_a_pending_one_fits(scene: Scene) -> None:
     spec = record["spec"]
     assert (spec["strategy"], spec["fromNode"], spec["targetNode"]) == ("MakeRoomForPending", old, new)
     assert spec["reason"] == f"makes room on its node for pending pod {scene.name}/big"
-    assert status["counts"]["planned"] == 0, "it came to rest"
+    assert status["counts"]["planned"] == 0, "it converged"
 
 
 async def test_room_is_made_and_kept_when_somebody_says_yes(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Rebalancing by real load: what the metrics API tells, not what pods request."""
+"""Rebalancing by usage from the metrics API instead of requests."""
 
 from __future__ import annotations
 

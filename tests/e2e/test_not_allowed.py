@@ -1,4 +1,4 @@
-"""The dry-run installation with policies that act: what a person sees, from the start to the remedy."""
+"""Enforcing policies on a dry-run installation: statuses and events, until the rights are granted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods of higher priority get room: from whom, against whose budget, and what is on record afterwards."""
+"""Preemption: victims, budgets and records."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ async def test_each_strategy_mends_its_trouble(
         assert outcome["replacement"]["uid"] != spec["pod"]["uid"]
         assert spec["reason"]
     assert len({record["spec"]["pod"]["uid"] for record in records}) == len(records)
-    assert status["counts"]["planned"] == status["counts"]["evicted"] == 0, "it came to rest"
+    assert status["counts"]["planned"] == status["counts"]["evicted"] == 0, "it converged"
     note = (await scene.events(records[0]["spec"]["pod"]["name"], "Evicted"))[0]["note"]
     assert records[0]["spec"]["fromNode"] in note
 
@@ -517,7 +517,7 @@ async def test_the_oldest_finished_records_make_room(scene: Scene) -> None:
 
 
 async def test_a_prediction_that_somebody_deleted_is_made_again(scene: Scene) -> None:
-    """`kubectl delete` is no veto; what still holds is predicted anew."""
+    """`kubectl delete` is no veto; what still holds is predicted again."""
     await crowded(scene)
     name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun"))
     (record,) = await scene.until_finished(1)

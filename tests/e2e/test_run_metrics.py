@@ -1,4 +1,4 @@
-"""What Prometheus reads of rebalancing runs: from a policy's first run until it is deleted."""
+"""Metrics of rebalancing runs, from a policy's first run until it is deleted."""
 
 from __future__ import annotations
 

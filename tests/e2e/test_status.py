@@ -1,4 +1,4 @@
-"""What kubectl shows of policies and pods when something is wrong with a name, a spec, or a run."""
+"""Output of kubectl for policies and pods with wrong names, specs or runs."""
 
 from __future__ import annotations
 

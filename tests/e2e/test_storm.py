@@ -1,4 +1,4 @@
-"""Hundreds of pods that fit nowhere: each is told once, at a bounded rate, and nobody waits for them."""
+"""Hundreds of unschedulable pods are reported once each, at a bounded rate, without delaying others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process says when it cannot work: one line for what changes, what to do, and no tracebacks."""
+"""Log lines of a process that cannot work: one for each change, with a remedy, without tracebacks."""
 
 from __future__ import annotations
 

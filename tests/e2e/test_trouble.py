@@ -90,13 +90,13 @@ async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: Star
 
 async def test_one_request_in_five_fails_and_all_gets_done(guarded: StartGuarded) -> None:
     """Refused, broken, cut before and after: pods are placed, moved once, and every record is finished."""
-    dice = random.Random(1)
+    rng = random.Random(1)
     troubled: Counter[str] = Counter()
 
     def trouble(call: Call) -> str:
-        if call[0] not in WRITES or dice.random() > 0.2:
+        if call[0] not in WRITES or rng.random() > 0.2:
             return ""
-        how = dice.choice(["busy", "broken", "silent", "deaf"])
+        how = rng.choice(["busy", "broken", "silent", "deaf"])
         troubled[how] += 1
         return how
 

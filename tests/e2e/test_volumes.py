@@ -153,7 +153,7 @@ async def test_a_claim_is_made_for_the_node_that_was_chosen(scene: Scene) -> Non
     assert await scene.until_bound("stateful") == node
 
 
-async def test_a_provisioner_that_gives_up_has_the_pod_placed_anew(scene: Scene) -> None:
+async def test_a_provisioner_that_gives_up_has_the_pod_placed_again(scene: Scene) -> None:
     """It takes the annotation away; the pod says so, and the next node is tried as any."""
     node = await scene.node("a")
     await scene.scheduling()

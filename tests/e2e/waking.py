@@ -92,7 +92,7 @@ class Stage:
         await self.patch(f"/api/v1/nodes/{name}", {"spec": spec})
 
     async def node_labels(self, name: str, **labels: str | None) -> None:
-        """Change a node's labels; an underscore stands for a dash."""
+        """Change a node's labels; an underscore represents a dash."""
         changed = {key.replace("_", "-"): value for key, value in labels.items()}
         await self.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": changed}})
 

@@ -203,10 +203,10 @@ def test_what_the_cluster_lacks_as_a_whole() -> None:
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 12), needed=st.integers(1, 12))
 def test_places_of_a_feasible_gang_never_overcommit(seed: int, size: int, needed: int) -> None:
     """On any cluster, the placements hold together: taking all of them leaves no node short."""
-    dice = random.Random(seed)
-    nodes = [a_node(f"n{number}", cpu=dice.randint(1, 4)) for number in range(dice.randint(1, 4))]
+    rng = random.Random(seed)
+    nodes = [a_node(f"n{number}", cpu=rng.randint(1, 4)) for number in range(rng.randint(1, 4))]
     cluster = a_cluster_of(*nodes)
-    pods = [a_pod(f"m{number}", cpu=dice.choice(["500m", "1", "2"])) for number in range(size)]
+    pods = [a_pod(f"m{number}", cpu=rng.choice(["500m", "1", "2"])) for number in range(size)]
 
     decision = gang(cluster, pods, min(size, needed))
 

@@ -1,4 +1,4 @@
-"""What a scheduler keeps between attempts equals what a new one computes from scratch."""
+"""Cached results of a scheduler equal those that a new one computes from scratch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What nominated pods claim: what is kept says the same as what is worked out anew."""
+"""Cached requests of nominated pods equal recomputed ones."""
 
 import random
 
@@ -12,9 +12,9 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_node, a_pod
 
 
-def _pod(cluster: Cluster, name: str, dice: random.Random) -> PodInfo:
-    requests = {f"example.com/r{dice.randrange(3)}": 1} if dice.random() < 0.1 else {}
-    pod = a_pod(name, cpu=f"{dice.randint(1, 9)}00m", priority=dice.choice((0, 5, 5, 10)), requests=requests)
+def _pod(cluster: Cluster, name: str, rng: random.Random) -> PodInfo:
+    requests = {f"example.com/r{rng.randrange(3)}": 1} if rng.random() < 0.1 else {}
+    pod = a_pod(name, cpu=f"{rng.randint(1, 9)}00m", priority=rng.choice((0, 5, 5, 10)), requests=requests)
     return cluster.templates.info(pod)
 
 
@@ -43,33 +43,33 @@ def _assert_exact(kept: NominatedRequestsCache, cluster: Cluster, nominator: Nom
 
 @pytest.mark.parametrize("seed", range(20))
 def test_kept_claims_say_what_is_true_now(seed: int) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     cluster, nominator = Cluster(), Nominator()
     kept = NominatedRequestsCache(cluster, nominator)
     names = [f"n{number}" for number in range(8)]
     for name in names[:6]:
         cluster.set_node(a_node(name))
-    pods = [_pod(cluster, f"p{number}", dice) for number in range(30)]
+    pods = [_pod(cluster, f"p{number}", rng) for number in range(30)]
     for step in range(300):
-        pod = dice.choice(pods)
-        match dice.randrange(8):
+        pod = rng.choice(pods)
+        match rng.randrange(8):
             case 0 | 1 | 2:
-                nominator.add(pod, dice.choice(names))  # also to nodes that are not known
+                nominator.add(pod, rng.choice(names))  # also to nodes that are not known
             case 3:
                 nominator.remove(pod.uid)
             case 4 if pod.uid not in cluster.pods:
-                cluster.place(pod, dice.choice(names))  # also elsewhere than where it was nominated
+                cluster.place(pod, rng.choice(names))  # also elsewhere than where it was nominated
             case 5:
                 cluster.displace(pod.uid)
             case 6 if step % 5 == 0:
                 cluster.set_node(
-                    a_node(dice.choice(names), allocatable={f"example.com/r{dice.randrange(3)}": 4})
+                    a_node(rng.choice(names), allocatable={f"example.com/r{rng.randrange(3)}": 4})
                 )
             case 7 if step % 7 == 0:
-                name = dice.choice(names)
+                name = rng.choice(names)
                 if name in cluster.rows:
                     cluster.remove_node(name)
-        _assert_exact(kept, cluster, nominator, dice.choice(pods))
+        _assert_exact(kept, cluster, nominator, rng.choice(pods))
 
 
 def test_a_reader_that_is_behind_the_log_looks_at_everything() -> None:

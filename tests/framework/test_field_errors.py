@@ -1,4 +1,4 @@
-"""Sentences about malformed fields: exact path, what is wrong, what is allowed."""
+"""Messages about malformed fields: exact path, problem, allowed values."""
 
 from typing import Any
 

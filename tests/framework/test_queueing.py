@@ -1,4 +1,4 @@
-"""Registrations: which events they cover, and what events are called."""
+"""Registrations cover events, and events have upstream's names."""
 
 from typing import Any
 

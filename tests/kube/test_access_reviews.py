@@ -1,4 +1,4 @@
-"""Which right a request uses, what the server says of it, and that nothing is sent that it would refuse."""
+"""Requests map to rights, and requests without rights are not sent."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who owns the word ``evictions`` on this server."""
+"""Detects other resources named ``evictions`` on the server."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

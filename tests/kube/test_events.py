@@ -1,4 +1,4 @@
-"""Events: one object for equal ones, a count for the rest, nobody waits."""
+"""Events: equal ones share an object with a count, and writers never wait."""
 
 import asyncio
 from collections.abc import AsyncIterator

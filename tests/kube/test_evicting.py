@@ -1,4 +1,4 @@
-"""What the Eviction API is asked, and what its answers mean."""
+"""Requests to the Eviction API, and the meaning of its responses."""
 
 from typing import Any
 

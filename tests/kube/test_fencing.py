@@ -1,4 +1,4 @@
-"""The fence around a session: what passes, for how long, and what is stopped at the last moment."""
+"""The fence around a session: allowed writes, timeouts, and writes stopped at the last moment."""
 
 from __future__ import annotations
 

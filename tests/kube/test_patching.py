@@ -1,4 +1,4 @@
-"""Why a pod is not scheduled, as its condition says it."""
+"""The condition PodScheduled of unschedulable pods."""
 
 from typing import Any
 

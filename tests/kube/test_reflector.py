@@ -1,4 +1,4 @@
-"""Reflectors against a real HTTP stream: what is told, resumed, begun anew and left out."""
+"""Reflectors against a real HTTP stream: events, resumption, restarts and skipped objects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -257,7 +257,7 @@ async def test_a_version_too_old_means_listing_again(told: tuple[ToldServer, Ses
         await sink.until(["+a", "+b", "synced pods", "~b", "+c", "-a", "synced pods"])
 
 
-async def test_a_pod_made_anew_is_another_one(told: tuple[ToldServer, Session]) -> None:
+async def test_a_pod_made_again_is_another_one(told: tuple[ToldServer, Session]) -> None:
     """A StatefulSet's pod is deleted and made again under its name while nobody looked."""
     server, session = told
     server.then(a_list(wire("db-0", 1, uid="old")))

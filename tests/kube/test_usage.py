@@ -1,4 +1,4 @@
-"""The metrics API and Prometheus, over HTTP: what counts, and what each failure says."""
+"""The metrics API and Prometheus over HTTP: accepted samples, and messages of failures."""
 
 import asyncio
 import gzip

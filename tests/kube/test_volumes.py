@@ -1,4 +1,4 @@
-"""What is written about volumes and claims: for this very object, and not over a newer state."""
+"""Writes of volumes and claims carry the uid and version of the object."""
 
 from kube.serving import ToldServer
 from plimsoll.kube.session.session import Session

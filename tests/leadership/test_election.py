@@ -114,7 +114,7 @@ def test_a_released_lease_is_taken_at_once(election: Election) -> None:
     assert (taken.lease.holder, taken.lease.transitions) == ("we", 4)
 
 
-def test_a_candidate_waits_longer_by_the_dice(election: Election) -> None:
+def test_a_candidate_waits_longer_by_jitter(election: Election) -> None:
     """From one retry period to 2.2 of them, but not beyond the lease's expiry."""
     election.handle(Due(), at(100, 1.0))
     assert election.handle(LeaseFound(THEIRS), at(100, 1.0)) == Rest(104.4)

@@ -1,4 +1,4 @@
-"""The shell of the election: who leads, the fence that follows, the end of a leader."""
+"""The shell of the election: leadership, the fence, and the end of a leader."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ async def test_a_candidate_that_has_not_synced_only_looks() -> None:
         await clock.advance(20)
         assert one.leadership.tried.is_set(), "so lists may begin"
         assert leases.lease is None
-        assert one.leadership.standing == "not standing for election yet; the leader is nobody"
+        assert one.leadership.standing == "not a candidate yet; the leader is nobody"
         two.leadership.stand()
         await clock.advance(0.01)
 

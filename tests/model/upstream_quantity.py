@@ -1,4 +1,4 @@
-"""A quantity as kube-scheduler computes with it, digit by digit: what our own counting is compared with.
+"""Reference implementation of kube-scheduler's quantities, digit by digit.
 
 Two forms, as in ``apimachinery/pkg/api/resource``: an integer of 64 bits with a power of ten, and a decimal
 number without end. Written without regard to speed, from the rules and not from our code.

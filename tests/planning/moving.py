@@ -1,4 +1,4 @@
-"""A policy for tests: toy scheduling plugins, a strategy that names pods, and what surrounds them."""
+"""A policy for tests: toy plugins, a strategy that names pods, and their surroundings."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

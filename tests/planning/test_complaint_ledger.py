@@ -1,4 +1,4 @@
-"""What the default planner asks of a move beyond its proof: it mends, and it trades nothing."""
+"""Moves must resolve a complaint of their strategy and cause no new one."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is wrong counts for planner Optimal also where a strategy proposes nothing about it any more."""
+"""Complaints count for planner Optimal even if their strategy no longer proposes candidates."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What past moves teach: hold back, suspend, rest, no ping-pong, budgets asked less and less often."""
+"""History of moves: hold-back, suspension, pauses, ping-pong, and back-off of budgets."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_after_five_fruitless_moves_the_strategy_leaves_the_owner_alone() -> Non
 
     assert memory.held_back("uid-web", "Balance").reason == "Suspended"
     assert memory.suspended("tidy") == [
-        "Balance leaves ReplicaSet default/web alone: its last 5 moves came to nothing"
+        "Balance leaves ReplicaSet default/web alone: its last 5 moves were unsuccessful"
     ]
     assert memory.suspended("another") == []
 
@@ -111,7 +111,7 @@ def test_a_policy_whose_moves_keep_failing_rests_and_then_tries_one() -> None:
 
     said, may_try = Memory(past, NOON + REST_S - 1).rest("tidy")
     assert said.startswith(
-        "the last 5 moves came to nothing, the latest one of ReplicaSet default/web; no pod"
+        "the last 5 moves were unsuccessful, the latest one of ReplicaSet default/web; no pod"
     )
     assert not may_try
     assert Memory(past, NOON + REST_S).rest("tidy")[1]

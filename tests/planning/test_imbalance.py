@@ -1,4 +1,4 @@
-"""How unevenly nodes are used: the standard deviation of their utilization, in percentage points."""
+"""Imbalance of nodes: the standard deviation of their utilization, in percentage points."""
 
 import pytest
 

@@ -50,7 +50,7 @@ def test_verdicts_points_and_sentences_are_the_same_in_any_order(
 def test_a_declared_choice_is_all_that_order_leaves_open(
     drawn: tuple[list[Node], list[Pod]], pod: Pod, random: Any
 ) -> None:
-    """Where the dice pick the same name among the tied, the same node is taken."""
+    """Where the random choice picks the same name among the tied, the same node is taken."""
     nodes, pods = drawn
     clusters = [a_cluster(nodes, pods), a_cluster(random.sample(nodes, len(nodes)), pods)]
     taken = []

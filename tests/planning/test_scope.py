@@ -1,4 +1,4 @@
-"""A policy's scope: what is out of it, nobody evicts."""
+"""Pods outside a policy's scope are never evicted."""
 
 import pytest
 

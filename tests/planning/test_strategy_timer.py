@@ -1,4 +1,4 @@
-"""Strategies are timed by a clock that the caller injects, whoever plans."""
+"""All planners time strategies with an injected clock."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -188,7 +188,7 @@ def test_the_pod_keeps_its_room_until_the_replacement_is_ready() -> None:
     assert [move.target for move in found.moves] == ["idle"]
 
 
-def test_a_pod_that_fits_no_other_node_stays_as_ever() -> None:
+def test_a_pod_that_fits_no_other_node_stays_as_before() -> None:
     """With or without the pod, the only feasible node is its own."""
     cluster = a_crowded_node(nodes=[a_node("full"), a_node("idle", cpu="0.5")])
 
@@ -305,7 +305,7 @@ def the_replacement(cluster: Cluster, mark: str = "record from full") -> PodInfo
 
 
 def test_the_replacement_never_goes_back_while_the_pod_stands() -> None:
-    """Its own node is refused in words, whatever it is nominated to; the others are asked as ever."""
+    """Its own node is refused in words, whatever it is nominated to; the others are asked as before."""
     cluster = a_crowded_node(nodes=[a_node("full"), a_node("idle", cpu="0.5")])
     scheduler = ProfileScheduler(a_profile(), cluster)
     pod = the_replacement(cluster)
@@ -342,7 +342,7 @@ def test_a_mark_that_names_no_node_keeps_nobody_away(mark: str) -> None:
 
 
 def test_when_the_pod_has_gone_its_node_is_free_again() -> None:
-    """The mark stays in the template for good, and pods that follow go anywhere."""
+    """The mark stays in the template permanently, and pods that follow go anywhere."""
     cluster = a_crowded_node(nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
     cluster.displace("uid-default-web-1-x")
 

@@ -1,4 +1,4 @@
-"""DefaultPreemption: the node, the victims, and what the pod is told when there are none."""
+"""DefaultPreemption: the node, the victims, and the message without victims."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The hints of every plugin: for one waiting pod and one change, whether the pod is tried again.
+"""Queueing hints of every plugin, for one pod and one event each.
 
 Rows follow the order of the default profile. A row that no registration of the plugin covers counts as no.
 """

@@ -230,7 +230,7 @@ def test_normalisation_truncates() -> None:
 
 
 def test_a_pod_whose_terms_cannot_be_read_is_rejected() -> None:
-    """With the reason, and for good."""
+    """With the reason, and permanently."""
     bad = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}
     cluster = a_cluster_of(A)
     info = cluster.templates.info(a_pod(affinity=near(bad)))

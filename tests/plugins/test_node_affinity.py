@@ -1,4 +1,4 @@
-"""NodeAffinity: what a pod must have and would like of its node."""
+"""NodeAffinity: required and preferred terms."""
 
 from typing import Any
 

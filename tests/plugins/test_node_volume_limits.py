@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: what drivers can attach to a node."""
+"""NodeVolumeLimits: limits of drivers on each node."""
 
 from typing import Any
 

@@ -221,7 +221,7 @@ def test_counts_follow_every_pod() -> None:
 
 
 def test_a_simulated_pod_that_terminates_counts_though_the_kept_counts_leave_it_out() -> None:
-    """Upstream counts terminating pods when they are added or removed in thought, and only then."""
+    """Upstream counts terminating pods when they are added or removed in a simulation, and only then."""
     leaving = a_pod(
         "leaving", node="n1", labels={"app": "web"}, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}
     )

@@ -241,7 +241,7 @@ async def test_a_policy_deleted_while_nobody_looked_stops_deciding() -> None:
     assert set(scene.served) == {"other"}
 
 
-async def test_a_policy_made_anew_is_another_one() -> None:
+async def test_a_policy_made_again_is_another_one() -> None:
     """Its status is written into the new object, its age is the new one's."""
     scene = Scene()
     await scene.policies.set(a_policy(uid="first"))
@@ -387,11 +387,11 @@ async def test_each_new_value_of_the_annotation_asks_for_one_run() -> None:
 async def test_what_keeps_a_policy_from_moving_degrades_it() -> None:
     """The condition has the reason and the sentence of the rebalancers."""
     scene = Scene()
-    scene.rebalancing.told = {"one": {"Resting": "the last 5 moves came to nothing"}}
+    scene.rebalancing.told = {"one": {"Resting": "the last 5 moves were unsuccessful"}}
 
     await scene.policies.set(a_policy(rebalancing={"strategies": []}))
 
-    assert scene.condition("one", "Degraded") == ("True", "Resting", "the last 5 moves came to nothing")
+    assert scene.condition("one", "Degraded") == ("True", "Resting", "the last 5 moves were unsuccessful")
 
 
 class FencedStatuses(FakePolicyStatuses):

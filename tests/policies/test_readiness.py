@@ -1,4 +1,4 @@
-"""A workload's next move waits until the replacement of the last one is Ready, whatever happens."""
+"""A workload's next move waits until the last replacement is Ready, in all circumstances."""
 
 from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
 from plimsoll.testing.fakes import settled
@@ -82,7 +82,7 @@ async def test_a_restart_in_between_changes_nothing() -> None:
 
 
 async def test_a_replacement_that_is_never_ready_is_given_up_after_a_restart_too() -> None:
-    """Time begins anew with the process, and ends."""
+    """Time begins again with the process, and ends."""
     scene = Scene(a_record("Evicted"))
     scene.gone(OLD)
     replaced(scene, "good", ready=False)

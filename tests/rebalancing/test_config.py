@@ -1,4 +1,4 @@
-"""A policy's rebalancing as plain values: what its scope protects."""
+"""A policy's rebalancing as plain values, with the protections of its scope."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""Plan, record, evict, verify: the life of a move, and what becomes of it when something goes wrong."""
+"""Plan, record, evict, verify: the life of a move, with every kind of failure."""
 
 import asyncio
 from collections.abc import Callable
@@ -99,7 +99,7 @@ async def test_the_target_is_held_until_the_replacement_is_there() -> None:
 
 
 async def test_a_replacement_that_comes_back_is_told() -> None:
-    """Whoever placed it, the move came to nothing, and the record says so."""
+    """Whoever placed it, the move was unsuccessful, and the record says so."""
     scene = Scene()
 
     async with scene.running(a_policy()):
@@ -321,7 +321,7 @@ async def test_an_owner_whose_replacement_came_back_is_held_back() -> None:
 
     assert scene.evictor.evicted == ["web-1", "web-3"]
     assert [each["reason"] for each in told] == ["HeldBack"]
-    assert "1 move of ReplicaSet default/web in a row came to nothing" in told[0]["message"]
+    assert "1 unsuccessful move of ReplicaSet default/web in a row" in told[0]["message"]
 
 
 async def test_what_was_learnt_outlives_the_process() -> None:
@@ -402,7 +402,7 @@ async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so() -> None
 
     assert scene.evictor.evicted == []
     assert [list(each) for each in told] == [["Resting"]]
-    assert "the last 5 moves came to nothing" in told[0]["Resting"]
+    assert "the last 5 moves were unsuccessful" in told[0]["Resting"]
     refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
     assert [each["reason"] for each in refused] == ["EvictionBudget"]
 
@@ -562,7 +562,8 @@ async def test_a_suspended_strategy_is_told_until_its_records_are_gone() -> None
         forgotten = scene.rebalancers.troubles(POLICY)
 
     assert told["StrategySuspended"] == (
-        "RemovePodsViolatingNodeTaints leaves ReplicaSet default/web alone: its last 5 moves came to nothing"
+        "RemovePodsViolatingNodeTaints leaves ReplicaSet default/web alone: "
+        "its last 5 moves were unsuccessful"
     )
     assert scene.evictor.evicted == ["web-1"]
     assert forgotten == {}

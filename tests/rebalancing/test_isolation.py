@@ -1,4 +1,4 @@
-"""What one policy does holds up no other one, and two policies never make the same move."""
+"""Policies do not delay one another, and never make the same move."""
 
 import asyncio
 import threading

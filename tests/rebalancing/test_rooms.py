@@ -118,7 +118,7 @@ async def test_the_rest_stays_when_the_pod_finds_a_place_during_the_run() -> Non
 
 
 async def test_the_room_is_free_when_a_move_is_not_made() -> None:
-    """The second eviction is refused for good: the pod cannot come."""
+    """The second eviction is refused permanently: the pod cannot come."""
     scene = crowded()
 
     async with scene.running(a_free_policy()):

@@ -1,4 +1,4 @@
-"""What metrics say about runs: results, durations, when one was due, and what the latest one found."""
+"""Metrics of runs: results, durations, due times, and findings of the latest run."""
 
 import asyncio
 from collections.abc import Callable
@@ -138,7 +138,7 @@ async def test_a_policy_whose_plan_hung_skips_its_runs(monkeypatch: pytest.Monke
 
 
 async def test_a_run_that_waits_for_another_one_is_due() -> None:
-    """Until it has had its turn."""
+    """Until it has run."""
     scene = Scene()
 
     async with scene.running():

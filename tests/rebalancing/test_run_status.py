@@ -1,4 +1,4 @@
-"""What a run came to, where people look: the policy's status and its events."""
+"""Results of a run in the policy's status and its events."""
 
 import pytest
 

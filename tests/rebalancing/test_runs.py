@@ -1,4 +1,4 @@
-"""How runs end, as the status says it; totals over all runs; predictions that nobody makes any more."""
+"""Results of runs in the status, totals over all runs, and outdated predictions."""
 
 import asyncio
 from collections.abc import Callable

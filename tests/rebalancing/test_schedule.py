@@ -1,4 +1,4 @@
-"""When policies run: cron's own meaning of its five fields, whatever the library's is."""
+"""Schedules of policies, with cron's own meaning of its five fields."""
 
 import asyncio
 import time

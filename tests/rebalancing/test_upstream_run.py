@@ -252,7 +252,7 @@ async def test_a_run_that_is_refused_again_and_again_ends() -> None:
     assert {each["reason"] for each in counts(scene)["refused"]} == {"EvictionRefused", "TooManyRefusals"}
 
 
-async def test_refusals_are_counted_anew_after_an_eviction() -> None:
+async def test_refusals_are_counted_again_after_an_eviction() -> None:
     """Not in a row: all pods are tried."""
     scene = a_scene(api=REFUSALS_IN_A_ROW + 5)
     forbidden = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * (REFUSALS_IN_A_ROW - 10)
@@ -441,10 +441,10 @@ async def test_an_ended_pod_whose_eviction_fails_stays() -> None:
 @pytest.mark.parametrize("seed", range(60))
 async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecorded(seed: int) -> None:
     """Random pods, limits and answers; what is refused makes room for as many others as may go."""
-    dice = random.Random(seed)
-    scene = a_scene(**{f"app{n}": dice.randrange(1, 6) for n in range(dice.randrange(1, 6))})
+    rng = random.Random(seed)
+    scene = a_scene(**{f"app{n}": rng.randrange(1, 6) for n in range(rng.randrange(1, 6))})
     limits = {
-        name: dice.choice([0, 1, 2, 3, 5, "100%"])
+        name: rng.choice([0, 1, 2, 3, 5, "100%"])
         for name in ("total", "perNode", "perNamespace", "perWorkload", "perMinute")
     }
     taken, unrecorded = [], []
@@ -453,13 +453,13 @@ async def test_whatever_is_answered_no_limit_is_passed_and_nothing_goes_unrecord
         if phases(scene).get(pod.name, [""])[-1] != "Evicting":
             unrecorded.append(pod.name)
         taken.append(pod)
-        if dice.random() < 0.5:
+        if rng.random() < 0.5:
             scene.gone(pod)
         else:
             scene.leaving(pod)
 
     scene.evictor.when_done = answered
-    scene.evictor.answers = [dice.choice(ANSWERS) for _ in range(100)]
+    scene.evictor.answers = [rng.choice(ANSWERS) for _ in range(100)]
     candidates = [pod for pod in scene.cache.cluster.pods.values() if pod.pod.node_name == "bad"]
 
     async with scene.running(exactly(limits=limits)):

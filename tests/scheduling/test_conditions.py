@@ -1,4 +1,4 @@
-"""Why pods are not scheduled: said once, in the newest words, at a bounded rate."""
+"""Reasons of unschedulable pods are written once, with the latest message, at a bounded rate."""
 
 import asyncio
 import contextlib

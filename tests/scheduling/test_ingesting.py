@@ -1,4 +1,4 @@
-"""What the watches tell becomes the cache's and the queue's state; nonsense harms only itself."""
+"""Watch events update cache and queue; malformed objects affect only themselves."""
 
 from types import SimpleNamespace
 from typing import Any, cast

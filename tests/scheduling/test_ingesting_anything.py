@@ -1,4 +1,4 @@
-"""Whatever the API server accepts is taken in, and counts what it counts in kube-scheduler.
+"""Every pod that the API server accepts is ingested and counts as in kube-scheduler.
 
 The development cluster's API is the judge of what is accepted; what it stores is what comes in here.
 """

@@ -1,4 +1,4 @@
-"""The scheduling loop: what becomes of a pod whose way to its node ends early, and of those around it."""
+"""The scheduling loop: pods whose attempts or bindings fail, and the pods around them."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Plugin calls: counted always, timed in the attempts that the dice choose."""
+"""Plugin calls: counted always, timed in randomly chosen attempts."""
 
 import asyncio
 from typing import Any

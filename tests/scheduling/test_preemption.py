@@ -1,4 +1,4 @@
-"""Carrying a nomination out: who is told, who goes, in which order, and what a failure means."""
+"""Preemption: notifications, victims, their order, and failures."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""DefaultEvictor: every protection alone, on and off, in both spellings; and what safety adds."""
+"""DefaultEvictor: every protection alone, on and off, in both spellings, and our safer defaults."""
 
 from datetime import timedelta
 from typing import Any

@@ -125,7 +125,7 @@ def test_the_scheduler_is_asked_once_for_siblings() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_comes_to_rest(seed: int) -> None:
+def test_it_converges(seed: int) -> None:
     """Cycle after cycle: nobody comes back, and at last nobody moves."""
     story = live(a_scene(), follow(marginPercent=5), seed=seed)
 

@@ -1,4 +1,4 @@
-"""MakeRoomForPending: the arithmetic of deficits, who moves, for whom, and that it is of use."""
+"""MakeRoomForPending: deficits, moved pods, beneficiaries, and the resulting room."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the deciding packages may know about plugins: declared capabilities, never names or attributes."""
+"""The deciding packages use declared capabilities of plugins, never names or attributes."""
 
 import ast
 from ast import Module

@@ -1,4 +1,4 @@
-"""Who leads, as Prometheus sees it."""
+"""Metrics of leadership."""
 
 from prometheus_client import CollectorRegistry
 

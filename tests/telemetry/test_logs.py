@@ -1,4 +1,4 @@
-"""What is told in the log, how often and at what length."""
+"""Log lines: contents, frequency and length."""
 
 from structlog.testing import capture_logs
 

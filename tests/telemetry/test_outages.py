@@ -1,4 +1,4 @@
-"""What people read while the API server fails: a line for each change, then one a minute."""
+"""Log lines while the API server fails: one for each change, then one a minute."""
 
 from __future__ import annotations
 

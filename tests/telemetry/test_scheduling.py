@@ -1,4 +1,4 @@
-"""Label values are enumerable, whatever nodes and pods say."""
+"""Label values are enumerable for any names of nodes and pods."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whoever ends a run, and however: what its tests started ends with it."""
+"""Processes that tests started end with the run, in whatever way it ends."""
 
 import os
 import signal

@@ -26,11 +26,11 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-dice = random.Random(5)
+rng = random.Random(5)
 
 
 @pytest.mark.parametrize(
-    "n", [pytest.param(n, marks=pytest.mark.timeout(dice.uniform(0.02, 0.15))) for n in range(12)]
+    "n", [pytest.param(n, marks=pytest.mark.timeout(rng.uniform(0.02, 0.15))) for n in range(12)]
 )
 def test_late(n):
     @given(st.lists(st.integers(), max_size=30))

@@ -1,4 +1,4 @@
-"""What ``make quick`` runs: the tests that a change concerns, nearest first."""
+"""``make quick`` runs the tests that a change concerns, nearest first."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-JsonObject = dict[str, Any]
+from roadstead.served_resources import JsonObject, ServedResource, served_resource
 
 #: What ``apply`` takes: YAML files, or objects.
 Source = str | Path | Mapping[str, Any]
@@ -50,30 +50,6 @@ class ApiError(Exception):
         super().__init__(f"{code} {reason}: {message}")
         self.code = code
         self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class ServedResource:
-    """A resource as discovery names it.
-
-    Attributes:
-        root: the path of its group and version, such as "/apis/apps/v1".
-        plural: its name in paths.
-        kind: of its objects.
-        names: all by which kubectl finds it, lowercase.
-        namespaced: whether its objects lie in namespaces.
-    """
-
-    root: str
-    plural: str
-    kind: str
-    names: frozenset[str]
-    namespaced: bool
-
-    def path(self, namespace: str, name: str = "") -> str:
-        """The path of an object, or of the collection."""
-        within = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
-        return f"{self.root}{within}/{self.plural}{'/' + name if name else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +298,7 @@ class RunningCluster:
                 for version in group["versions"]:
                     at = f"{root}/{name}/{version['version']}" if name else f"{root}/{version['version']}"
                     for item in version.get("resources", ()):
-                        yield name, _served_resource(at, item)
+                        yield name, served_resource(at, item)
 
     def _named(self, name: str) -> ServedResource:
         wanted, _, group = name.lower().partition(".")
@@ -373,14 +349,6 @@ class RunningCluster:
 
 def _entry(entries: list[JsonObject], name: str) -> JsonObject:
     return next(one for one in entries if one["name"] == name)
-
-
-def _served_resource(root: str, item: JsonObject) -> ServedResource:
-    kind = item["responseKind"]["kind"]
-    names = {item["resource"], item.get("singularResource", ""), kind.lower(), *item.get("shortNames", ())}
-    return ServedResource(
-        root, item["resource"], kind, frozenset(names - {""}), item.get("scope") == "Namespaced"
-    )
 
 
 def _objects(sources: Iterable[Source]) -> Iterator[JsonObject]:

@@ -28,7 +28,7 @@ OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 #: Where the lease lies when nothing says otherwise; kube-scheduler's is there, too.
 DEFAULT_NAMESPACE = "kube-system"
 
-#: What stands for the lease's name where there is no election.
+#: Shown instead of the lease's name where there is no election.
 NO_LEASE = "none"
 
 

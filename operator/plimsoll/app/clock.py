@@ -1,4 +1,4 @@
-"""The real clock, the real dice, and a thread for long computations."""
+"""The real clock, real random numbers, and a thread for long computations."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ class SystemClock:
 
 
 class SeededRandomness:
-    """Dice that roll the same again for the same seed."""
+    """Random numbers that are the same again for the same seed."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = random.Random(seed)  # noqa: S311 - breaks ties and spreads retries

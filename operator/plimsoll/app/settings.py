@@ -31,7 +31,7 @@ class Settings(BaseModel):
     health_port: int = Field(default=8080, ge=0, le=65535, description="0 takes a free port.")
     log_format: Literal["json", "text"] = "json"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    seed: int | None = Field(default=None, description="Of the dice; None rolls differently each time.")
+    seed: int | None = Field(default=None, description="Seed of random numbers; None differs each time.")
     leader_elect: bool = True
     leader_elect_lease_duration: Seconds = Field(default=15.0, description="Whole seconds.")
     leader_elect_renew_deadline: Seconds = 10.0

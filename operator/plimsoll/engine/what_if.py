@@ -1,6 +1,6 @@
 """Evaluates filters for PostFilter plugins as if pods had left a node, within one attempt.
 
-The lane's codes stand for all filters that do not look at pods. Where the others look at sums of requests
+The lane's codes represent all filters that do not look at pods. Where the others look at sums of requests
 alone, many nodes are judged at once; else a fork of the cluster is changed pod by pod and put back.
 """
 

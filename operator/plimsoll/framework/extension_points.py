@@ -81,7 +81,7 @@ class PreFilterPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PreFilterExtensions(Plugin, Protocol):
-    """Adjusts PreFilter's state when preemption or a nomination adds or removes a pod in thought.
+    """Adjusts PreFilter's state when preemption or a nomination adds or removes a pod in a simulation.
 
     The snapshot already contains the change. Needed by plugins whose PreFilter sums over pods; others
     read what they need from the snapshot.
@@ -157,7 +157,7 @@ class Nomination:
 
 
 class NodeTrial(Protocol):
-    """One node with pods taken away and put back in thought; close it before opening another."""
+    """One node with pods taken away and put back in a simulation; close it before opening another."""
 
     def remove(self, pod: PodInfo) -> None:
         """The pod, placed on the node, no longer counts."""

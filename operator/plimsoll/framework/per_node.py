@@ -86,7 +86,7 @@ class NodeFilter:
         return codes
 
     def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
-        """The status that the code stands for."""
+        """The status that the code represents."""
         return state.read(_Refusals).known[code - 1]
 
 

@@ -125,7 +125,7 @@ def tls_context(settings: TLSSettings) -> ssl.SSLContext:
 
 
 def _decoded(text: str) -> bytes:
-    """What base64 stands for; line breaks are allowed, nothing else is, and nothing is nothing."""
+    """Decodes base64; line breaks are allowed, nothing else is, and nothing is nothing."""
     content = base64.b64decode("".join(text.split()), validate=True)
     if not content:
         raise ValueError("there is nothing in it")

@@ -161,7 +161,7 @@ class Reflector:
         return self._resource
 
     def list_since(self, moment: float) -> None:
-        """List anew unless that was begun after ``moment``: a watch may lag behind, a list does not."""
+        """List again unless that was begun after ``moment``: a watch may lag behind, a list does not."""
         self._needed_from = moment
         if self.listed_from < moment and self._watching is not None and not self._watching.expired():
             self._watching.reschedule(0)
@@ -251,7 +251,7 @@ class Reflector:
         return {"labelSelector": self._resource.selector} if self._resource.selector else {}
 
     async def _hand_over(self, events: list[WatchEvent]) -> None:
-        """Tell of a slice, then let others have their turn."""
+        """Tell of a slice, then let others run."""
         if events:
             self._sink(events)
         await asyncio.sleep(0)
@@ -342,7 +342,7 @@ class Reflector:
         return value
 
     def _stored(self, key: str, new: Any) -> tuple[WatchEvent, ...]:
-        """What a new state means; an object made anew under its name while we did not look is another one."""
+        """The event of a new state; an object recreated under its name in the meantime is another one."""
         old = self._objects.get(key)
         self._objects[key] = new
         if old is None:

@@ -57,7 +57,7 @@ class Now:
     Attributes:
         monotonic: Seconds that never go back.
         wall: Seconds since the epoch.
-        fraction: A roll of the dice, 0..1.
+        fraction: A random number, 0..1.
     """
 
     monotonic: float

@@ -166,7 +166,7 @@ class Elected:
         if self._problem:
             return f"standing by; {self._problem}"
         if not self._election.stands:
-            return f"not standing for election yet; the leader is {self._holder or 'nobody'}"
+            return f"not a candidate yet; the leader is {self._holder or 'nobody'}"
         return f"standing by for {self._holder or 'nobody'}"
 
     async def run(self) -> None:

@@ -121,7 +121,7 @@ class Memory:
             return None
         last, times = row[-1], len(row)
         story = (
-            f"{times} {'move' if times == 1 else 'moves'} of {last.name} in a row came to nothing, the last "
+            f"{times} unsuccessful {'move' if times == 1 else 'moves'} of {last.name} in a row, the last "
             + _ENDS[last.fate].format(source=last.source)
         )
         if times >= SUSPENDED_AFTER:
@@ -166,7 +166,7 @@ class Memory:
             return "", False
         last = row[-1]
         until = last.ended + REST_S
-        story = f"the last {len(row)} moves came to nothing, the latest one of {last.name}"
+        story = f"the last {len(row)} moves were unsuccessful, the latest one of {last.name}"
         if self._now < until:
             return f"{story}; no pod is moved until {_clock(until)}, then one is tried", False
         return f"{story}; one move is tried", True
@@ -174,7 +174,7 @@ class Memory:
     def suspended(self, policy: str) -> list[str]:
         """Workloads that strategies of a policy leave alone altogether, each in a sentence."""
         return [
-            f"{strategy} leaves {row[-1].name} alone: its last {len(row)} moves came to nothing"
+            f"{strategy} leaves {row[-1].name} alone: its last {len(row)} moves were unsuccessful"
             for (_, strategy), row in sorted(self._fruitless.items())
             if len(row) >= SUSPENDED_AFTER and row[-1].policy == policy
         ]

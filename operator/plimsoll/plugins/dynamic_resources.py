@@ -53,11 +53,11 @@ class DynamicResourcesArgs(PluginArgs):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """PreFilter had its turn."""
+    """Marks that PreFilter ran."""
 
 
 class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizingPlugin, EnqueueExtensions):
-    """Let pods without claims pass, and refuse the others by name."""
+    """Lets pods without claims pass, and rejects the others with a message."""
 
     name: ClassVar = "DynamicResources"
     args_model: ClassVar = DynamicResourcesArgs

@@ -4,7 +4,7 @@ Formula: two host ports conflict when protocol and port are equal and one of the
 (or empty), or both are equal. A node is refused when a port of the pod conflicts with one in use there.
 Units: none.
 Edges: ports of containers and sidecars count, of other init containers not; the protocol is TCP unless
-given. To upstream the ports of a node are a set: a pod taken away in thought frees its ports even where
+given. To upstream the ports of a node are a set: a pod taken away in a simulation frees its ports even where
 another pod holds the same address, protocol and port; so it does here.
 Source: kube-scheduler v1.36, ``nodeports/node_ports.go`` and ``framework/types.go`` (HostPortInfo).
 Differs: not at all; the ports in use are counted by column as pods come and go.
@@ -88,7 +88,7 @@ class HostPortIndex(PodIndex):
 
 @dataclass(slots=True)
 class SimulatedPorts:
-    """The ports in use on nodes where pods were added or removed in thought, by row."""
+    """The ports in use on nodes where pods were added or removed in a simulation, by row."""
 
     used: dict[int, frozenset[HostPort]] = field(default_factory=dict)
 

@@ -18,7 +18,7 @@ rounds it. For scoring, a container that names no cpu or memory takes 100m and 2
 requests are ignored.
 Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, ``most_allocated.go``,
 ``requested_to_capacity_ratio.go``.
-Differs: extended resources that device classes stand for are not passed on to DynamicResources. An amount
+Differs: extended resources that device classes represent are not passed on to DynamicResources. An amount
 beyond 64 bits counts as it does upstream (``1e1002`` as 0, others by their lowest 64 bits), but as 0 where
 that is below zero upstream, and sums over a node's pods stop at the largest amount instead of wrapping.
 """

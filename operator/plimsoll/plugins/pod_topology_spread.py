@@ -137,7 +137,7 @@ class HardState:
 
     Attributes:
         constraints: The hard ones.
-        extra: For each, pods by domain that were added (or, negative, removed) in thought though the counts
+        extra: For each, pods by domain that a simulation added (or, negative, removed) although the counts
             never had them: upstream counts terminating pods and empty selectors there, and only there.
     """
 
@@ -350,7 +350,7 @@ class PodTopologySpread(
 
 
 def _simulate(hard: HardState, other: PodInfo, node: int, snapshot: Snapshot, amount: int) -> None:
-    """Note a pod that the kept counts leave out, though upstream counts it in thought."""
+    """Note a pod that the kept counts leave out, though upstream counts it in a simulation."""
     for position, constraint in enumerate(hard.constraints):
         left_out = other.is_terminating or constraint.selector.is_empty
         if left_out and constraint.means(other):

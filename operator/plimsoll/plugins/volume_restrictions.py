@@ -7,7 +7,7 @@ when a claim of the pod with access mode ReadWriteOncePod is in use anywhere::
 
 Units: none.
 Edges: two users of a GCE disk, iSCSI disk or Ceph image agree if both only read; of an EBS volume never.
-Pods that are added or removed in thought change ``conflicts`` by claim name, whatever their namespace.
+Pods that are added or removed in a simulation change ``conflicts`` by claim name, whatever their namespace.
 Source: kube-scheduler v1.36, ``volumerestrictions/volume_restrictions.go``.
 Differs: nothing known.
 """

@@ -2,7 +2,7 @@
 
 A node stays closed while pods that left it are on their way, and for a quarter of an hour after the last
 one has settled elsewhere: long enough for an autoscaler to take the empty node away. It is opened at once
-when a move of the bundle comes to nothing. Records and the node itself say which it is, so that a new
+when a move of the bundle fails. Records and the node itself say which it is, so that a new
 process opens what an earlier one has left closed.
 """
 

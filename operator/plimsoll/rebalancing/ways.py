@@ -12,7 +12,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
-from plimsoll.model.kinds.watch_event import ClusterEvent
+from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.planning.moves import Move, Rebalancing
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
@@ -93,7 +93,7 @@ class RequestProbe(Protocol):
 class WayWatch(Protocol):
     """Keeps moves and the objects of their way in step."""
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Something happened in the cluster."""
 
     async def run(self) -> None:
@@ -210,7 +210,7 @@ class WithoutRequests(_NoWay):
     async def refresh(self, *, immediately: bool = False) -> None:
         """Nothing changes."""
 
-    def observe(self, event: ClusterEvent) -> None:
+    def observe(self, event: WatchEvent) -> None:
         """Nothing follows."""
 
     async def run(self) -> None:

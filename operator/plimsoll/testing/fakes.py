@@ -57,7 +57,7 @@ class FakeClock:
         await over
 
     async def advance(self, seconds: float) -> None:
-        """Move the time, wake who slept until then, and let everybody come to rest."""
+        """Move the time, wake who slept until then, and let all tasks settle."""
         await settled()
         until = self.time + seconds
         while due := sorted(each for each, over in self._sleepers if each <= until and not over.done()):
@@ -273,7 +273,7 @@ class FakeRecorder:
 
 
 class FakeRandomness:
-    """Dice that always show the least."""
+    """Random numbers that always are the least."""
 
     def below(self, n: int) -> int:
         """0."""

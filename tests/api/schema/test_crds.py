@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions: what is committed is what the models say, and an API server can take it."""
+"""The committed CustomResourceDefinitions equal those of the models, and an API server accepts them."""
 
 from collections.abc import Iterator
 from pathlib import Path

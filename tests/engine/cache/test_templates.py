@@ -1,4 +1,4 @@
-"""Which lanes are kept: those of templates that come again, however many strangers pass in between."""
+"""Caches of recurring templates stay, however many unique templates occur in between."""
 
 from collections.abc import Callable
 from typing import Any
@@ -87,7 +87,7 @@ def test_kept_lanes_take_no_more_memory_than_they_may(
     assert lanes.find(template(1)) is not None
 
 
-def test_a_lane_that_went_wrong_is_made_anew(lanes: TemplateCaches, template: Callable[..., Any]) -> None:
+def test_a_lane_that_went_wrong_is_made_again(lanes: TemplateCaches, template: Callable[..., Any]) -> None:
     """Kept or on probation."""
     lane = lanes.use(template("a"))
     lanes.drop(template("a"))

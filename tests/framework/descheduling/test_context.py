@@ -1,4 +1,4 @@
-"""What strategies see of the cluster: live, in an order that never varies."""
+"""Strategies see the cluster live and in a fixed order."""
 
 import pytest
 

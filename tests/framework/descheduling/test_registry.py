@@ -1,4 +1,4 @@
-"""The registries of strategies and evictors: what is misregistered fails on entry."""
+"""The registries of strategies and evictors reject invalid registrations."""
 
 import pytest
 

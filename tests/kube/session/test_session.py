@@ -1,4 +1,4 @@
-"""One request: who asks, what an answer means, what no answer means."""
+"""One request: identity, responses, and missing responses."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Values coded as small integers: what no node has any more does not stay for ever."""
+"""Values encoded as small integers; codes without nodes are dropped."""
 
 from typing import Any
 

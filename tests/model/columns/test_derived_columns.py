@@ -62,7 +62,7 @@ def test_pods_do_not_concern_what_is_of_nodes_alone(cluster: Any, asked: Any, fr
     assert column.tolist() == [4000, 8000, 4000, 4000, 4000]
 
 
-def test_rows_that_move_are_computed_anew(cluster: Any, free: Any) -> None:
+def test_rows_that_move_are_computed_again(cluster: Any, free: Any) -> None:
     """Another node may stand in the row."""
     Snapshot(cluster).kept("free", free)
     place(cluster, "n4")

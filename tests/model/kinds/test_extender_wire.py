@@ -1,4 +1,4 @@
-"""What extenders are told and answer: Go's field names out, Go's tolerance in, and no nonsense taken."""
+"""Requests to extenders with Go's field names, and tolerant but validated responses."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Room for pending pods by programs over a few nodes: what one node's moves cannot do, in a lawful order."""
+"""Room for pending pods by programs over a few nodes, where moves on one node do not suffice."""
 
 import random
 from dataclasses import replace
@@ -128,16 +128,16 @@ def test_a_strategy_that_cannot_say_who_waits_harms_itself_only() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_every_move_and_every_place_is_feasible_in_its_turn(seed: int) -> None:
     """On crowded clusters: as many are served as by Proven at least, and each finds its room."""
-    dice = random.Random(seed)
-    nodes = [a_node(f"n{n}", cpu=str(dice.choice([6, 8, 10]))) for n in range(6)]
+    rng = random.Random(seed)
+    nodes = [a_node(f"n{n}", cpu=str(rng.choice([6, 8, 10]))) for n in range(6)]
     cluster = a_cluster(nodes, [])
     scheduler = ProfileScheduler(serving().profiles[PLACE], cluster)
     waiting = []
     for number in range(30):
-        asks = {"cpu": str(dice.randint(1, 5)), "priority": dice.choice([0, 0, 1])}
+        asks = {"cpu": str(rng.randint(1, 5)), "priority": rng.choice([0, 0, 1])}
         pod = mine(f"p{number}", "", **asks)
         if fit := scheduler.rank(cluster.templates.info(pod)).nodes:
-            node = dice.choice(fit)
+            node = rng.choice(fit)
             cluster.place(cluster.templates.info(mine(f"p{number}", node, **asks)), node)
         else:
             waiting.append(pod)

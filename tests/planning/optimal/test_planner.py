@@ -114,23 +114,23 @@ def test_limits_spread_the_optimum_over_cycles_and_make_it_no_dearer() -> None:
 
 def scattered(seed: int, nodes: int = 8, pods: int = 30) -> Cluster:
     """Pods of several owners anywhere, some where they may not be."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     names = [f"n{n}" for n in range(nodes)]
     made = [
         a_node(
             name,
             cpu="8",
             labels={HOST: name, "zone": "ab"[n % 2]},
-            taints=["old=yes:NoSchedule"] if dice.random() < 0.15 else (),
+            taints=["old=yes:NoSchedule"] if rng.random() < 0.15 else (),
         )
         for n, name in enumerate(names)
     ]
     room = dict.fromkeys(names, 8000)
     placed = []
     for n in range(pods):
-        milli, owner = dice.choice([250, 500, 1000, 2000]), dice.randrange(6)
+        milli, owner = rng.choice([250, 500, 1000, 2000]), rng.randrange(6)
         free = [name for name in names if room[name] >= milli]
-        node = dice.choice(free[: max(1, len(free) // 2)])
+        node = rng.choice(free[: max(1, len(free) // 2)])
         room[node] -= milli
         placed.append(
             a_pod(

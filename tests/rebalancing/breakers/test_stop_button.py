@@ -77,7 +77,7 @@ async def test_it_stops_a_run_that_has_begun() -> None:
 
 
 async def test_who_is_asked_is_told_when_it_is_pressed_and_released() -> None:
-    """The conditions of the policies are written anew, without a run."""
+    """The conditions of the policies are written again, without a run."""
     scene = Scene()
     told = []
 
@@ -110,7 +110,7 @@ async def test_another_value_or_namespace_is_no_button(other: Namespace) -> None
 
 @pytest.mark.parametrize("planner", ["Proven", "Optimal"])
 async def test_runs_in_which_a_node_is_over_used_are_counted(planner: str) -> None:
-    """Three in a row are asked for: the third run moves, and a calm one in between begins anew."""
+    """Three in a row are asked for: the third run moves, and a calm one in between begins again."""
     low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 10}, "targetThresholds": {"cpu": 20}}}
     scene = Scene()
     crowd = [

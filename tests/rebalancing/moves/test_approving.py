@@ -56,7 +56,7 @@ async def test_a_yes_carries_the_move_out() -> None:
     assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
 
 
-async def test_a_no_calls_it_off_for_good() -> None:
+async def test_a_no_calls_it_off_permanently() -> None:
     """The same move is not proposed again while the record is kept."""
     scene = Scene()
 

@@ -1,4 +1,4 @@
-"""The binding cycle: which plugins are asked, in which order, and what is undone when one says no."""
+"""The binding cycle: order of plugins, and reverts after a rejection."""
 
 from typing import Any
 
@@ -145,7 +145,7 @@ async def test_a_plugin_that_breaks_fails_its_own_attempt(point: str, answer: An
 
 
 async def test_unreserve_and_post_bind_may_break_without_consequence() -> None:
-    """The others have their turn all the same."""
+    """The others run nevertheless."""
     stage = Stage({"unreserve": RuntimeError("1")}, {"unreserve": RuntimeError("2"), "reserve": NO})
     bound = Stage({"postBind": RuntimeError("3")}, {})
 

@@ -1,4 +1,4 @@
-"""Pods that wait on Permit: who lets them go, who does not, and for how long they wait."""
+"""Pods that wait at Permit: allowed, rejected and timed out."""
 
 import asyncio
 from asyncio import Task

@@ -106,7 +106,7 @@ async def test_waiting_has_an_end(stage: Stage) -> None:
 
 
 async def test_a_provisioner_that_gives_up_ends_the_wait(stage: Stage) -> None:
-    """It takes the selected node away; the pod is scheduled anew."""
+    """It takes the selected node away; the pod is scheduled again."""
     stage.binder.assume(CHOICES, "n0")
     task = stage.bound()
     a_claim(stage.cluster, "made")
@@ -118,7 +118,7 @@ async def test_a_provisioner_that_gives_up_ends_the_wait(stage: Stage) -> None:
 
 
 async def test_a_claim_that_went_elsewhere_ends_the_wait(stage: Stage) -> None:
-    """Another pod that shares it was faster: this one is placed anew, where the claim is."""
+    """Another pod that shares it was faster: this one is placed again, where the claim is."""
     stage.binder.assume(CHOICES, "n0")
     task = stage.bound()
     a_claim(stage.cluster, "made", annotations={SELECTED_NODE: "n9"})

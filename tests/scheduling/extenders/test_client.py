@@ -1,4 +1,4 @@
-"""Pods that extenders have a say in, beside the loop: what one of them waits for holds nobody else up."""
+"""Attempts with extenders run concurrently with the loop and delay no other pod."""
 
 import asyncio
 import contextlib
@@ -274,7 +274,7 @@ async def test_a_pod_that_is_gone_when_its_turn_comes_is_not_asked_about(stage: 
     assert len(one.bound) == len(one.extenders.asked) == TURNS
 
 
-async def test_a_policy_that_changed_meanwhile_decides_anew(stage: Callable[..., Any]) -> None:
+async def test_a_policy_that_changed_meanwhile_decides_again(stage: Callable[..., Any]) -> None:
     """With the extenders that it has now."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()

@@ -32,7 +32,7 @@ def test_failures_in_a_row_stop_the_asking_for_a_while() -> None:
     assert health.obstacle("s", "http://x", PAUSE_S) == ""
 
 
-def test_a_probe_whose_end_is_never_told_stops_nobody_for_good() -> None:
+def test_a_probe_whose_end_is_never_told_stops_nobody_permanently() -> None:
     """Its pod may have been deleted meanwhile."""
     health = failing()
 

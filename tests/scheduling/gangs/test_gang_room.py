@@ -1,4 +1,4 @@
-"""Room for a pending gang: all members that must start together get it, or nobody moves."""
+"""Room for a pending gang: all required members get it, or no pod is moved."""
 
 from typing import Any
 

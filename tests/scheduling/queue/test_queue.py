@@ -1,4 +1,4 @@
-"""Who is next, who waits, and who backs off how long; time is handed in."""
+"""Order, waiting and back-off of pods in the queue, with injected time."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ def test_back_off_is_cut_short_while_nobody_is_active() -> None:
 
 
 def test_errors_back_off_by_themselves() -> None:
-    """Errors in a row double; a rejection in between begins anew, and counts all rejections."""
+    """Errors in a row double; a rejection in between begins again, and counts all rejections."""
     queue = a_queue(waiting())
     queued = queue.pop(0.0)
     pauses = []

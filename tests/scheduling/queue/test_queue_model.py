@@ -1,4 +1,4 @@
-"""The queue against a small world whose truth is known: nobody is lost, nobody doubled, nobody oversleeps.
+"""The queue against a simple model: no pod is lost, duplicated, or requeued too late.
 
 In the world there are rooms of some size and keys of some colour. ``Fits`` rejects pods larger than every
 room, ``Unlocks`` leaves pods pending that have no key, and ``Gate`` holds back pods of closed colours. All

@@ -1,4 +1,4 @@
-"""What the queue asks plugins, and what becomes of those that break when they are asked."""
+"""Plugins of the queue, and failures in them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which pods an event wakes: registrations and hints of the plugins that rejected them."""
+"""Events requeue pods by registrations and hints of the rejecting plugins."""
 
 from collections.abc import Callable
 from typing import Any, cast

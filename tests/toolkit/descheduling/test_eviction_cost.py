@@ -1,4 +1,4 @@
-"""What an eviction costs: each thing that counts, by itself."""
+"""The cost of an eviction, by each criterion alone."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Node fit, against the cases of upstream's own tests: which refusal comes, and what it does not look at."""
+"""Node fit, against the cases of upstream's own tests: messages, and ignored criteria."""
 
 from typing import Any
 

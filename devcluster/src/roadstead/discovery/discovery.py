@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from roadstead.definitions.definitions import version_rank
-from roadstead.server.server import Document
+from roadstead.server.renderers import Document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,7 +20,8 @@ from roadstead.discovery.openapi_schemas import (
     reference,
     schema_name,
 )
-from roadstead.server.server import VERSION, Document
+from roadstead.server.renderers import Document
+from roadstead.server.server import VERSION
 
 if TYPE_CHECKING:
     from roadstead.store.api import Api

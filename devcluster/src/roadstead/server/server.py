@@ -11,8 +11,7 @@ import hmac
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
 import orjson
@@ -23,6 +22,7 @@ from roadstead.server import writes
 from roadstead.server.content_negotiation import JSON, Form, accepted
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
+from roadstead.server.renderers import Documents, TableRenderer
 from roadstead.server.watches import Watcher
 from roadstead.server.write_requests import SentRequest, WriteResult, success
 from roadstead.store.store import Entry
@@ -52,42 +52,11 @@ VERSION: Obj = {
 _OPEN = ("/healthz", "/livez", "/readyz", "/version")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """An answer to a path that names no resource."""
-
-    content: bytes
-    content_type: str = JSON
-    status: int = 200
-
-
-#: Returns the document at a path for an Accept header; None for an unknown path.
-Documents = Callable[[str, str], Document | None]
-
-
 #: A client's protocol.
 Connected = TypeVar("Connected", bound=asyncio.BaseProtocol)
 
 #: Largest accepted body in bytes, as of a real server.
 LARGEST_BODY = 3 * 1024 * 1024
-
-
-class TableRenderer(Protocol):
-    """Renders objects as ``meta.k8s.io/v1`` Table."""
-
-    def __call__(
-        self, resource: Resource, objects: Sequence[Obj], *, include_object: str, columns: bool, version: str
-    ) -> Obj:
-        """A Table without list metadata.
-
-        Args:
-            resource: what the objects are.
-            objects: the rows.
-            include_object: "Metadata", "Object" or "None": the content of ``rows[].object``.
-            columns: whether columnDefinitions are included (a watch sends them once).
-            version: "v1" or "v1beta1" of meta.k8s.io.
-        """
-        ...
 
 
 async def _body(request: web.BaseRequest) -> bytes:

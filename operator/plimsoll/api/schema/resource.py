@@ -33,7 +33,7 @@ class Resource(Ruled):
     def from_wire(cls, value: Mapping[str, Any]) -> Self:
         """The model of what an API server or a file said.
 
-        Null stands for an absent field: the API server has refused or defaulted the nulls that matter.
+        Null means an absent field: the API server has refused or defaulted the nulls that matter.
 
         Raises:
             pydantic.ValidationError: it is malformed; ``field_errors`` makes sentences of it.

@@ -131,7 +131,7 @@ class RebalancingSpec(Resource):
         ge=1,
         le=100,
         description="Runs in a row in which a utilisation strategy must find a node over-used before pods "
-        "are moved off it; 1 acts at once. A restart of the operator counts anew; Upstream does not wait.",
+        "are moved off it; 1 acts at once. A restart of the operator counts again; Upstream does not wait.",
     )
     minimum_gain_percent: int | None = Field(
         default=None,

@@ -88,7 +88,7 @@ class OptimisationStatus(Resource):
 
     objective: ObjectiveName = Field(description="What it was to bring about.")
     before: float = Field(description="The objective as things were.")
-    value: float = Field(description="The objective after all moves, the strategies asked anew.")
+    value: float = Field(description="The objective after all moves, the strategies asked again.")
     bound: float = Field(
         description="No plan is better than this while strategies want what they want now; 0 says nothing."
     )

@@ -92,7 +92,7 @@ class FilterResults:
         skipped: frozenset[str],
         part: Snapshot | None,
         node_part: Snapshot | None,
-        anew: bool,
+        again: bool,
         allowed: frozenset[str] | None,
     ) -> None:
         """Ask the filters where something changed.
@@ -103,15 +103,15 @@ class FilterResults:
             skipped: Plugins that take no part.
             part: The rows that changed; None: all.
             node_part: Those whose node object changed; None: all.
-            anew: Whether the plugins that take part are other ones than the last time.
+            again: Whether the plugins that take part are other ones than the last time.
             allowed: Names of the nodes that PreFilter left; None: all.
         """
         snapshot = Snapshot(self._cluster)
-        anew = anew or part is None or not self._codes
-        if anew or node_part is None or len(node_part):
+        again = again or part is None or not self._codes
+        if again or node_part is None or len(node_part):
             for _, plugin in self._stages.node_filter:
                 if plugin.name not in skipped:
-                    anew |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
+                    again |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
         refusing: list[Refusing] = []
         for position, plugin in self._stages.row_filter:
             if plugin.name in skipped:
@@ -119,7 +119,7 @@ class FilterResults:
             known = self._codes.get(plugin.name)
             if known is None or part is None:
                 self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot).copy()
-                anew = True
+                again = True
                 continue
             codes = self._ask(plugin, state, pod, part)
             known[part.rows] = codes
@@ -131,7 +131,7 @@ class FilterResults:
                 codes = self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot)
                 if np.count_nonzero(codes):
                     far.append((position, codes))
-        if part is None or anew:
+        if part is None or again:
             self._combine_near()
         else:
             self._patch_near(part.rows, refusing)

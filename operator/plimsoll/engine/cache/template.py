@@ -120,7 +120,7 @@ class TemplateCache:
                 skipped=self.skipped,
                 part=part,
                 node_part=node_part,
-                anew=joined,
+                again=joined,
                 allowed=allowed,
             )
             self._part = part

@@ -19,7 +19,7 @@ from plimsoll.kube.session.response_parser import Response, ResponseParser
 #: Seconds without a request after which a connection is not used again: before a server closes it.
 IDLE_S = 60.0
 
-#: Characters of a path that stand for themselves.
+#: Characters of a path that are not escaped.
 SAFE = "/:@!$&'()*+,;=~%"
 
 

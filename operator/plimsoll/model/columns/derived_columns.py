@@ -87,7 +87,7 @@ class KeptColumns:
         *,
         of_nodes: bool,
     ) -> bool:
-        """Bring a column up to date; False when it has to be computed anew."""
+        """Bring a column up to date; False when it has to be computed again."""
         if kept.epoch != log.epoch:
             return False
         if of_nodes and kept.node_tick == log.node_tick:

@@ -1,7 +1,7 @@
 """Counts of pods by topology domain, kept up to date one pod at a time.
 
 A domain is the set of nodes with one value of a label (the topology key), perhaps of some nodes only.
-The per-node counts are the truth; the sums follow them cheaply, and are computed anew when nodes changed.
+The per-node counts are the truth; the sums follow them cheaply, and are computed again when nodes changed.
 
 Axis letters: N nodes, D topology domains.
 """

@@ -23,7 +23,7 @@ def queue_key(pod: PodInfo) -> QueueKey:
 
 
 def added(sums: Amounts, requests: Mapping[str, int], sign: int = 1) -> None:
-    """Add amounts; what comes to nothing is left out."""
+    """Add amounts; zeros are left out."""
     for name, amount in requests.items():
         total = sums.get(name, 0) + sign * amount
         if total:

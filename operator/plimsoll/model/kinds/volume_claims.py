@@ -78,7 +78,7 @@ def not_owned(pod: Pod, claim: PersistentVolumeClaim) -> str:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim has its volume for good."""
+    """Whether the claim has its volume permanently."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 

@@ -14,7 +14,7 @@
 5. The best of all plans, Proven's and doing nothing among them, is carried out as far as the policy's
    limits allow, and only as far as what is made now lowers the objective by more than its price: so it
    falls from cycle to cycle, and cycles come to an end.
-6. Strategies that make room for pending pods propose then, and each of their bundles is proved as ever. For
+6. Strategies that make room for pending pods propose then, and each of their bundles is proved as before. For
    the pods that they leave, neighbourhoods are searched (:mod:`plimsoll.planning.optimal.neighbourhoods`).
 """
 

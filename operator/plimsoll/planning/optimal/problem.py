@@ -197,7 +197,7 @@ def distances(problem: PlacementProblem, used: Floats) -> Floats:
 
 
 def occupied(problem: PlacementProblem, leaving: Ints, arriving: Ints) -> NDArray[np.bool_]:
-    """Shape (N,): whether pods are on the node that could leave, or that stay for good."""
+    """Shape (N,): whether pods are on the node that could leave, or that stay permanently."""
     pods = arriving.sum(axis=0)
     for stock, gone in zip(problem.stocks, leaving, strict=True):
         if not stock.waits:

@@ -5,7 +5,7 @@ Candidates come from the strategies in order; each passes, or is refused with a 
 1. the policy's evictors (again, strategies ask them too) and a pod is moved once in a plan;
 2. the limits: total, node, namespace, workload;
 3. the PodDisruptionBudget that covers it, counting the moves planned so far;
-4. the memory: moves of its owner that came to nothing, a budget that has just said no;
+4. the memory: moves of its owner that were unsuccessful, a budget that has just said no;
 5. the proof: on a fork of the cluster with the pod gone and all moves planned so far made, its
    replacement is put before the scheduler that will place it. The highest score must belong to other
    nodes than its own, or it would only come back.

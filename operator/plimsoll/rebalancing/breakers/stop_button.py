@@ -174,7 +174,7 @@ class Troubles:
     async def look_back(
         self, name: str, memory: Memory, failures: Iterable[PluginError] = (), forbidden: str = ""
     ) -> None:
-        """Tell when moves keep coming to nothing or strategies fail, and when they do so no longer.
+        """Tell when moves keep failing or strategies fail, and when they do so no longer.
 
         Args:
             name: Of the policy.
@@ -238,7 +238,7 @@ def barred(rebalancing: Rebalancing, name: str) -> Rebalancing:
 
 
 def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
-    """The same for a policy whose moves keep coming to nothing: it moves none for a while, then one."""
+    """The same for a policy whose moves keep failing: it moves none for a while, then one."""
     resting, may_try = memory.rest(name)
     return _bounded(rebalancing, "rest after fruitless moves", int(may_try)) if resting else rebalancing
 

@@ -58,7 +58,7 @@ def standing(
     if request.failure == _NO_REQUESTERS or (request.is_withdrawn and not request.failure):
         return Standing(Phase.CANCELLED, ENDED, f"somebody withdrew {told}")
     if request.failure:
-        return Standing(Phase.FAILED, request.failure, f"{told} came to nothing: {request.message}")
+        return Standing(Phase.FAILED, request.failure, f"{told} failed: {request.message}")
     if not request.is_observed and now - since >= TAKEN_UP_S:
         return Standing(
             Phase.FAILED,

@@ -126,7 +126,7 @@ class Extending(BindingHook):
 
     @asynccontextmanager
     async def turn(self, scheduler: ProfileScheduler, pod: PodInfo) -> AsyncIterator[None]:
-        """Wait until the pod may ask, and let nobody else have its turn until left."""
+        """Wait until the pod may ask, and let no other attempt run until left."""
         served = self._served.get(scheduler.profile.scheduler_name)
         async with served.asking.turn(pod.priority) if served is not None else nullcontext():
             yield

@@ -110,7 +110,7 @@ class SchedulingQueue:
         self.resort()
 
     def resort(self) -> None:
-        """The order has changed: sort what is active, or backs off, anew."""
+        """The order has changed: sort what is active, or backs off, again."""
         active, self._active = self._active, self._new_heap()
         for queued in active:
             self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)

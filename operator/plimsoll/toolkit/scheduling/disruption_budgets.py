@@ -21,7 +21,7 @@ class _Compiled:
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster, compiled; asked anew for each choice of victims.
+    """The budgets of a cluster, compiled; asked again for each choice of victims.
 
     Args:
         objects: Where the budgets are.

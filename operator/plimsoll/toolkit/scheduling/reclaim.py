@@ -1,6 +1,6 @@
 """Victims of reclaim: pods of queues above their deserved share.
 
-Greedy, twice: the least important first, which disturbs little; where that comes to nothing because a
+Greedy, twice: the least important first, which disturbs little; where that fails because a
 queue may give up no more, the largest first. Then those whose going was not needed are put back.
 
 Source: kube-batch, action reclaim. Differs: within one node, and only if the pod fits afterwards.
