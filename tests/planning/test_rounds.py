@@ -15,7 +15,8 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Move, Objective, Rebalancing
 from plimsoll.planning.optimal.problem import VIOLATION
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL, rounds, upstream_moves
 from trials.starts import some_start
