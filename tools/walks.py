@@ -1,8 +1,9 @@
 """Measures walks through the product: the modules that an event enters on its way to its effect.
 
 A *room* is a module that is entered by a call from another module; a *return* is such a call into a module
-that was entered before. Passive modules are left out: values, protocols and observers say nothing about who owns
-a step. The inner modules of a sub-package count as its front. Calls are counted until the walk has its effect, or for the first 300, whichever comes first::
+that was entered before. Passive modules are left out: values, protocols and observers say nothing about who
+owns a step. The inner modules of a sub-package count as its front. Calls are counted until the walk has its
+effect, or for the first 300, whichever comes first::
 
     with Walk() as walk:
         ...            # let an event through

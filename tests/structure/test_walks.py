@@ -1,4 +1,4 @@
-"""How many modules a pod enters from the watch to its binding, measured."""
+"""Measures the walk of a pod from the watch to its binding: modules entered, and returns to one."""
 
 import asyncio
 import contextlib
