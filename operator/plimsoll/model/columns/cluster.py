@@ -8,6 +8,8 @@ mask costs what changed, not what exists. ``validate()`` recomputes all from the
 
 A fork is an independent cluster for trying moves: arrays of a few columns are copied immediately (0.2 ms
 at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
+
+Longer than 400 lines because it is the one writer of the columns, with one invariant.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
