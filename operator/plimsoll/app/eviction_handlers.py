@@ -1,4 +1,4 @@
-"""Eviction record deleted or annotated → rebalancing.records.store, rebalancing.proposals."""
+"""Passes deleted and annotated Eviction records from kopf to the record store and the proposals."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

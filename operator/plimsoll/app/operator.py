@@ -325,7 +325,7 @@ class Operator:
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What must run as long as the process does, by name; :mod:`plimsoll.app.process` starts it."""
+        """Tasks that run as long as the process, keyed by name; :mod:`plimsoll.app.process` starts them."""
         policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
         return {
             "heartbeat": self.supervision.beat(),

@@ -65,7 +65,7 @@ class Supervision:
         return task
 
     def watch(self, name: str, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
-        """Watch a task that somebody else started."""
+        """Watch a task that was started elsewhere."""
         self._tasks[name] = task
         return task
 
@@ -79,7 +79,7 @@ class Supervision:
         self.failure = self.failure or problem
 
     async def until_one_ends(self, stop: asyncio.Event) -> None:
-        """Wait until a task has ended, or the process is asked to stop."""
+        """Wait until a task has ended, or a signal stops the process."""
         asked = asyncio.create_task(stop.wait())
         try:
             while not (asked.done() or self.ended or self.failure):

@@ -1,4 +1,4 @@
-"""EvictionRequests (lifecycle.k8s.io/v1alpha1): ask for a pod to leave, and see who makes it leave.
+"""Creates and reads EvictionRequests (lifecycle.k8s.io/v1alpha1).
 
 Each requester has a request of its own; the server's controller makes one Eviction of all that are about the
 same pod and labels it with who takes part.
@@ -260,7 +260,7 @@ def _key(found: EvictionRequestObject | LifecycleEviction) -> str:
 
 
 def _is_ours(request: EvictionRequestObject) -> bool:
-    """Whether we ask: a label is anybody's to set, who asks is what the request says."""
+    """Whether we are the requester: the request's spec says so; a label could be set by any client."""
     return request.spec.get("requester") == REQUESTER
 
 

@@ -17,7 +17,7 @@ Taints = list[dict[str, Any]]
 
 
 class NodeTainter:
-    """Sets and removes our taint; those of others stay as they are."""
+    """Sets and removes our taint; other taints stay as they are."""
 
     def __init__(self, session: Session, clock: Clock) -> None:
         self._session = session

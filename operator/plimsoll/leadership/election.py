@@ -147,7 +147,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease as far as we know, "" when nobody does."""
+        """The last observed holder of the lease, "" when it is free or not read yet."""
         return self._observed.holder if self._observed else ""
 
     def is_leading(self, monotonic: float) -> bool:

@@ -1,8 +1,8 @@
-"""Leading: carries the election out, opens and closes the fence, says who leads.
+"""Carries out the election, opens and closes the fence, and reports the leader.
 
 It runs in a thread of its own (:mod:`plimsoll.app.candidacy`), so that nothing the process does can delay a
-renewal. It shares with the others: the fence, whose end is one number; ``tried`` and ``acquired``, which are
-set through ``notify``; and what it is asked for people, which is read only.
+renewal. It shares with other threads: the fence, whose end is one number; ``tried`` and ``acquired``, which
+are set through ``notify``; and what it reports to users, which is read only.
 
 A process leads at most once: what it knows is fit for a leader from the moment it takes over, and a deposed
 leader's memory (assumed pods, moves under way) is not. So it ends, as kube-scheduler does, and the next
@@ -323,7 +323,7 @@ class Unchallenged:
         await asyncio.Event().wait()
 
     async def drain(self) -> None:
-        """Nobody waits for the end of what was sent."""
+        """Shut the fence; does not wait for writes that were sent."""
         self._fence.shut()
 
     async def release(self) -> None:

@@ -1,4 +1,4 @@
-"""Plugins that raise or answer nonsense → the status of the policies that use them.
+"""Collects plugins that raise or return invalid results, for the status of the policies that use them.
 
 The first failure of a plugin at an extension point is what users need to read; the rest is counted by the
 metrics. It stays until a policy that uses the plugin is changed: then the plugin has another chance.

@@ -36,7 +36,7 @@ class Preemptor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConditionUpdate:
-    """The ``PodScheduled`` condition to be written, with the nomination beside it.
+    """The ``PodScheduled`` condition to be written, together with the nomination.
 
     Attributes:
         reason: ``Unschedulable`` or ``SchedulerError``.

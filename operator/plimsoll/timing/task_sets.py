@@ -1,4 +1,4 @@
-"""Keeps the work of one policy from holding up another: a lock and at most one task of a kind for each."""
+"""Isolates the work of policies: a lock and at most one task of a kind for each policy."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
