@@ -133,7 +133,7 @@ class Need:
 
 
 def needs_of(policy: SchedulingPolicy) -> Iterator[Need]:
-    """What a policy needs, by what its spec says."""
+    """The rights that a policy's spec needs."""
     if policy.spec.scheduling is not None:
         yield from _scheduling(policy.spec.scheduling)
     if policy.spec.rebalancing is not None:

@@ -16,7 +16,7 @@ class RecordSink(Protocol):
 
 
 class AnswerSink(Protocol):
-    """Takes what people say of proposals."""
+    """Receives the answers of users to proposals."""
 
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         """A record has these annotations."""

@@ -50,7 +50,7 @@ def load(
         try:
             loaded = point.load()
             if not isinstance(loaded, type):
-                raise ConfigurationError(point.value, f"is no class but {loaded!r}")  # noqa: TRY301 - told below
+                raise ConfigurationError(point.value, f"is no class but {loaded!r}")  # noqa: TRY301 - reported below
             add(loaded)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - the code of others may raise anything
             why = str(exc) if isinstance(exc, ConfigurationError) else f"{type(exc).__name__}: {exc}"

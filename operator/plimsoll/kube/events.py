@@ -102,7 +102,7 @@ class EventPoster:
         if series is not None and now - series.written < FORGET_S:
             series.count += 1
             if now - series.written < SERIES_S or not self._series_pace.try_accept():
-                return  # counted; told with a later one
+                return  # counted; written with a later one
             series.written = now
             body = {"series": {"count": series.count, "lastObservedTime": micro_time(now)}}
             path = f"/apis/events.k8s.io/v1/namespaces/{series.namespace}/events/{series.name}"

@@ -91,7 +91,7 @@ class PodEvictionRequester:
         return WriteResult(WriteOutcome.DONE)
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
-        """Create the request; one that is there already is ours if it says the same."""
+        """Create the request; an existing one is ours if its spec is equal."""
         body = {
             "apiVersion": "lifecycle.k8s.io/v1alpha1",
             "kind": "EvictionRequest",
@@ -281,7 +281,7 @@ def _under_way(evictions: Iterable[LifecycleEviction]) -> dict[str, LifecycleEvi
 
 
 def _read(request: EvictionRequestObject, evictions: Mapping[str, LifecycleEviction]) -> EvictionRequest:
-    """A request, with what the Eviction says of its progress."""
+    """A request, with the progress that the Eviction reports."""
     held, uid = _conditions(request), _uid(request)
     eviction = evictions.get(uid)
     status: Mapping[str, Any] = {} if eviction is None else eviction.status

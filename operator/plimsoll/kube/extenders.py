@@ -28,7 +28,7 @@ CONNECTIONS = 32
 
 
 class HTTPExtenders:
-    """Speaks to extenders; sessions are opened with the first ask and kept."""
+    """Calls extenders; sessions are opened with the first request and kept."""
 
     def __init__(self) -> None:
         self._sessions: dict[Endpoint, aiohttp.ClientSession] = {}

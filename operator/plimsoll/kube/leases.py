@@ -79,7 +79,7 @@ class LeaseStore:
 
 
 def lease_of(document: Mapping[str, Any]) -> Lease:
-    """A lease as the server has it; what is missing in it says nothing."""
+    """A lease as the server has it; missing fields are empty or zero."""
     spec: Mapping[str, Any] = document.get("spec") or {}
     metadata: Mapping[str, Any] = document.get("metadata") or {}
     return Lease(

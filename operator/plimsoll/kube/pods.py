@@ -52,7 +52,7 @@ class PodBinder:
         return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), ""
 
 
-#: The cause by which the API server says that a budget refused.
+#: The cause that the API server gives when a PodDisruptionBudget rejects an eviction.
 BUDGET_CAUSE = "DisruptionBudget"
 
 

@@ -46,10 +46,10 @@ WATCH_S, SILENCE_S = 290, 320.0
 #: Back-off after a failure, in seconds: doubled from the first to the last, with jitter.
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0
 
-#: A resource that the server does not have is asked for again after this many seconds.
+#: Seconds after which a resource that the server does not have is requested again.
 ABSENT_S = 60.0
 
-#: A watch that ends within so many seconds and told nothing counts as a failure.
+#: A watch that ends within so many seconds without an event counts as a failure.
 SHORT_S = 1.0
 
 #: What the place of a problem begins with that concerns the status alone.
@@ -149,7 +149,7 @@ class Reflector:
         self._observer = observer
         self._objects: dict[str, Any] = {}
         self._version = ""
-        self._heard = False  #: whether the present watch has told anything
+        self._heard = False  #: whether the present watch has received anything
         self.listed_from = -math.inf
         self._listed = Signal()
         self._needed_from = -math.inf
@@ -185,7 +185,7 @@ class Reflector:
                     async with asyncio.timeout(None) as self._watching:
                         await self._watch()
                 except TimeoutError:
-                    continue  # a list is asked for
+                    continue  # a list was requested
                 finally:
                     self._watching = None
                 if self._heard or self._clock.monotonic() - began >= SHORT_S:

@@ -186,7 +186,7 @@ class Election:
                 self._has_led = True
             case Failed() if self._renews_blindly:
                 self._renews_blindly = False
-                return Read()  # somebody else may have written it, or our own write was taken unheard
+                return Read()  # another client may have written it, or the answer to our write was lost
         return self._rest(now)
 
     def _found(self, lease: Lease | None, now: Now) -> Instruction:

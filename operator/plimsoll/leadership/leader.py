@@ -166,8 +166,9 @@ class Elected:
         if self._problem:
             return f"standing by; {self._problem}"
         if not self._election.stands:
-            return f"not a candidate yet; the leader is {self._holder or 'nobody'}"
-        return f"standing by for {self._holder or 'nobody'}"
+            leader = f"the leader is {self._holder}" if self._holder else "no leader is known"
+            return f"not a candidate yet; {leader}"
+        return f"standing by for {self._holder}" if self._holder else "standing by; no leader is known"
 
     async def run(self) -> None:
         """Take part until cancelled or deposed."""

@@ -39,7 +39,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.writes import WriteOutcome
 
-#: The annotation that asks for a run out of turn.
+#: The annotation that requests a run outside the schedule.
 RUN = "plimsoll.dev/run"
 
 
@@ -67,7 +67,7 @@ class PolicyConsumer(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """One policy: as last seen, as last accepted, and what its status says."""
+    """One policy: as last seen, as last accepted, and its status."""
 
     name: str
     created: str
@@ -177,7 +177,7 @@ class Policies:
     # ------------------------------------------------------------------------------------------------
 
     def _judge(self, known: _Known) -> None:
-        """Accept the latest spec, or say why not."""
+        """Accept the latest spec, or keep the reasons why not."""
         document = {key: value for key, value in known.seen.items() if key != "status"}
         try:
             policy = SchedulingPolicy.model_validate(document)
@@ -296,7 +296,7 @@ class Policies:
         known.conditions = described(known.conditions, state, known.generation, now)
 
     async def _write(self, known: _Known) -> None:
-        """Write the status, when it says something new, and once rights are known."""
+        """Write the status when it has changed, once rights are known."""
         if self._access.is_pending:
             return  # ``refresh`` follows
         status: dict[str, Any] = {
@@ -317,7 +317,7 @@ class Policies:
                 self._recorder.record(note)
         elif (
             answer.verdict is not WriteOutcome.FENCED
-        ):  # a standby says nothing; ``refresh`` does when it leads
+        ):  # a standby writes nothing; ``refresh`` does when it leads
             self._observer.failed(f"status of policy {known.name}", answer.message)
 
 

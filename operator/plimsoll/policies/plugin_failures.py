@@ -28,7 +28,7 @@ class PluginFailures(Observer):
             self._news.set()
 
     def of(self, plugins: Collection[str]) -> list[str]:
-        """What is to be said of these plugins."""
+        """The sentences about these plugins."""
         return [text for (plugin, _), text in sorted(self._sentences.items()) if plugin in plugins]
 
     def forgive(self, plugins: Collection[str]) -> None:

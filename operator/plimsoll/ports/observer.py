@@ -28,7 +28,7 @@ class Observer:
         """
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:
-        """A request was answered, of a watch: begun to be; status 0 when no answer came."""
+        """A request was answered, or a watch was opened; status 0 when no answer came."""
 
     def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
         """The events of a list or watch were applied."""

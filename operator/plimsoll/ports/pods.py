@@ -28,7 +28,7 @@ class Preemptor(Protocol):
     """Removes victims of preemption."""
 
     async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
-        """Delete this very pod, and say why in its status."""
+        """Delete this very pod, with the reason in its status."""
 
     async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Take away the nominated node of a pod of lower priority."""

@@ -69,7 +69,7 @@ class RequestObserver(Protocol):
     """Receives each exchange with the server."""
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:
-        """A request was answered, of a watch: begun to be; status 0 when no answer came."""
+        """A request was answered, or a watch was opened; status 0 when no answer came."""
 
 
 @dataclass(slots=True)
