@@ -90,10 +90,7 @@ def test_every_query_asks_for_metrics_and_labels_that_exist() -> None:
     """A misspelt name would show an empty panel without an error."""
     assert {where: unknown(query) for where, query in expressions() if unknown(query)} == {}
 
-    assert unknown('sum by (no_label) (plimsoll_watch_lists_total{resuorce="pods"})') == {
-        "no_label",
-        "resuorce",
-    }
+    assert unknown('sum by (colour) (plimsoll_watch_lists_total{resuorce="pods"})') == {"colour", "resuorce"}
     assert unknown("rate(plimsoll_watch_lists[5m])") == {"plimsoll_watch_lists"}
 
 

@@ -150,7 +150,7 @@ async def test_a_text_that_cannot_be_sent_is_dropped_alone(told: tuple[ToldServe
 
 
 async def test_counts_of_many_series_are_written_at_a_bounded_rate(told: tuple[ToldServer, Session]) -> None:
-    """A thousand pods fail again a minute later: some counts are written then, others with a later failure."""
+    """A thousand pods fail again a minute later; some counts are written then, others with later failures."""
     server, session = told
     for _ in range(1000):
         server.then({}, 201)
