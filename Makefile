@@ -61,7 +61,7 @@ hooks: $(STAMP) ## install the hooks of .pre-commit-config.yaml into this clone 
 	pre-commit install
 
 crds: $(STAMP) ## write crds/*.yaml from the models
-	$(BIN)/python -m plimsoll.api.schema.crds crds
+	$(BIN)/python -m plimsoll.api.crds crds
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
 	PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))

@@ -36,6 +36,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, Goal, Rebalancing, replacement_of
@@ -286,7 +287,7 @@ class Experiment:
                     raise RuntimeError(f"{node} does not take {pod.key}, for which room was made")
                 self._place(pod.uid, node)
         self.place_pending()
-        self.cluster.validate()
+        validate(self.cluster)
         return len(made.moves)
 
     def stage(

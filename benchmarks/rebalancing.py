@@ -30,7 +30,8 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE

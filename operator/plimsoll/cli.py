@@ -116,6 +116,7 @@ def _answering(command: str, word: str) -> None:
         import asyncio  # noqa: PLC0415 - each command loads what it needs
 
         from plimsoll.app import proposal_answers  # noqa: PLC0415 - likewise
+        from plimsoll.kube.session.credentials import present_namespace  # noqa: PLC0415 - likewise
         from plimsoll.kube.session.errors import APIError  # noqa: PLC0415 - likewise
         from plimsoll.kube.session.session import connected  # noqa: PLC0415 - likewise
 
@@ -123,7 +124,7 @@ def _answering(command: str, word: str) -> None:
             raise typer.BadParameter("name records, or say --all; kubectl get plev -A lists them")
         if everywhere and (names or namespace):
             raise typer.BadParameter("--all-namespaces goes with --all, and with no --namespace")
-        where = "" if everywhere else namespace or proposal_answers.present_namespace(kubeconfig)
+        where = "" if everywhere else namespace or present_namespace(kubeconfig)
 
         async def say() -> None:
             async with connected(kubeconfig) as session:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from plimsoll.api.schema.crds import openapi_schema
+from plimsoll.api.crds import openapi_schema
 from plimsoll.api.v1alpha1 import SchedulingPolicy
 
 

@@ -351,3 +351,12 @@ class Scene:
             )
 
         return await eventually(self.records, finished)
+
+    async def until_one_is_finished(self) -> Obj:
+        """Wait for the first finished record of a policy that tries again; others may be under way."""
+
+        async def finished() -> list[Obj]:
+            return [each for each in await self.records() if each.get("status", {}).get("phase") in FINISHED]
+
+        found = await eventually(finished)
+        return min(found, key=lambda each: str(each["metadata"]["creationTimestamp"]))

@@ -123,7 +123,7 @@ async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(scene: Scen
     template = (await deployment_of(scene))["spec"]["template"]
     async with witnessed(scene) as seen:
         await scene.policy(surging(scene))
-        (record,) = await scene.until_finished(1)
+        record = await scene.until_one_is_finished()
         pods = await eventually(lambda: scene.pods(app="web"), lambda pods: len(pods) == 1)
 
     status = record["status"]
@@ -179,7 +179,7 @@ async def test_somebody_elses_rollout_wins(scene: Scene) -> None:
     change = {"spec": {"template": {"metadata": {"annotations": {"team": "a"}}}}}
     path = scene.path("deployments/web", "/apis/apps/v1")
     (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
-    (record,) = await scene.until_finished(1)
+    record = await scene.until_one_is_finished()
 
     annotations = (await deployment_of(scene))["spec"]["template"]["metadata"]["annotations"]
     assert annotations["team"] == "a"

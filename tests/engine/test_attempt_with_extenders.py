@@ -14,7 +14,7 @@ from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
-from plimsoll.planning.proven.planner import plan
+from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

@@ -11,6 +11,7 @@ from engine.test_incremental import PROFILE, judged
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import Namespace, Service
@@ -201,7 +202,7 @@ class ObjectsAndForks(RuleBasedStateMachine):
             cluster.displace(uid)
         if len(cluster) > 1:
             cluster.remove_node(cluster.nodes[0].name)
-        cluster.validate()
+        validate(cluster)
         self.fork, self.said = None, []
 
 

@@ -14,6 +14,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs, Nomination, Registry
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -105,7 +106,7 @@ def test_the_cluster_is_left_alone() -> None:
     gang(cluster, a_gang(4), 4)
 
     assert (cluster.tick, len(cluster.pods)) == (tick, 0)
-    cluster.validate()
+    validate(cluster)
 
 
 def test_a_gang_preempts_when_the_whole_fits_afterwards() -> None:

@@ -11,7 +11,7 @@ from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdic
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
-from plimsoll.planning.proven.planner import plan
+from plimsoll.planning.planners import proven_plan as plan
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SURROUNDINGS = Circumstances(now=NOW)

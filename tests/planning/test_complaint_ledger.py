@@ -16,7 +16,8 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

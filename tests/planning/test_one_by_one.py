@@ -17,7 +17,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan
-from plimsoll.planning.proven.planner import plan
+from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.strategies import EVICTORS
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 

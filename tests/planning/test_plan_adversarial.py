@@ -6,11 +6,12 @@ from hypothesis import given
 
 from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Circumstances
-from plimsoll.planning.proven.planner import plan
+from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_cluster
 from trials.rounds import USUAL
@@ -115,4 +116,4 @@ def test_anything_may_come(drawn: tuple[list[Node], list[Pod]], total: int) -> N
     assert all(move.is_directed or move.gain is None or move.gain >= 1 for move in made.moves)
     assert sorted((pod.key, node) for pod, node in cluster.placed()) == before
     assert made.refused_by_reason().keys() <= {each.refusal.reason for each in made.refused}
-    cluster.validate()
+    validate(cluster)

@@ -16,7 +16,8 @@ from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Move, Objective, Rebalancing
 from plimsoll.planning.optimal.problem import VIOLATION
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL, rounds

@@ -26,7 +26,8 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.planning.surges import Deployments, Surge
 from plimsoll.plugins.inter_pod_affinity import InterPodAffinity
 from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorArgs

@@ -152,6 +152,7 @@ class Scene:
             access=self.access,
             namespace="plimsoll",
         )
+        self.rebalancers._executor.machine._validates = True  # off in production
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
@@ -195,6 +196,8 @@ class Scene:
                 each.cancel()
             await asyncio.gather(task, timer, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
+            broken = [each for each in self.observer.failures if each[0] == "the move machine"]
+            assert not broken, broken
 
     async def run(self) -> None:
         """One run of the policy."""

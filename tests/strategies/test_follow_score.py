@@ -11,7 +11,8 @@ from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import Rebalancing
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.strategies.follow_score import FollowScore
 from plimsoll.testing.builders import a_cluster, a_node
 from plimsoll.testing.strategy_conformance import StrategyConformance

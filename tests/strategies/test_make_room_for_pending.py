@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
@@ -218,5 +219,5 @@ def test_every_bundle_is_feasible_moves_nobody_of_higher_priority_and_is_of_use(
         if last[move.bundle] == at:
             assert move.beneficiary.node in scheduler.rank(move.beneficiary.pod).nodes
             cluster.place(move.beneficiary.pod, move.beneficiary.node)
-    cluster.validate()
+    validate(cluster)
     assert (cluster.requested[: len(cluster)] <= cluster.allocatable[: len(cluster)]).all()

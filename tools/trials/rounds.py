@@ -19,6 +19,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import CPU
+from plimsoll.model.columns.validation import validate
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.limits import NO_CEILING, Limits
@@ -139,7 +140,7 @@ def rounds(
         for pod in waiting:
             if not _placed(pod, cluster, scheduler):
                 story.homeless.append(pod)
-        cluster.validate()
+        validate(cluster)
     return story
 
 

@@ -8,11 +8,7 @@ carried out together or not at all, so one name answers for the whole bundle.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import yaml
-from kubernetes_asyncio import config
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -40,16 +36,6 @@ class Question:
     namespace: str
     names: tuple[str, ...] = ()
     policy: str = ""
-
-
-def present_namespace(kubeconfig: Path | None) -> str:
-    """The namespace of the current context, ``default`` when it names none."""
-    try:
-        _, current = config.list_kube_config_contexts(config_file=str(kubeconfig) if kubeconfig else None)
-    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError):
-        return "default"
-    context: Mapping[str, Any] = (current or {}).get("context") or {}
-    return str(context.get("namespace") or "default")
 
 
 async def answer(session: Session, question: Question, *, approved: bool) -> Sequence[str]:

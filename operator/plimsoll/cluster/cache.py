@@ -13,6 +13,7 @@ heard of it. It never expires; it is confirmed, forgotten, or deleted.
 
 from plimsoll.framework import Node, Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.timing.signal import Signal
 
 
@@ -102,4 +103,4 @@ class Cache:
         for uid, node in self._node_of.items():
             row = self.cluster.row_of_pod(uid)
             assert row is None or self.cluster.nodes[row].name == node
-        self.cluster.validate()
+        validate(self.cluster)

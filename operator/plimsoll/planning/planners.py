@@ -8,6 +8,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import imbalance
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
 from plimsoll.planning.optimal.planner import optimal_plan
+from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.proven import planner as proven
 from plimsoll.planning.scope import never_evict
 from plimsoll.planning.upstream.planner import still_stands, upstream_plan
@@ -24,7 +25,12 @@ def _planned(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumst
         return upstream_plan(rebalancing, cluster, circumstances)
     if rebalancing.planner is Planner.OPTIMAL:
         return optimal_plan(rebalancing, cluster, circumstances)
-    return proven.plan(rebalancing, cluster, circumstances)
+    return proven_plan(rebalancing, cluster, circumstances)
+
+
+def proven_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+    """Plan one cycle with planner Proven; the solver repairs topology spread where single moves cannot."""
+    return proven.plan(rebalancing, cluster, circumstances, mend_exactly)
 
 
 def ask_again(

@@ -28,6 +28,7 @@ from plimsoll.framework.extension_points import (
 from plimsoll.framework.registry import Registry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -250,7 +251,7 @@ class FilterPluginConformance(_Laws):
         prepared = self._prepared(cluster, pod)
         if prepared is not None:
             self.plugin.filter(*prepared)
-        cluster.validate()
+        validate(cluster)
 
 
 class ScorePluginConformance(_Laws):

@@ -23,6 +23,7 @@ from plimsoll.framework.descheduling.prospects import Nowhere
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy, planners_of
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -103,7 +104,7 @@ class StrategyConformance:
             return verdict
 
         run_strategy(self.strategy, context, judge)
-        cluster.validate()
+        validate(cluster)
         return proposed
 
     def test_enters_the_registry(self) -> None:

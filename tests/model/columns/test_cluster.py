@@ -10,6 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS, Cluster
 from plimsoll.model.columns.columns import CountColumns
+from plimsoll.model.columns.validation import validate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_nodes, some_pod
 
@@ -109,7 +110,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def the_fork_has_not_changed(self, fork: Any) -> None:
         twin, before = fork
         assert contents(twin) == before
-        twin.validate()
+        validate(twin)
 
     @rule(fork=consumes(forks), pod=some_pod("stranger"), node=names)
     def changing_a_fork_leaves_its_parent_alone(self, fork: Any, pod: Any, node: str) -> None:
@@ -121,11 +122,11 @@ class ClusterMachine(RuleBasedStateMachine):
         twin.set_node(a_node("n9"))
 
         assert contents(self.cluster) == before
-        twin.validate()
+        validate(twin)
 
     @invariant()
     def columns_equal_a_rebuild(self) -> None:
-        self.cluster.validate()
+        validate(self.cluster)
         assert self.cluster.index(PodsByApp).by_node(self.cluster) == recounted(self.cluster)
 
 
@@ -190,7 +191,7 @@ def test_absurd_requests_do_not_overflow() -> None:
 
     assert (cluster.requested[0] >= 0).all()
     assert cluster.requested[0, MEMORY] > cluster.allocatable[0, MEMORY]
-    cluster.validate()
+    validate(cluster)
     for number in range(20):
         cluster.displace(f"uid-default-p{number}")
     assert cluster.requested[0, MEMORY] == 2**30

@@ -11,6 +11,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
@@ -160,4 +161,4 @@ def test_every_move_and_every_place_is_feasible_in_its_turn(seed: int) -> None:
         if ends[move.bundle] is move:
             assert move.beneficiary.node in scheduler.rank(move.beneficiary.pod).nodes
             cluster.place(move.beneficiary.pod, move.beneficiary.node)
-        cluster.validate()
+        validate(cluster)

@@ -11,6 +11,7 @@ from planning.rounds import NOW, PLACE, UNLIMITED, a_policy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing, replacement_of
 from plimsoll.planning.planners import ask_again, make_plan
@@ -42,7 +43,7 @@ def walked(cluster: Cluster, policy: Rebalancing, made: EvictionPlan) -> Cluster
         pod = fork.displace(move.pod.uid)
         assert move.target in scheduler.rank(replacement_of(pod, fork)).nodes  # type: ignore[arg-type] # a fake has only what is used
         fork.place(replacement_of(pod, fork, move.target), move.target)  # type: ignore[arg-type] # a fake has only what is used
-        fork.validate()
+        validate(fork)
     return fork
 
 

@@ -20,13 +20,15 @@ from planning.moving import (
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import Circumstances, Move, replacement_of
-from plimsoll.planning.proven.planner import plan, revalidate
+from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 FREE = Limits(per_workload=NO_CEILING)
@@ -99,7 +101,7 @@ def test_the_cluster_is_only_read() -> None:
     planned(cluster, limits=FREE)
 
     assert (cluster.tick, cluster.requested[:3].tolist(), sorted(cluster.pods)) == before
-    cluster.validate()
+    validate(cluster)
 
 
 def test_a_pod_that_would_come_back_stays() -> None:
@@ -505,4 +507,4 @@ def test_laws_of_plans(cluster: Cluster, total: int, node: int, workload: int) -
         row = after.rows[move.target]
         assert (after.allocatable[row, 0] - after.requested[row, 0]) >= move.pod.requests["cpu"]
         after.place(move.pod, move.target)
-    after.validate()
+    validate(after)

@@ -13,6 +13,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry, Snapshot
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
+from plimsoll.model.columns.validation import validate
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -174,7 +175,7 @@ def test_many_at_once_equal_one_by_one(
             assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))
     lowest = min((each.cost() for each in found), default=None)
     assert kept.best(rows).tolist() == [each.row for each in found if each.cost() == lowest]
-    cluster.validate()
+    validate(cluster)
 
 
 @settings(suppress_health_check=list(HealthCheck))
@@ -214,4 +215,4 @@ def test_where_sums_decide_trial_finds_the_same(
             assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))
     if "podAffinity" in wish.get("affinity", {}):
         assert not by_sums.any()
-    cluster.validate()
+    validate(cluster)

@@ -8,10 +8,11 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 from kubernetes_asyncio import client, config
@@ -174,3 +175,13 @@ def check(kubeconfig: Path | None) -> None:
     content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     if not isinstance(content, dict) or not all(isinstance(content.get(name), list) for name in LISTS):
         raise ValueError(f"this is not a kubeconfig: it has no lists of {' and '.join(LISTS)}")
+
+
+def present_namespace(kubeconfig: Path | None) -> str:
+    """The namespace of the current context, ``default`` when it names none."""
+    try:
+        _, current = config.list_kube_config_contexts(config_file=str(kubeconfig) if kubeconfig else None)
+    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError):
+        return "default"
+    context: Mapping[str, Any] = (current or {}).get("context") or {}
+    return str(context.get("namespace") or "default")

@@ -1,13 +1,11 @@
 """Compares incrementally updated columns with columns recomputed from the objects."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.cluster import Cluster
 
 
-def compare(cluster: "Cluster", fresh: "Cluster", strays: Mapping[str, Mapping[str, object]]) -> None:
+def compare(cluster: Cluster, fresh: Cluster, strays: Mapping[str, Mapping[str, object]]) -> None:
     """Compare every column.
 
     Args:
@@ -43,3 +41,18 @@ def compare(cluster: "Cluster", fresh: "Cluster", strays: Mapping[str, Mapping[s
     assert known | aside == set(cluster.pods)
     assert not known & aside
     assert all(cluster.row_of_pod(uid) is None for uid in aside)
+
+
+def validate(cluster: Cluster) -> None:
+    """Compare every column with one recomputed from the objects.
+
+    Raises:
+        AssertionError: Some incremental update went wrong.
+    """
+    fresh = Cluster(cluster.templates)
+    for node in cluster.nodes:
+        fresh.set_node(node)
+    for pod, row in cluster.placed():
+        fresh.place(pod, cluster.nodes[row].name)
+    cluster.validate_pods()
+    compare(cluster, fresh, cluster.strays)

@@ -6,9 +6,8 @@ template, not a pod (docs/adr/0003).
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -101,8 +100,7 @@ class HolderKind(StrEnum):
     BENEFICIARY = "beneficiary"  #: a pending pod that moves make room for; the key is its uid
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Who holds room on a node; everyone holds at most one.
 
     Attributes:
@@ -116,7 +114,7 @@ class Holder:
     @property
     def uid(self) -> str:
         """The uid under which it counts: a pod's own, or one that no pod has."""
-        return self.key if self.kind is HolderKind.POD else f"{self.kind.value}:{self.key}"
+        return self.key if self.kind is HolderKind.POD else self.kind + ":" + self.key
 
 
 class PodInfo:

@@ -40,6 +40,7 @@ from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
+from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.optimal.wishes import wishes_of
 from plimsoll.planning.proven.bundles import hear
@@ -59,7 +60,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
     serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
     free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
-    proven = plan(replace(free, planner=Planner.PROVEN), cluster, circumstances)
+    proven = plan(replace(free, planner=Planner.PROVEN), cluster, circumstances, mend_exactly)
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
     circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))

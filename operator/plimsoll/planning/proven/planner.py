@@ -15,6 +15,7 @@ cluster as it will be. Same input, same plan. ``revalidate`` asks the same quest
 cluster, right before the eviction.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from plimsoll.framework import PluginError
@@ -29,13 +30,27 @@ from plimsoll.planning.moves import (
     Move,
     Rebalancing,
 )
-from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.proven.bundles import hear, judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 
+#: Plans moves that mend a topology spread only together, and books them; returns a remark, or "".
+SpreadRepair = Callable[[PlanBuilder, MendsSpread, Rebalancing, Circumstances], str]
 
-def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
-    """Plan one cycle; the cluster is only read."""
+
+def plan(
+    rebalancing: Rebalancing,
+    cluster: Cluster,
+    circumstances: Circumstances,
+    repair: SpreadRepair | None = None,
+) -> EvictionPlan:
+    """Plan one cycle; the cluster is only read.
+
+    Args:
+        rebalancing: Of the policy.
+        cluster: As it is now.
+        circumstances: Of the plan.
+        repair: Runs after the single moves of a strategy that mends topology spread; None leaves it out.
+    """
     book = PlanBuilder(rebalancing, cluster, circumstances)
     failures: list[PluginError] = []
     classes: list[tuple[str, NodeClasses]] = []
@@ -47,8 +62,8 @@ def plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstance
             name = strategy.name
             try:
                 hear(book, strategy)
-                if book.objections.has_conscience and isinstance(strategy, MendsSpread):
-                    said = mend_exactly(book, strategy, rebalancing, circumstances)
+                if repair and book.objections.has_conscience and isinstance(strategy, MendsSpread):
+                    said = repair(book, strategy, rebalancing, circumstances)
                     book.context.remarks += [said] if said else []
             except PluginError as exc:
                 failures.append(exc)

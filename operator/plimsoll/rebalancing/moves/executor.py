@@ -12,15 +12,18 @@ from typing import Any
 
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.moves.events import Event, TimedOut
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.moves.events import Event, NodeNotClosed, RecordRefused, TimedOut
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
     CloseNode,
+    CreateRecord,
     Instruction,
     MoveInstruction,
     NodeDone,
     ReportFailure,
     RetryAt,
+    WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition, MoveMachine
 from plimsoll.timing.signal import Signal
@@ -143,7 +146,7 @@ class MoveExecutor:
                     event = await self._awaited[type(order)](order)
                 except Exception as exc:  # noqa: BLE001 - one instruction's failure must not stop the others
                     self._observer.failed(f"carrying out {type(order).__name__} for {key}", repr(exc))
-                    continue
+                    event = _unanswered(order, repr(exc))
                 if event is not None:
                     self.post(event)
         finally:
@@ -175,3 +178,14 @@ def _subject(order: Instruction) -> str:
             return f"node {node}"
         case _:
             return type(order).__name__
+
+
+def _unanswered(order: Instruction, problem: str) -> Event | None:
+    """The answer to an instruction that broke, so that no move waits for it without an end."""
+    match order:
+        case CreateRecord(key, phase=phase) | WriteRecord(key, phase=phase):
+            return RecordRefused(key, phase, WriteResult(WriteOutcome.UNKNOWN, problem))
+        case CloseNode(bundle):
+            return NodeNotClosed(bundle)
+        case _:
+            return None

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.api.schema import crds
+from plimsoll.api import crds
 from plimsoll.api.schema.resource import CustomResource
 from plimsoll.api.v1alpha1 import KINDS, Eviction, SchedulingPolicy
 
-CRDS = Path(__file__).parents[3] / "crds"
+CRDS = Path(__file__).parents[2] / "crds"
 
 
 def parts(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

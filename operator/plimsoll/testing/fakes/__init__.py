@@ -1,0 +1,48 @@
+"""The ports of :mod:`plimsoll.ports`, faked: time that a test moves, an API server that obeys.
+
+A fake does what a well-behaved world would do and keeps what it was asked; a test sets the answer it wants.
+"""
+
+from plimsoll.testing.fakes.clock import FakeClock, FakeRandomness, InlineComputer, settled
+from plimsoll.testing.fakes.evictions import (
+    FakeEvictionRequester,
+    FakeEvictor,
+    FakeNodeCloser,
+    FakeRecords,
+    FakeRollouts,
+)
+from plimsoll.testing.fakes.observer import FakeRecorder, RememberingObserver, a_book
+from plimsoll.testing.fakes.pods import DONE, FakeBinder, FakePods, FakePreemptor, FakeStatuses, FakeVolumes
+from plimsoll.testing.fakes.services import (
+    FakeAccessReviewer,
+    FakeExtenders,
+    FakeLeases,
+    FakeMeter,
+    FakePolicyStatuses,
+)
+
+__all__ = [
+    "DONE",
+    "FakeAccessReviewer",
+    "FakeBinder",
+    "FakeClock",
+    "FakeEvictionRequester",
+    "FakeEvictor",
+    "FakeExtenders",
+    "FakeLeases",
+    "FakeMeter",
+    "FakeNodeCloser",
+    "FakePods",
+    "FakePolicyStatuses",
+    "FakePreemptor",
+    "FakeRandomness",
+    "FakeRecorder",
+    "FakeRecords",
+    "FakeRollouts",
+    "FakeStatuses",
+    "FakeVolumes",
+    "InlineComputer",
+    "RememberingObserver",
+    "a_book",
+    "settled",
+]

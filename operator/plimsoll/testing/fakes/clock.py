@@ -1,0 +1,70 @@
+"""Time, chance and computation that a test controls."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class FakeClock:
+    """Time that stands still until it is moved."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.time = now
+        self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.time
+
+    def monotonic(self) -> float:
+        """The same seconds."""
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until somebody moves the time that far."""
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self.time + seconds, over))
+        await over
+
+    async def advance(self, seconds: float) -> None:
+        """Move the time, wake who slept until then, and let all tasks settle."""
+        await settled()
+        until = self.time + seconds
+        while due := sorted(each for each, over in self._sleepers if each <= until and not over.done()):
+            self.time = max(self.time, due[0])
+            for each, over in self._sleepers:
+                if each <= self.time and not over.done():
+                    over.set_result(None)
+            self._sleepers = [(each, over) for each, over in self._sleepers if not over.done()]
+            await settled()
+        self.time = until
+        await settled()
+
+
+async def settled() -> None:
+    """Let every task run until it waits for something that only the test can do."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+class FakeRandomness:
+    """Random numbers that always are the least."""
+
+    def below(self, n: int) -> int:
+        """0."""
+        assert n > 0
+        return 0
+
+    def fraction(self) -> float:
+        """0."""
+        return 0.0
+
+
+class InlineComputer:
+    """Computes at once."""
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """The function's result."""
+        return function()

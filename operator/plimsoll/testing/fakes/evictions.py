@@ -1,0 +1,279 @@
+"""Fakes of what moves pods: evictions, EvictionRequests, closed nodes, rollouts, records."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from plimsoll.model.kinds.deployment import SURGED, Deployment
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.eviction_requests import EvictionRequest
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.testing.fakes.pods import DONE
+from plimsoll.timing.signal import Signal
+
+
+class FakeEvictor:
+    """Takes every eviction unless told otherwise.
+
+    Attributes:
+        evicted: Names of the pods that were evicted, in order.
+        answers: What the next evictions are told, one each; DONE when there is none left.
+        when_done: Called with each pod whose eviction was taken.
+    """
+
+    def __init__(self, *answers: WriteResult) -> None:
+        self.evicted: list[str] = []
+        self.answers = list(answers)
+        self.when_done: Callable[[Pod], None] = lambda _: None
+
+    async def evict(self, pod: Pod) -> WriteResult:
+        """Keep the name of a pod that goes."""
+        answer = self.answers.pop(0) if self.answers else DONE
+        if answer.is_done:
+            self.evicted.append(pod.name)
+            self.when_done(pod)
+        return answer
+
+
+class FakeEvictionRequester:
+    """Keeps EvictionRequests; a test says what becomes of them.
+
+    Attributes:
+        requests: Ours, by ``namespace/name``; ``become`` and ``vanish`` change them.
+        answers: What the next creations are told, one each; DONE when there is none left.
+        dropped: Names of requests that were deleted, in order.
+    """
+
+    def __init__(self) -> None:
+        self.requests: dict[str, EvictionRequest] = {}
+        self.answers: list[WriteResult] = []
+        self.dropped: list[str] = []
+        self._offer = DONE
+        self._changed = Signal()
+
+    @property
+    def offer(self) -> WriteResult:
+        """What is said of the API."""
+        return self._offer
+
+    @offer.setter
+    def offer(self, answer: WriteResult) -> None:
+        self._offer = answer
+        self._changed.notify()
+
+    async def offered(self) -> WriteResult:
+        """As told."""
+        return self.offer
+
+    async def request(self, pod: Pod, name: str) -> WriteResult:
+        """Keep a request."""
+        answer = self.answers.pop(0) if self.answers else self.offer
+        if answer.is_done:
+            made = EvictionRequest(pod.namespace, name, pod.uid)
+            self.requests.setdefault(made.key, made)
+            self._changed.notify()
+        return answer
+
+    async def withdraw(self, request: EvictionRequest) -> WriteResult:
+        """The request asks for nothing any more."""
+        if request.key not in self.requests:
+            return WriteResult(WriteOutcome.GONE, "not found")
+        self.become(request.key, is_withdrawn=True)
+        return DONE
+
+    async def drop(self, request: EvictionRequest) -> WriteResult:
+        """Delete a request."""
+        if request.key not in self.requests:
+            return WriteResult(WriteOutcome.GONE, "not found")
+        self.vanish(request.key)
+        self.dropped.append(request.name)
+        return DONE
+
+    async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
+        """All of them."""
+        return self.offer, list(self.requests.values()) if self.offer.is_done else ()
+
+    async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
+        """Report them and their changes while the API can be spoken to."""
+        reported: dict[str, EvictionRequest] = {}
+        seen = self._changed.count
+        while self.offer.verdict is not WriteOutcome.GONE:
+            if self.offer.is_done:
+                present = dict(self.requests)
+                news: dict[str, EvictionRequest | None] = {
+                    key: each for key, each in present.items() if reported.get(key) != each
+                }
+                news.update(dict.fromkeys(reported.keys() - present.keys()))
+                reported = present
+                if news:
+                    changed(news)
+            seen = await self._changed.wait(seen)
+        return self.offer
+
+    def become(self, key: str, **changes: Any) -> None:
+        """A request stands otherwise now, such as ``is_observed=True``."""
+        self.requests[key] = replace(self.requests[key], **changes)
+        self._changed.notify()
+
+    def vanish(self, key: str) -> None:
+        """Somebody deletes a request."""
+        del self.requests[key]
+        self._changed.notify()
+
+
+class FakeNodeCloser:
+    """Obeys at once.
+
+    Attributes:
+        done: What was asked for, in order: ``("close", node)`` or ``("reopen", node)``.
+        answer: What the next writes are told.
+        when_done: Told each write that was taken.
+    """
+
+    def __init__(self, answer: WriteResult = DONE) -> None:
+        self.done: list[tuple[str, str]] = []
+        self.answer = answer
+        self.when_done: Callable[[str, str], None] = lambda _verb, _node: None
+
+    async def close(self, node: str) -> WriteResult:
+        """Close a node."""
+        return self._do("close", node)
+
+    async def reopen(self, node: str) -> WriteResult:
+        """Open a node."""
+        return self._do("reopen", node)
+
+    def _do(self, verb: str, node: str) -> WriteResult:
+        if self.answer.is_done:
+            self.done.append((verb, node))
+            self.when_done(verb, node)
+        return self.answer
+
+
+class FakeRollouts:
+    """Deployments in memory; a mark is a new generation, as a template's change is.
+
+    Attributes:
+        by_name: The Deployments, by name.
+        marks: What was written, in order.
+        answers: What the next marks are told, one each; DONE when there is none left.
+        reading: What reads and lists are told.
+        when_marked: Called with the name and the mark of each Deployment that was marked.
+    """
+
+    def __init__(self, *deployments: Deployment) -> None:
+        self.by_name = {each.metadata.name: each for each in deployments}
+        self.marks: list[str | None] = []
+        self.answers: list[WriteResult] = []
+        self.reading = DONE
+        self.when_marked: Callable[[str, str | None], None] = lambda _name, _mark: None
+
+    async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
+        """All of them."""
+        return self.reading, list(self.by_name.values()) if self.reading.is_done else ()
+
+    async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
+        """One of them."""
+        if not self.reading.is_done:
+            return self.reading, None
+        found = self.by_name.get(name)
+        if found is None or found.metadata.namespace != namespace:
+            return WriteResult(WriteOutcome.GONE, f'deployments.apps "{name}" not found'), None
+        return DONE, found
+
+    async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
+        """Write it, unless the version is an old one or the test says otherwise."""
+        answer = self.answers.pop(0) if self.answers else DONE
+        present = self.by_name[deployment.metadata.name]
+        if answer.is_done and present.metadata.resource_version != deployment.metadata.resource_version:
+            answer = WriteResult(WriteOutcome.CONFLICT, "the object has been modified")
+        if answer.is_done:
+            self.do_mark(deployment.metadata.name, mark)
+        return answer
+
+    def do_mark(self, name: str, mark: str | None) -> None:
+        """What a mark does, whatever its writer is told."""
+        self.change(name, SURGED, mark)
+        self.marks.append(mark)
+        self.when_marked(name, mark)
+
+    def roll_out(self, name: str) -> None:
+        """The controller has done all that the spec asks for."""
+        present = self.by_name[name]
+        status = msgspec.structs.replace(present.status, observed_generation=present.metadata.generation)
+        self.by_name[name] = msgspec.structs.replace(present, status=status)
+
+    def change(self, name: str, annotation: str, value: str | None) -> None:
+        """Somebody changes an annotation of the template."""
+        present = self.by_name[name]
+        template = dict(present.spec.template)
+        metadata = dict(template.get("metadata") or {})
+        annotations = {**(metadata.get("annotations") or {}), annotation: value}
+        kept = {key: each for key, each in annotations.items() if each is not None}
+        template["metadata"] = {**metadata, "annotations": kept}
+        generation = present.metadata.generation + 1
+        self.by_name[name] = msgspec.structs.replace(
+            present,
+            metadata=msgspec.structs.replace(
+                present.metadata, generation=generation, resource_version=str(generation)
+            ),
+            spec=msgspec.structs.replace(present.spec, template=template),
+        )
+
+
+class FakeRecords:
+    """Eviction records in memory.
+
+    Attributes:
+        documents: By ``namespace/name``.
+        history: Phases by record name, in the order written.
+        created_at: ``metadata.creationTimestamp`` of new records.
+        answer: What writes are told.
+    """
+
+    def __init__(self, *documents: Mapping[str, Any]) -> None:
+        self.documents: dict[str, dict[str, Any]] = {
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}": dict(each) for each in documents
+        }
+        self.history: dict[str, list[str]] = {}
+        self.created_at = "2026-01-01T00:00:00Z"
+        self.answer = DONE
+
+    async def create(self, document: Mapping[str, Any]) -> WriteResult:
+        """Keep a new record."""
+        metadata = document["metadata"]
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        if not self.answer.is_done:
+            return self.answer
+        if key in self.documents:
+            return WriteResult(WriteOutcome.CONFLICT, f"{key} exists already")
+        stamped = {**metadata, "creationTimestamp": self.created_at}
+        self.documents[key] = {**document, "metadata": stamped}
+        self._note(metadata["name"], document.get("status") or {})
+        return DONE
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
+        """Replace a status."""
+        document = self.documents.get(f"{namespace}/{name}")
+        if not self.answer.is_done:
+            return self.answer
+        if document is None:
+            return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
+        document["status"] = dict(status)
+        self._note(name, status)
+        return DONE
+
+    async def delete(self, namespace: str, name: str) -> WriteResult:
+        """Drop a record."""
+        if self.documents.pop(f"{namespace}/{name}", None) is None:
+            return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
+        return DONE
+
+    async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
+        """All of them."""
+        return self.answer, list(self.documents.values())
+
+    def _note(self, name: str, status: Mapping[str, Any]) -> None:
+        self.history.setdefault(name, []).append(str(status.get("phase")))

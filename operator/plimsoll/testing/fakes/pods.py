@@ -1,0 +1,153 @@
+"""Fakes of what is written to pods: bindings, volumes, conditions, preemption."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
+from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+
+DONE = WriteResult(WriteOutcome.DONE)
+
+
+class FakeBinder:
+    """Takes every binding unless told otherwise.
+
+    Attributes:
+        bound: Pod key to node, in the order of the bindings.
+        answer: What the next bindings are told.
+        before: Awaited before each answer.
+        answers: What the next bindings are told, one each, ahead of ``answer``.
+        deaf: How many bindings happen although the answer says UNKNOWN.
+        sent: How many bindings were asked for.
+        looks: What the next looks at a pod are told, one each; the truth when there is none left.
+    """
+
+    def __init__(self, answer: WriteResult = DONE) -> None:
+        self.bound: dict[str, str] = {}
+        self.answer = answer
+        self.before: Callable[[Pod, str], Awaitable[None]] | None = None
+        self.answers: list[WriteResult] = []
+        self.looks: list[WriteResult] = []
+        self.sent = 0
+        self.deaf = 0
+
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
+        """Keep the binding when it is taken."""
+        self.sent += 1
+        if self.before is not None:
+            await self.before(pod, node)
+        key = f"{pod.namespace}/{pod.name}"
+        if key in self.bound:
+            return WriteResult(
+                WriteOutcome.CONFLICT, f"pod {pod.name} is already assigned to node {self.bound[key]}"
+            )
+        if self.deaf:
+            self.deaf -= 1
+            self.bound[key] = node
+            return WriteResult(WriteOutcome.UNKNOWN, "no answer")
+        answer = self.answers.pop(0) if self.answers else self.answer
+        if answer.is_done:
+            self.bound[key] = node
+        return answer
+
+    async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
+        """The truth, unless told otherwise."""
+        answer = self.looks.pop(0) if self.looks else DONE
+        return answer, self.bound.get(f"{pod.namespace}/{pod.name}", "") if answer.is_done else ""
+
+
+class FakeVolumes:
+    """Keeps what is written about claims and volumes.
+
+    Attributes:
+        selected: Claim name to node.
+        reserved: Volume name to claim name.
+        answer: What the next writes are told.
+    """
+
+    def __init__(self, answer: WriteResult = DONE) -> None:
+        self.selected: dict[str, str] = {}
+        self.reserved: dict[str, str] = {}
+        self.answer = answer
+
+    async def select_node(self, claim: PersistentVolumeClaim, node: str) -> WriteResult:
+        """Keep the node."""
+        if self.answer.is_done:
+            self.selected[claim.metadata.name] = node
+        return self.answer
+
+    async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> WriteResult:
+        """Keep the claim's name."""
+        if self.answer.is_done:
+            self.reserved[volume.name] = claim.metadata.name
+        return self.answer
+
+
+class FakePreemptor:
+    """Removes victims at once.
+
+    Attributes:
+        victims: Names of the pods that were removed.
+        cleared: Names of the pods whose nomination was taken away.
+        answers: What the next removals are told, one each; DONE when there is none left.
+        before: Awaited before each removal.
+    """
+
+    def __init__(self, *answers: WriteResult) -> None:
+        self.answers = list(answers)
+        self.before: Callable[[Pod], Awaitable[None]] | None = None
+        self.victims: list[str] = []
+        self.cleared: list[str] = []
+
+    async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:  # noqa: ARG002 - the port's signature
+        """Keep the victim's name."""
+        if self.before is not None:
+            await self.before(victim)
+        answer = self.answers.pop(0) if self.answers else DONE
+        if answer.is_done:
+            self.victims.append(victim.name)
+        return answer
+
+    async def clear_nomination(self, pod: Pod) -> WriteResult:
+        """Keep the pod's name."""
+        self.cleared.append(pod.name)
+        return DONE
+
+
+class FakeStatuses:
+    """Keeps what is written about pods.
+
+    Attributes:
+        conditions: Pod name to its latest ``PodScheduled`` condition.
+        nominated: Pod name to nominated node.
+    """
+
+    def __init__(self) -> None:
+        self.conditions: dict[str, ConditionUpdate] = {}
+        self.nominated: dict[str, str] = {}
+
+    async def write_condition(self, pod: Pod, condition: ConditionUpdate) -> WriteResult:
+        """Keep the condition."""
+        self.conditions[pod.name] = condition
+        if condition.nominated_node is not None:
+            self.nominated[pod.name] = condition.nominated_node
+        return DONE
+
+    async def nominate(self, pod: Pod, node: str) -> WriteResult:
+        """Keep the nomination."""
+        self.nominated[pod.name] = node
+        return DONE
+
+
+class FakePods:
+    """Pods as an API server has them: what their models say."""
+
+    def __init__(self) -> None:
+        self.answer = DONE
+
+    async def read(self, pod: Pod) -> tuple[WriteResult, bytes]:
+        """The model as JSON."""
+        return self.answer, msgspec.json.encode(pod)
