@@ -70,7 +70,8 @@ class Responder:
         answer = await self.scene.speaker.request(
             "PATCH", path, document, sends=APPLY, fieldManager=NAME.replace("/", "-"), force="true"
         )
-        answer.accepted()
+        if answer.status != 422:  # its turn has ended since it looked; the next look sees that
+            answer.accepted()
 
 
 async def evictions(scene: Scene, **query: str) -> list[Obj]:

@@ -427,13 +427,13 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     await one.see(PodUpdated(our_pod("low", cpu="4"), placed))
     high = our_pod("high", cpu="4", priority=10)
     one.ingestion.apply([PodAdded(high)])
-    preempt = one.wing.attempts._preempt
+    preempt = one.wing.failures._preempt
 
     async def late(*arguments: Any) -> None:
         one.ingestion.apply([PodDeleted(high)])
         await preempt(*arguments)
 
-    one.wing.attempts._preempt = late
+    one.wing.failures._preempt = late
     await settled()
 
     assert one.wing.served.schedulers["s"].nominator.by_node == {}

@@ -8,7 +8,12 @@ from pathlib import Path
 #: Nouns in -ing that upstream uses or that name a thing; any other gerund as a module's name is refused.
 NOUNS = {
     "binding": "upstream's word for a pod's node being written",
+    "decoding": "the conversion of bytes into values, as msgspec calls it",
     "descheduling": "the wing of the API for authors of strategies, named after descheduler",
+    "matching": "the matching of selectors, as the API calls it",
+    "naming": "the rules for names of records",
+    "pending": "an adjective, as in MakeRoomForPending",
+    "queueing": "upstream's word, as in queueing hint",
     "rebalancing": "one of the two wings, and the name of the policy's section",
     "saving": "part of the compound noun power saving",
     "scheduling": "one of the two wings, upstream's word",

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.access.rights import Access
-from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror
+from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import NoArgs
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness
@@ -23,7 +24,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
 from plimsoll.ports.victims import VictimEvictor
 from plimsoll.ports.volumes import VolumeWriter
-from plimsoll.scheduling.attempt import SchedulingAttempts
+from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
@@ -104,7 +105,7 @@ class SchedulingWing:
         explanations: What is said on pods.
         pipeline: Takes them to their nodes.
         cycle: Runs their binding cycles.
-        attempts: Decides on them.
+        failures: Ends attempts that place no pod.
         shares: Divides what the queue pops; None without fair share.
         reports: Writes the status of PodGroups; None without gangs.
         subscribers: What observes events, in order, the mirror among them.
@@ -162,7 +163,7 @@ class SchedulingWing:
             book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks
         )
         preemption = Preemption(ports.preemptor, ports.recorder, observer, cycle.call_off, parts.evictor)
-        self.attempts = attempts = SchedulingAttempts(
+        self.failures = failures = AttemptFailures(
             self.served, self.queue, book, pipeline, preemption, self.explanations, clock, observer
         )
         takers: list[AttemptTaker] = []
@@ -173,27 +174,27 @@ class SchedulingWing:
                     self.served,
                     self.queue,
                     pipeline,
-                    attempts,
+                    failures,
                     self.explanations,
                     clock,
                     observer,
                 )
             )
         if parts.extending is not None:
-            takers.append(ExtenderTaker(parts.extending, self.queue, attempts, pipeline, clock))
+            takers.append(ExtenderTaker(parts.extending, self.queue, failures, pipeline, clock))
         self.timer = PluginTimer(clock, randomness, observer)
-        self.loop = SchedulingLoop(self.queue, work, attempts, pipeline, self.timer, clock, takers)
+        self.loop = SchedulingLoop(
+            self.queue, work, self.served, failures, pipeline, self.timer, clock, takers
+        )
         self.shares = FairShares(book.cache, self.queue, observer) if parts.fair_share else None
+        ends = (self.explanations, self._rights_gate, cycle, rejections)
         optional = (
             None if parts.groups is None else parts.groups[0],
             self.mirror,
             self._feed,
             self.shares,
             oversight,
-            self.explanations,
-            self._rights_gate,
-            cycle,
-            rejections,
+            OfTypes((PodUpdated, PodDeleted), tuple(each for each in ends if each is not None)),
         )
         self.subscribers: tuple[EventSubscriber, ...] = tuple(each for each in optional if each is not None)
 

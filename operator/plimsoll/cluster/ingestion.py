@@ -98,6 +98,25 @@ class Ingestion:
                     self._observer.failed(f"observing {name_of(event)}", repr(exc))
 
 
+class OfTypes:
+    """Passes events of some types on.
+
+    Args:
+        types: The types of events.
+        subscribers: They receive these events alone, in order.
+    """
+
+    def __init__(self, types: tuple[type[WatchEvent], ...], subscribers: Sequence[EventSubscriber]) -> None:
+        self._types = types
+        self._subscribers = tuple(subscribers)
+
+    def observe(self, event: WatchEvent) -> None:
+        """Pass an event on if it is of the types."""
+        if isinstance(event, self._types):
+            for subscriber in self._subscribers:
+                subscriber.observe(event)
+
+
 class Mirror:
     """Applies events to the cache.
 

@@ -167,6 +167,8 @@ class ProfileScheduler:
 
     def nominated_row(self, pod: PodInfo) -> int | None:
         """The node that the pod is nominated to, or None."""
+        if not self.nominator.by_node and not pod.pod.status.nominated_node_name:
+            return None
         row = self.cluster.rows.get(self.nominator.node_of(pod.uid) or pod.pod.status.nominated_node_name)
         return None if row is None or row == _left_row(pod, self.cluster) else row
 

@@ -38,7 +38,7 @@ class CycleState:
         """The value of type ``kind``.
 
         Raises:
-            KeyError: Nobody wrote one; the plugin's PreFilter or PreScore did not run or skipped.
+            KeyError: None was written; the plugin's PreFilter or PreScore did not run or skipped.
         """
         return cast("T", self._values[kind])
 

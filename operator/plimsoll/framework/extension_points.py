@@ -1,7 +1,7 @@
 """The extension points, in calling order. A plugin implements one or several of these protocols.
 
-A plugin is written for one pod and all nodes at once: arrays in, arrays out. One that is easier to
-think of a node at a time implements :mod:`plimsoll.framework.per_node` and is lifted.
+A plugin handles one pod and all nodes in one call: arrays in, arrays out. A plugin that is easier to
+write for one node implements :mod:`plimsoll.framework.per_node` and is lifted.
 
 Arrays have one entry for each node of the snapshot they were made from, in its order. Snapshots show
 all nodes, or only those that changed: a plugin cannot tell, and need not.
@@ -73,7 +73,7 @@ class PreFilterResult:
 
 @runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
-    """Looks at the pod, and at all nodes at once, before any node is filtered."""
+    """Handles the pod, and all nodes in one call, before any node is filtered."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | PreFilterResult:
         """SKIP: the plugin's filter has nothing to say. A rejection rejects the pod for all nodes."""
@@ -178,7 +178,7 @@ class WhatIf(Protocol):
     def by_sums(self, rows: RowArray) -> BoolArray:
         """On which of the rows sums of requests decide, whatever pods leave the node: shape (len(rows),).
 
-        There ``refusals_if`` answers for many nodes at once, and is exact.
+        There ``refusals_if`` returns the result for many nodes in one call, and is exact.
         """
 
     def helpful(self) -> RowArray:
@@ -194,7 +194,7 @@ class WhatIf(Protocol):
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """The kind of refusal of each of ``rows`` if its pods requested that much, 0 where the pod fits.
 
-        The pods that are ``ahead`` are counted beside these.
+        The pods that are ``ahead`` are counted in addition to these.
 
         Args:
             rows: The nodes.
@@ -216,9 +216,9 @@ class Rejections:
         statuses: Status by row of the whole snapshot, of every node that was refused explicitly.
         absent: The status of all other nodes, when PreFilter rejected or narrowed; else success.
         diagnosis: The same in counts.
-        what_if: Asks the filters about a changed cluster; None when nobody can.
-        nominated_node: The pod's nominated node as the scheduler knows it, "" when there is none; the pod
-            itself may not say so yet.
+        what_if: Evaluates the filters on a changed cluster; None when this is impossible.
+        nominated_node: The pod's nominated node as the scheduler knows it, or ""; the pod's status may not
+            show it yet.
         via_eviction: Whether victims leave through the Eviction API: a pod whose budget is used up cannot.
     """
 
@@ -323,7 +323,7 @@ class BindPlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PostBindPlugin(Plugin, Protocol):
-    """Told of a binding; informational."""
+    """Receives notice of a binding; informational."""
 
     def post_bind(self, state: CycleState, pod: PodInfo, node: str) -> None:
         """The pod is bound."""

@@ -209,7 +209,7 @@ def _shown(value: Any) -> str:
 def resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
     """The schema with its reference followed; a field that may be null is an optional one of its other type.
 
-    What stands beside a reference (description, default) goes before what it refers to. Where several
+    Siblings of a reference (description, default) precede its target. Where several
     types are possible the ``anyOf`` stays.
     """
     branches = [branch for branch in schema.get("anyOf", ()) if branch != {"type": "null"}]

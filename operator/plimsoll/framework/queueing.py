@@ -11,8 +11,8 @@ rejected it. A plugin says what that is, and may look closer at each such change
         def _racked(self, pod, change):
             return QueueingHint.QUEUE if "rack" in change.new.labels else QueueingHint.SKIP
 
-Three rules keep pods from sleeping for ever: a plugin that declares nothing is woken by every event, a hint
-that raises counts as QUEUE, and whoever has slept for five minutes is tried anyway.
+Three rules keep pods from waiting forever: pods rejected by a plugin without declarations are requeued by
+every event, a hint that raises counts as QUEUE, and after five minutes a pod is retried anyway.
 
 Source: kube-scheduler v1.36, ``framework/interface.go`` (EnqueueExtensions), ``framework/types.go``
 (ClusterEvent); KEP 4247.
@@ -35,7 +35,7 @@ class EventResource(StrEnum):
     ANY = "*"
     POD = "Pod"  #: in a registration: both of the next two
     ASSIGNED_POD = "AssignedPod"  #: a pod with a node; or one that gave up a node it was promised
-    UNSCHEDULABLE_POD = "UnschedulablePod"  #: a pod without; of an update, only the pod itself is told
+    UNSCHEDULABLE_POD = "UnschedulablePod"  #: a pod without a node; updates concern only the pod itself
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -180,7 +180,7 @@ class EventWithHint:
 
 @runtime_checkable
 class EnqueueExtensions(Protocol):
-    """A plugin that can tell what may help the pods it rejects; implement it beside an extension point."""
+    """Declares which events may help the pods that a plugin rejects, in addition to an extension point."""
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         """Asked once, when a profile is made. Nothing at all: no event helps, only time does."""
@@ -188,7 +188,7 @@ class EnqueueExtensions(Protocol):
 
 @dataclass(slots=True)
 class PodsToActivate:
-    """Pods that a plugin wants to be tried at once; it is in the cycle state from Reserve on.
+    """Pods that a plugin wants to activate immediately; in the cycle state from Reserve on.
 
     They leave their back-off, or the unschedulable pods, when this pod's scheduling cycle, or its binding,
     has succeeded. A gate holds them all the same.

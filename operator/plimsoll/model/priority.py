@@ -71,7 +71,7 @@ def importance(pod: Pod) -> tuple[bool, int, int, bool]:
 def low_to_high(pod: Pod) -> tuple[bool, int, int, bool, str]:
     """Sort key: the pod that may be disturbed first comes first.
 
-    What is of equal importance is told apart by namespace and name, so that the order never depends on
+    Pods of equal importance are ordered by namespace and name, so that the order never depends on
     the order of arrival.
     """
     return (*importance(pod), pod.key)

@@ -215,7 +215,7 @@ def in_unit(quantity: QuantityValue, unit: int) -> int:
 
 
 def readable(quantity: QuantityValue) -> QuantityValue:
-    """The quantity, or 0 for a text that is none: one amount that cannot be read takes no other along."""
+    """The quantity, or 0 for an invalid text: one unreadable amount does not affect the others."""
     try:
         nanos(quantity)
     except QuantityError:

@@ -81,7 +81,7 @@ def is_label_value(text: str) -> bool:
 
 
 def int64(text: str) -> int | None:
-    """The decimal integer in the text, or ``None`` when it is none or needs more than 64 bits."""
+    """The decimal integer in the text, or ``None`` when it is not one of at most 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)

@@ -47,7 +47,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, numeric: bool = False) ->
 
 
 def _number(text: str) -> int | None:
-    """The integer in the text; other spellings of it (``007``, ``+7``) are none."""
+    """The integer in the text; other spellings of it (``007``, ``+7``) do not count."""
     number = int64(text)
     return number if str(number) == text else None
 

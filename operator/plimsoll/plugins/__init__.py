@@ -48,7 +48,7 @@ IN_TREE: tuple[type[Plugin], ...] = (
     VolumeRestrictions,
     VolumeZone,
 )
-"""Every plugin of this folder, by name."""
+"""Every plugin of this folder, keyed by name."""
 
 DEFAULT_PLUGINS: Mapping[str, int] = {
     "SchedulingGates": 0,

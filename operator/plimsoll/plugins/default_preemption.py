@@ -16,9 +16,9 @@ nominated node waits; a pod that has not started is the least important of its p
 leads nowhere is cleared.
 Source: kube-scheduler v1.36, ``defaultpreemption/default_preemption.go`` and ``framework/preemption``.
 Differs: where a policy says ``preemption.viaEviction``, a node whose victims their budget protects is no
-candidate, and the pod waits for victims on their way out through the Eviction API, too. Nodes where pods only
-matter by what they request are all tried, at once; the others after them, in row order instead of from a
-random one, until minCandidateNodes* are found. Victims are named, not removed, here.
+candidate, and the pod waits for victims on their way out through the Eviction API, too. Nodes where only
+requests of pods matter are all tried simultaneously; the others after them, in row order instead of from a
+random one, until minCandidateNodes* are found. Victims are selected here, not removed.
 """
 
 from collections.abc import Collection
@@ -54,7 +54,7 @@ from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.victims import (
     CANDIDATE,
     NO_VICTIMS,
-    NOBODY_LOWER,
+    NONE_LOWER,
     KeptVictims,
     VictimsFound,
     victims_by_trial,
@@ -91,7 +91,7 @@ class PreemptionSearch:
     Attributes:
         snapshot: The cluster.
         what_if: Asks the filters.
-        rows: Nodes that were tried at once.
+        rows: Nodes that were tried simultaneously.
         kept: The outcome on these.
         found: Candidates among the nodes that were tried one by one.
         refused: The others of these.
@@ -134,8 +134,8 @@ class PreemptionSearch:
 
     def candidates(self) -> dict[str, PreemptionCandidate]:
         """By node name."""
-        at_once = self.rows[self.kept.kinds[self.rows] == CANDIDATE].tolist()
-        every = [*(self.kept.at(row, self.snapshot) for row in at_once), *self.found]
+        together = self.rows[self.kept.kinds[self.rows] == CANDIDATE].tolist()
+        every = [*(self.kept.at(row, self.snapshot) for row in together), *self.found]
         return {
             self.snapshot.node(each.row).name: PreemptionCandidate(each.victims, each.violations)
             for each in every
@@ -146,8 +146,8 @@ class PreemptionSearch:
         best = self.best()
         if best is None:
             return ()
-        at_once = self.kept.best(self.rows).tolist()
-        equal = [*(self.kept.at(row, self.snapshot) for row in at_once), *self.found]
+        together = self.kept.best(self.rows).tolist()
+        equal = [*(self.kept.at(row, self.snapshot) for row in together), *self.found]
         return tuple(self.snapshot.node(each.row).name for each in equal if each.cost() == best.cost())
 
     def statuses(self) -> dict[str, Status]:
@@ -175,7 +175,7 @@ class PreemptionSearch:
         return str(Diagnosis(len(self.snapshot), reasons))
 
     def _refusal(self, kind: int) -> Status:
-        return NO_VICTIMS if kind == NOBODY_LOWER else self.what_if.refusal(kind)
+        return NO_VICTIMS if kind == NONE_LOWER else self.what_if.refusal(kind)
 
 
 class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
@@ -190,13 +190,13 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
     def post_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rejections: Rejections
     ) -> Nomination:
-        """Name a node and its victims, or say why there is none."""
+        """Name a node and its victims, or the reason why none helps."""
         obstacle = _ineligible(pod, snapshot, rejections)
         if obstacle:
             return Nomination(unschedulable(f"preemption: {obstacle}"))
         what_if = rejections.what_if
         if what_if is None:
-            return Nomination(unschedulable("preemption: nobody can tell what removing pods would do"))
+            return Nomination(unschedulable("preemption: the effect of removing pods is unknown"))
         helpful = what_if.helpful()
         if not len(helpful):
             diagnosis = Diagnosis(len(snapshot), {NOT_HELPFUL: len(snapshot)})
@@ -222,7 +222,7 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
         )
 
     def events_to_register(self) -> tuple[EventWithHint, ...]:
-        """Budgets that allow more; whose pod they keep waiting was told so by ``waits_for``."""
+        """Budgets that allow more disruptions; ``waits_for`` names them for the waiting pod."""
         changes = ActionType.UPDATE | ActionType.DELETE
         return (EventWithHint("PodDisruptionBudget", changes, _allows_more, by_template=True),)
 
@@ -236,13 +236,13 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
             kept = KeptVictims(snapshot)
         state.write(kept)
         by_sums = what_if.by_sums(rows)
-        at_once = rows[by_sums]
-        kept.complete(pod, at_once, snapshot, what_if)
-        search = PreemptionSearch(snapshot, what_if, at_once, kept)
+        together = rows[by_sums]
+        kept.complete(pod, together, snapshot, what_if)
+        search = PreemptionSearch(snapshot, what_if, together, kept)
         share = len(rows) * self.args.min_candidate_nodes_percentage // 100
         wanted = min(len(rows), max(share, self.args.min_candidate_nodes_absolute))
         budgets = DisruptionBudgets(snapshot.objects)
-        candidates, unviolated = kept.count(at_once)
+        candidates, unviolated = kept.count(together)
         for row in rows[~by_sums].tolist():
             if candidates >= wanted and unviolated:
                 break

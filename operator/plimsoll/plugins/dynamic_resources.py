@@ -1,4 +1,4 @@
-"""DynamicResources: pods without resource claims pass; pods with claims are told that they are not served.
+"""DynamicResources: pods without resource claims pass; pods with claims are rejected with a message.
 
 Formula: none for pods without ``spec.resourceClaims``: every node is feasible and scores 0. A pod with claims
 is refused for all nodes with a sentence of its own, and no node is emptied for it.

@@ -10,9 +10,9 @@ Formula, per queue q (the value of the pod label ``plimsoll.dev/queue``)::
                 deserves
 
 Units: cpu in milli, the rest in units; weights are plain numbers.
-Edges: a pod that names no queue, or none that is listed, is in "default" (weight 1 unless listed); pods that
-leave count as gone where victims are chosen; nobody is a victim against its disruption budget, of
-kube-system, or of system-critical priority; priorities of different queues are not compared.
+Edges: a pod that names no queue, or none that is listed, is in "default" (weight 1 unless listed); pods
+that leave count as gone where victims are chosen; pods protected by a disruption budget, in kube-system, or
+of system-critical priority are never victims; priorities of different queues are not compared.
 Source: kube-batch, plugins drf and proportion, action reclaim; Volcano, Queue.spec; "Dominant Resource
 Fairness", NSDI 2011.
 Differs: kube-scheduler has no queues. What a queue deserves is worked out by dominant share, in kube-batch

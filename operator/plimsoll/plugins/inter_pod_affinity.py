@@ -17,7 +17,7 @@ Formula, score::
 hardPodAffinityWeight for each of its required affinity terms that matches the pod.
 
 Units: pods and weights, int64; points out, int64, 0..100, higher is better.
-Edges: a pod that matches its own affinity terms may go first, when nobody else matches anywhere; a node
+Edges: a pod that matches its own affinity terms may go first, when no other pod matches anywhere; a node
 without an anti-affinity term's key passes that term; terminating pods count; all equal scores 0. A
 namespace selector of the pod's own terms that accepts a namespace without labels selects every namespace.
 Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go``.
@@ -80,7 +80,7 @@ class OwnTerms:
     """The terms of one template, with the pods each of them means.
 
     Attributes:
-        affinity: The pods that match all required affinity terms; None when there is none.
+        affinity: The pods that match all required affinity terms; None without such terms.
         affinity_keys: The topology keys of those terms.
         anti_affinity: Topology key and pods of each required anti-affinity term.
         preferred: Topology key, pods and weight (negative: away) of each preferred term.

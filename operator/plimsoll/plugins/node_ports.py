@@ -76,7 +76,7 @@ class HostPortIndex(PodIndex):
         return twin
 
     def used(self, key: Hashable, snapshot: Snapshot) -> IntArray | None:
-        """Holders a node, shape (N,); None when nobody ever held it."""
+        """Holders a node, shape (N,); None when it was never used."""
         column = self.counts.columns.get(key)
         return None if column is None else snapshot.cut(column)
 
@@ -125,7 +125,7 @@ class NodePorts(PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExten
     def remove_pod(
         self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
     ) -> Status:
-        """Its ports are free, whoever else holds them."""
+        """Rejects nodes where another pod uses its ports."""
         used = state.read(SimulatedPorts).used
         used[node] = _used(used, node, snapshot) - frozenset(host_ports(removed))
         return SUCCESS

@@ -59,7 +59,7 @@ TOO_MANY = unschedulable("node(s) exceed max volume count")
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimitsState:
-    """Why the pod's own volumes cannot be told: the same on every node."""
+    """Why the pod's own volumes are unknown: the same on every node."""
 
     status: Status
 

@@ -15,7 +15,7 @@ Formula, score, over the soft constraints c whose key the node has, F feasible n
 
 Units: pods, int64; points out, int64, 0..100, higher is better.
 Edges: pods that are terminating, or of another namespace, are not counted, and an empty selector counts
-nobody. Domains are made by nodes that have all keys of the hard (or soft) constraints and pass the
+no pod. Domains are made by nodes that have all keys of the hard (or soft) constraints and pass the
 inclusion policies. A pod without constraints of its own gets the defaults, if a Service or its controller
 selects it; with the built-in defaults a node without a zone is scored by the other constraint. Where
 max(raw) is 0 all score 100.
@@ -156,7 +156,7 @@ class SoftState:
     Attributes:
         constraints: All constraints of the template.
         weights: ln(domains + 2) of each soft constraint.
-        ignored: Shape (F,): feasible nodes that lack a required key; None when there are none.
+        ignored: Shape (F,): feasible nodes that lack a required key; None without such nodes.
     """
 
     constraints: Constraints
@@ -197,7 +197,7 @@ class PodTopologySpread(
     # -- filter --------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Find the hard constraints; SKIP when there is none."""
+        """Find the hard constraints; SKIP without any."""
         constraints = self._constraints(pod.template, snapshot.objects)
         if constraints.problem:
             return error(constraints.problem)

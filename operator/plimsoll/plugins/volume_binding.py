@@ -14,7 +14,7 @@ Edges: a volume reserved for a claim is taken whatever its size beyond the reque
 claim that names a node already is provisioned there or nowhere; capacity is checked a claim, not summed.
 All refusals are final for the node: removing pods frees no volume.
 Source: kube-scheduler v1.36, ``volumebinding/volume_binding.go`` and ``binder.go``.
-Differs: of equally small volumes the first by name is taken, upstream's choice is random. Scoring by
+Differs: of equally small volumes the alphabetically first is taken; upstream's choice is random. Scoring by
 capacity (gate StorageCapacityScoring, off) is left out.
 """
 
@@ -113,7 +113,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
         self.args = args
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Sort out the claims; SKIP when there are none."""
+        """Classify the claims; SKIP without any."""
         if not has_volumes(pod):
             return SKIP
         objects = snapshot.objects

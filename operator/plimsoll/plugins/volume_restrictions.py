@@ -123,7 +123,7 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, Enq
     def add_pod(
         self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
     ) -> Status:
-        """One more user of each claim it shares by name."""
+        """Counts one more user of each claim that the pod shares."""
         in_use = state.read(ClaimsInUse)
         in_use.conflicts += sum(name in in_use.claims for name in mounted_claims(added))
         return SUCCESS

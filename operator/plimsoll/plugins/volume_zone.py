@@ -75,7 +75,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         """Take no arguments."""
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
-        """Collect the volumes' labels; SKIP when there are none."""
+        """Collect the volumes' labels; SKIP without any."""
         names = mounted_claims(pod)
         if not names:
             return SKIP

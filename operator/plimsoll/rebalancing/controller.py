@@ -326,11 +326,13 @@ class Rebalancers:
         self._policies[policy.metadata.name] = policy
         if known is not policy:
             self._executor.post(_changed(policy))
+            self._probe.policies_changed()
 
     def drop(self, name: str) -> None:
         """A policy rebalances no more."""
         del self._policies[name]
         self._executor.post(PolicyChanged(name, None))
+        self._probe.policies_changed()
 
     def retain_predictions(self, policies: Collection[str]) -> None:
         """These policies may have predictions; those of others are deleted soon."""

@@ -86,6 +86,9 @@ class RequestProbe(Protocol):
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
 
+    def policies_changed(self) -> None:
+        """Policies may want eviction requests now, or no longer."""
+
     async def refresh(self, *, immediately: bool = False) -> None:
         """Ask the server if that is due."""
 
@@ -206,6 +209,9 @@ class WithoutRequests(_NoWay):
         spec = None if policy is None else policy.spec.rebalancing
         wants_it = spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
         return dict([self.refusal()]) if wants_it else {}
+
+    def policies_changed(self) -> None:
+        """Nothing follows."""
 
     async def refresh(self, *, immediately: bool = False) -> None:
         """Nothing changes."""

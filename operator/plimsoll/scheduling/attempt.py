@@ -1,19 +1,12 @@
-"""Runs one scheduling attempt and carries its decision out, as far as memory goes.
-
-A node: the pod is assumed there and its binding cycle begins. No node: the pod's condition says why, it is
-nominated where preemption makes room, and the queue gets it back. The loop runs attempts of its own pods;
-gangs and extenders, which decide in their own way, carry their decisions out through here as well.
-"""
+"""Ends attempts that place no pod: says why, nominates where preemption makes room, requeues the pod."""
 
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Code, Nomination, PodInfo
+from plimsoll.framework import Nomination, PodInfo
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.binding.attempt import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.preemption import Preemption
@@ -21,14 +14,14 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
-class SchedulingAttempts:
-    """Decides on popped pods.
+class AttemptFailures:
+    """Ends attempts that did not place their pod.
 
     Args:
         served: The schedulers.
         queue: Where attempts end that did not place their pod.
         book: Where nominated pods hold room.
-        pipeline: Takes placed pods to their nodes.
+        pipeline: Knows what is assumed, and runs preemptions.
         preemption: Makes room.
         explanations: Says on a pod why it has no node.
         clock: Time.
@@ -61,55 +54,26 @@ class SchedulingAttempts:
             return None
         return self._served.find(pod.pod.spec.scheduler_name)
 
-    def run(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
-        """Try one pod; whether its binding was started, which gives the loop's slot back."""
-        pod, began = queued.pod, self._clock.monotonic()
-        try:
-            decision = schedule(scheduler, pod)
-        except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
-            problem = f"{type(exc).__name__}: {exc}"
-            name, now = scheduler.profile.scheduler_name, self._clock.monotonic()
-            self._observer.failed("scheduling", problem)
-            self._observer.attempt_ended(name, AttemptOutcome.ERROR.value, now - began)
-            self._explanations.explain(pod.pod, "SchedulerError", problem)
-            self._queue.add_unschedulable_if_not_present(pod.uid, now, frozenset())
-            return False
-        attempt = self.carry_out(queued, scheduler, decision, began)
-        if attempt is None:
-            return False
-        self._queue.settled(pod.uid)
-        self._pipeline.start_bind(queued, attempt)
-        return True
-
-    def carry_out(
-        self, queued: QueuedPod, scheduler: ProfileScheduler, decision: Decision, began: float
-    ) -> BindingAttempt | None:
-        """Carry a decision out as far as memory goes; the attempt when it has to be bound now."""
-        name, ended = scheduler.profile.scheduler_name, self._clock.monotonic()
-        if decision.outcome is not AttemptOutcome.SCHEDULED:
-            self._observer.attempt_ended(name, decision.outcome.value, ended - began)
-            self._reject(queued, scheduler, decision, ended)
-            return None
-        self._observer.cycle_ended(ended - began)
-        attempt, status = self._pipeline.begin(
-            queued, scheduler, decision.node, scheduler.state_of(queued.pod), began
-        )
-        if status.code is Code.WAIT:
-            # Waiting takes no slot: any number of pods may wait for one that needs it.
-            self._pipeline.start_bind_when_permitted(queued, attempt)
-            return None
-        if not status.is_success:
-            self._pipeline.unbound(queued, attempt, status)
-            return None
-        return attempt
+    def crashed(self, queued: QueuedPod, scheduler: ProfileScheduler, exc: Exception, began: float) -> None:
+        """A cycle raised, which plugins cannot cause: the pod says so and is tried again."""
+        pod, problem = queued.pod, f"{type(exc).__name__}: {exc}"
+        name, now = scheduler.profile.scheduler_name, self._clock.monotonic()
+        self._observer.failed("scheduling", problem)
+        self._observer.attempt_ended(name, AttemptOutcome.ERROR.value, now - began)
+        self._explanations.explain(pod.pod, "SchedulerError", problem)
+        self._queue.add_unschedulable_if_not_present(pod.uid, now, frozenset())
 
     def broken(self, queued: QueuedPod, exc: Exception) -> None:
         """Something of ours broke on the way: the pod is tried again."""
         self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
         self._pipeline.drop_assumed(queued.pod)
 
-    def _reject(self, queued: QueuedPod, scheduler: ProfileScheduler, decision: Decision, now: float) -> None:
-        pod, name = queued.pod, scheduler.profile.scheduler_name
+    def reject(
+        self, queued: QueuedPod, scheduler: ProfileScheduler, decision: Decision, began: float
+    ) -> None:
+        """A decision placed the pod nowhere: say why, make room where preemption found victims, requeue."""
+        pod, name, now = queued.pod, scheduler.profile.scheduler_name, self._clock.monotonic()
+        self._observer.attempt_ended(name, decision.outcome.value, now - began)
         facts = {"pod": pod.key, "profile": name, "reason": decision.message}
         self._observer.placement_told(pod.uid, "not placed", facts)
         unschedulable = decision.outcome is AttemptOutcome.UNSCHEDULABLE and decision.diagnosis is not None

@@ -8,9 +8,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
-from plimsoll.scheduling.attempt import SchedulingAttempts
+from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -34,8 +37,9 @@ class SchedulingLoop:
     Args:
         queue: The waiting pods.
         work: Notified by the queue when a pod may be tried, now or later.
-        attempts: Tries pods.
-        pipeline: Has a slot for each pod that is being bound.
+        served: The schedulers.
+        failures: Ends attempts that place no pod.
+        pipeline: Takes placed pods to their nodes; has a slot for each that is being bound.
         timer: Counts and times the calls of plugins.
         clock: Time.
         takers: Asked in this order before a pod is tried by itself.
@@ -45,7 +49,8 @@ class SchedulingLoop:
         self,
         queue: SchedulingQueue,
         work: Signal,
-        attempts: SchedulingAttempts,
+        served: ServedProfiles,
+        failures: AttemptFailures,
         pipeline: BindingPipeline,
         timer: PluginTimer,
         clock: Clock,
@@ -53,7 +58,8 @@ class SchedulingLoop:
     ) -> None:
         self._queue = queue
         self._work = work
-        self._attempts = attempts
+        self._served = served
+        self._failures = failures
         self._pipeline = pipeline
         self._timer = timer
         self._clock = clock
@@ -102,19 +108,37 @@ class SchedulingLoop:
                 wait.cancel()
 
     def _attempt(self, queued: QueuedPod) -> bool:
-        """Try one pod; whether a binding was started that holds the slot.
+        """Try one pod; whether a binding was started that gives the slot back.
 
         Whatever breaks, such as a plugin's unprintable answer, the others are served.
         """
+        pod = queued.pod
         try:
-            with self._timer.attempt(queued.pod.pod.spec.scheduler_name):
-                scheduler = self._attempts.scheduler_of(queued.pod)
-                if scheduler is None:
-                    self._queue.remove(queued.pod.uid)
+            with self._timer.attempt(pod.pod.spec.scheduler_name):
+                scheduler = self._served.find(pod.pod.spec.scheduler_name)
+                if scheduler is None or pod.is_terminating or self._pipeline.cache.node_of(pod.uid):
+                    self._queue.remove(pod.uid)
                     return False
                 if any(taker.takes(queued, scheduler) for taker in self._takers):
                     return False
-                return self._attempts.run(queued, scheduler)
+                return self._decide(queued, scheduler)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
-            self._attempts.broken(queued, exc)
+            self._failures.broken(queued, exc)
             return False
+
+    def _decide(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
+        began = self._clock.monotonic()
+        try:
+            decision = schedule(scheduler, queued.pod)
+        except Exception as exc:  # noqa: BLE001 - likewise
+            self._failures.crashed(queued, scheduler, exc, began)
+            return False
+        if decision.outcome is not AttemptOutcome.SCHEDULED:
+            self._failures.reject(queued, scheduler, decision, began)
+            return False
+        attempt = self._pipeline.place(queued, scheduler, decision.node, began)
+        if attempt is None:
+            return False
+        self._queue.settled(queued.pod.uid)
+        self._pipeline.start_bind(queued, attempt)
+        return True

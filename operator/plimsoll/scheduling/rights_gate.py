@@ -5,7 +5,7 @@ They wait gated, and are tried as soon as a review finds that bindings are allow
 
 from plimsoll.access.rights import BIND, Access
 from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
-from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -43,7 +43,7 @@ class RightsGate:
         match event:
             case PodDeleted(pod):
                 self._held.pop(pod.uid, None)
-            case PodAdded(pod) | PodUpdated(_, pod) if pod.node_name or pod.is_terminal:
+            case PodUpdated(_, pod) if pod.node_name or pod.is_terminal:
                 self._held.pop(pod.uid, None)
 
     async def run(self, queue: SchedulingQueue, clock: Clock) -> None:

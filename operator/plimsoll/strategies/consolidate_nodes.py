@@ -52,7 +52,7 @@ MIRROR = "kubernetes.io/config.mirror"
 
 
 class ConsolidateNodesArgs(PluginArgs):
-    """Arguments; there are none upstream."""
+    """Arguments; the strategy does not exist upstream."""
 
     thresholds: Percentages = Field(
         default={"cpu": 50, "memory": 50},

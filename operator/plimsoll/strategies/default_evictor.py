@@ -156,7 +156,7 @@ class DefaultEvictorArgs(PluginArgs):
 
     @property
     def targets(self) -> Selector | None:
-        """Nodes that count as possible targets; None when nobody can tell from the selector's text."""
+        """Nodes that count as possible targets; None when the selector is invalid."""
         return self._targets
 
     @property

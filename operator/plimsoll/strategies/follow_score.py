@@ -27,7 +27,7 @@ from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 
 class FollowScoreArgs(ScopedArgs):
-    """Arguments; there are none upstream."""
+    """Arguments; the strategy does not exist upstream."""
 
     margin_percent: StrictInt = Field(
         default=20,

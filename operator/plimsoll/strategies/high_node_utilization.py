@@ -14,7 +14,7 @@ when all nodes, or when at most ``numberOfNodes`` are under-used; sources are ta
 their amounts, the fewest bytes first; nodes may be emptied in part.
 Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
 Differs: under the Proven planner taints of the destinations are left to the proof; a pod goes to the fullest
-destination that takes it, never to an under-used or empty node, and stays where there is none.
+destination that takes it, never to an under-used or empty node, and otherwise stays.
 """
 
 from collections.abc import Sequence

@@ -7,9 +7,9 @@ it for want of room alone, ::
     deficit = request - (allocatable - requested)
 
 and a set of pods of no higher priority that requests the deficit at least, each with a place elsewhere, is
-moved. Sets are told apart by the highest priority in them, then the number of moves, then the deletion
-costs; the cheapest goes. All of a set go or none does, and only if the pending pod fits afterwards. Each
-pod is sent where least is left over. The room is held for the pending pod until the last one has left.
+moved. Sets are compared by their highest priority, then the number of moves, then the deletion
+costs; the cheapest is chosen. All pods of a set are moved or none, and only if the pending pod fits.
+Each pod is sent where least is left over. The room is held for the pending pod until the last one has left.
 
 A PodGroup that has not started is served whole or not at all: as many of its members as must get a node
 together (the most important first, then the largest) are given places one after the other, with room made
@@ -152,7 +152,7 @@ class MakeRoomForPending(Strategy):
         return sorted(pods, key=lambda pod: (-pod.priority, -size(pod), pod.key))
 
     def _together(self, members: Sequence[PodInfo], context: StrategyContext) -> Bundle | None:
-        """The moves that make room for all members; None where there are none, or none are needed.
+        """The moves that make room for all members; None if impossible or not needed.
 
         Tried twice: first nothing is moved to the nodes where members are likely to go.
         """

@@ -4,10 +4,10 @@ Formula, per owner and set of images, over the evictable pods::
 
     upper = ceil(pods of the kind / nodes they could run on)
 
-From each node with a duplicate all pods past ``upper`` are candidates, the first by name staying.
+From each node with a duplicate all pods past ``upper`` are candidates; the alphabetically first ones stay.
 
 Units: counts of pods and nodes.
-Edges: owners are told apart by kind and name; a pod with two owners counts for both and may be proposed
+Edges: owners are distinguished by kind and name; a pod with two owners counts for both and may be proposed
 twice; fewer than two possible nodes and nothing happens; cordoned nodes are possible, resources are not
 looked at.
 Source: descheduler v0.36, ``removeduplicates``.

@@ -202,7 +202,7 @@ def _rivals_of(
 
 
 def _asked_label(term: AntiAffinityTerm) -> tuple[str, str] | None:
-    """A label with its one value that every pod meant by the term has; None when there is none."""
+    """A label with the one value that every pod of the term must have, or None."""
     for requirement in term.selector.requirements:
         if requirement.operator == "In" and len(requirement.values) == 1:
             return requirement.key, next(iter(requirement.values))

@@ -19,7 +19,7 @@ from plimsoll.rebalancing.eviction_requests.leftovers import WITHDRAWN_S
 from plimsoll.rebalancing.eviction_requests.probe import ASK_S, NOT_OFFERED, UNATTENDED, UNATTENDED_S
 from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S
 from plimsoll.rebalancing.eviction_requests.transitions import STARTING_S
-from plimsoll.rebalancing.eviction_requests.watch import PROBE_S, SWEEP_S
+from plimsoll.rebalancing.eviction_requests.watch import SWEEP_S
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_controller import OLD, replaced
@@ -39,7 +39,11 @@ def the_request(scene: Scene) -> EvictionRequest:
     return request
 
 
-async def look(scene: Scene, seconds: float = PROBE_S) -> None:
+#: Seconds in which what the watches bring is taken in.
+SOON_S = 2.0
+
+
+async def look(scene: Scene, seconds: float = SOON_S) -> None:
     """Let some time pass, and with it the next look."""
     await scene.clock.advance(seconds)
 
@@ -100,7 +104,7 @@ class TestAMove:
         async with scene.running(by_request()):
             await asked(scene)
             written = len(scene.phases[0])
-            await look(scene, 10 * PROBE_S)
+            await look(scene, 10 * SOON_S)
             unchanged = len(scene.phases[0])
             scene.requester.become(the_request(scene).key, said="90 %", expected=1_767_225_600.0)
             await look(scene)
@@ -378,7 +382,7 @@ class TestOffer:
         async with scene.running(by_request()):
             await look(scene)
             scene.requester.offer = WriteResult(WriteOutcome.DONE)
-            await look(scene, ASK_S + PROBE_S)
+            await look(scene, ASK_S + SOON_S)
             await scene.run()
 
         assert [list(each) for each in told] == [[NOT_OFFERED], []]
@@ -399,7 +403,7 @@ class TestOffer:
         scene = Scene()
         async with scene.running(by_request()):
             await scene.run()
-            await look(scene, TAKEN_UP_S + PROBE_S)
+            await look(scene, TAKEN_UP_S + SOON_S)
             first = scene.record["status"]
             await scene.run()
             troubles = scene.rebalancers.troubles(POLICY)
@@ -482,7 +486,7 @@ class TestRestart:
         """After a while that is certain."""
         scene = self.next_process(await self.begun())
         async with scene.running():
-            await look(scene, STARTING_S + PROBE_S)
+            await look(scene, STARTING_S + SOON_S)
 
         assert the_request(scene).is_withdrawn
         assert scene.record["status"]["phase"] == "Cancelled"
@@ -502,7 +506,7 @@ class TestRestart:
         async with scene.running(by_request()):
             replaced(scene, "good")
             await settled()
-            await look(scene, SWEEP_S + PROBE_S)
+            await look(scene, SWEEP_S + SOON_S)
 
         assert scene.record["status"]["phase"] == "Settled"
         assert len(scene.requester.dropped) == 1

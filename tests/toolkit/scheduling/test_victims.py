@@ -23,7 +23,7 @@ from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.victims import (
     CANDIDATE,
     NO_VICTIMS,
-    NOBODY_LOWER,
+    NONE_LOWER,
     KeptVictims,
     VictimsFound,
     victims_by_trial,
@@ -172,7 +172,7 @@ def test_many_at_once_equal_one_by_one(
             assert kind == CANDIDATE
             assert kept.at(row, snapshot) == outcome
         else:
-            assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))
+            assert outcome == (NO_VICTIMS if kind == NONE_LOWER else what_if.refusal(kind))
     lowest = min((each.cost() for each in found), default=None)
     assert kept.best(rows).tolist() == [each.row for each in found if each.cost() == lowest]
     validate(cluster)
@@ -212,7 +212,7 @@ def test_where_sums_decide_trial_finds_the_same(
         if isinstance(outcome, VictimsFound):
             assert kept.at(row, snapshot) == outcome
         else:
-            assert outcome == (NO_VICTIMS if kind == NOBODY_LOWER else what_if.refusal(kind))
+            assert outcome == (NO_VICTIMS if kind == NONE_LOWER else what_if.refusal(kind))
     if "podAffinity" in wish.get("affinity", {}):
         assert not by_sums.any()
     validate(cluster)

@@ -81,7 +81,7 @@ class SurgeReference(Resource):
     before: str | None = Field(
         default=None,
         max_length=1024,
-        description="What the annotation was before, left out when there was none; taking the rollout back "
+        description="The earlier value of the annotation, absent if it had none; reverting the rollout "
         "restores it.",
     )
 

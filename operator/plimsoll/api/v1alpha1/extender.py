@@ -1,7 +1,7 @@
 """HTTP extenders: services that have a say in scheduling, in the shape of KubeSchedulerConfiguration v1.
 
 Source: kube-scheduler v1.36, ``Extender`` and ``validateExtenders``. Differs: certificates are given as
-data, never as files; HTTPS without a CA must say itself that nobody is verified.
+data, never as files; HTTPS without a CA must disable verification explicitly.
 """
 
 from typing import Annotated, ClassVar
@@ -76,7 +76,7 @@ class ExtenderTLS(Resource):
     )
     cert_data: Base64 | None = Field(default=None, description="Client certificate.")
     key_data: Base64 | None = Field(
-        default=None, description="Its key; whoever may read the policy can read it: use it for nothing else."
+        default=None, description="Its key; all who may read the policy can read it: use it for nothing else."
     )
 
 
@@ -107,7 +107,7 @@ class ExtenderSpec(Resource):
                 not one.enable_https
                 or (one.tls_config is not None and (one.tls_config.ca_data or one.tls_config.insecure))
             ),
-            message="enableHTTPS without tlsConfig.caData would verify nobody: add caData, or say insecure:"
+            message="enableHTTPS without tlsConfig.caData verifies no server: add caData, or set insecure:"
             " true, or leave enableHTTPS out to trust the operator's system",
             field="enableHTTPS",
         ),

@@ -98,7 +98,7 @@ class RebalancingSpec(Resource):
     )
     evict_by: EvictBy = Field(
         default=EvictBy.EVICTION,
-        description="Eviction asks the Eviction API, which takes the pod away at once or not at all. "
+        description="Eviction calls the Eviction API, which evicts the pod immediately or not at all. "
         "EvictionRequest creates an EvictionRequest (lifecycle.k8s.io/v1alpha1, alpha in Kubernetes 1.37) "
         "and waits until those who respond for the pod have made it leave; where the server does not offer "
         "that API the policy evicts nothing, and says so in its condition Degraded.",
@@ -131,7 +131,8 @@ class RebalancingSpec(Resource):
         ge=1,
         le=100,
         description="Runs in a row in which a utilisation strategy must find a node over-used before pods "
-        "are moved off it; 1 acts at once. A restart of the operator counts again; Upstream does not wait.",
+        "are moved off it; 1 acts immediately. A restart of the operator resets the count; ignored by "
+        "Upstream.",
     )
     minimum_gain_percent: int | None = Field(
         default=None,

@@ -98,6 +98,6 @@ class Schedule(Resource):
     )
     triggers: Annotated[tuple[Trigger, ...], Field(max_length=8), UniqueItems()] = Field(
         default=(),
-        description="Changes after which it runs within ten seconds, beside its turns; several at once are "
-        "one run.",
+        description="Changes after which it runs within ten seconds, in addition to its schedule; "
+        "simultaneous changes cause one run.",
     )

@@ -18,7 +18,7 @@ _Namespaces = Annotated[tuple[NamespaceName, ...], Field(max_length=1000), Uniqu
 
 
 class NamespaceScope(Resource):
-    """Namespaces by name and by label; each given part must agree."""
+    """Namespaces selected by name and by label; all given parts must match."""
 
     rules = (
         Rule(

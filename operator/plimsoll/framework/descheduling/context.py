@@ -1,7 +1,7 @@
 """The cluster as strategies and evictors see it: live, read-only, in an order that never varies.
 
-Nodes are walked by name and the pods of a node by namespace and name: upstream walks both in the random
-order of its maps, so this is one of its legal outcomes, always the same one.
+Nodes are ordered by name and the pods of a node by namespace and name. Upstream iterates over both in the
+random order of its maps, so this is one of its possible outcomes, always the same one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from plimsoll.model.selectors import EVERYTHING, Selector
 
 @runtime_checkable
 class Evictor(Protocol):
-    """Says which pods may be evicted at all, whoever asks."""
+    """Decides which pods may be evicted at all, for every strategy."""
 
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs

@@ -15,7 +15,7 @@ class Outlook:
     """What the scheduler says of the replacement of one pod, if the pod left.
 
     Attributes:
-        totals: The weighted score of each feasible node, by name; empty when there is none.
+        totals: The weighted score of each feasible node, keyed by name; empty without feasible nodes.
         highest: What a node can score at most: 100 times the sum of the weights.
     """
 
@@ -43,10 +43,10 @@ class Prospects(Protocol):
         """Make moves on trial; all of them are undone at the end."""
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
-        """Rows of the nodes that would take a pod like this one, beside it if it is placed; targets only.
+        """Rows of the targets that fit another pod like this one, in addition to it if it is placed.
 
-        None when nobody can say, or nobody could tell it to go there: another scheduler, an extender or a
-        plugin that fails has a say in it, or it is only expected to come.
+        None when this is unknown, or the pod cannot be directed there: another scheduler, an extender or a
+        failing plugin takes part, or the pod is only expected.
         """
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
@@ -54,7 +54,7 @@ class Prospects(Protocol):
 
 
 class Nowhere:
-    """The prospects where nobody knows: a planner that asks no scheduler."""
+    """Unknown prospects: those of a planner that consults no scheduler."""
 
     def outlook(self, pod: PodInfo) -> Outlook | None:
         """Never."""

@@ -19,7 +19,7 @@ MOST_COLUMNS = 64
 
 
 class Changes(Protocol):
-    """What a cluster tells of its changes."""
+    """The record of changes of a cluster."""
 
     epoch: int
     node_tick: int

@@ -24,7 +24,7 @@ class ImageState:
 
 
 class ImageTable:
-    """Image states by name. A fork shares them until either side writes."""
+    """Image states, keyed by name. A fork shares them until either side writes."""
 
     __slots__ = ("_shared", "_states")
 

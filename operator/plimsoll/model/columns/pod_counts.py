@@ -2,7 +2,7 @@
 
 A plugin asks for the counts of a :class:`PodClass`; from then on every pod that comes or goes is counted
 for the classes that its template is in. Counting a new class visits the templates that may be in it, found
-by label, and the rows where they are placed. Classes that nobody asked for in a long time are dropped.
+by label, and the rows where they are placed. Classes that have not been used for long are dropped.
 
 Axis letters: N nodes, D topology domains.
 """
@@ -118,7 +118,7 @@ class ClassCounts:
 
 
 class HasCapacity(Protocol):
-    """The one thing an index asks of its cluster."""
+    """The capacity of a cluster, which an index needs."""
 
     @property
     def capacity(self) -> int:
@@ -136,7 +136,7 @@ class PodCounts:
         self._memberships: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
 
     def of(self, pods: PodClass) -> ClassCounts:
-        """The counts of a class, counted now if nobody asked before. Ask again after each change."""
+        """The counts of a class, counted now at its first use. Call it again after each change."""
         counts = self._counted.get(pods)
         if counts is None:
             counts = self._count(pods)
@@ -155,7 +155,7 @@ class PodCounts:
             if not (counts.living and pod.is_terminating):
                 counts.add(row, -1)
         if not self._placed.change(pod, row, -1):
-            # Only placed templates are told of new classes.
+            # Only placed templates learn about new classes.
             del self._memberships[pod.template]
 
     def move_row(self, source: int, target: int) -> None:

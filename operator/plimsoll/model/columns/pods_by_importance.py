@@ -17,11 +17,11 @@ from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 
 #: The priority of an empty place: higher than any pod's.
-NOBODY = 2**62
+EMPTY = 2**62
 
 
 def importance(pod: PodInfo) -> tuple[int, float, str]:
-    """Sort key: the most important first; equal ones by name, whatever their order of arrival."""
+    """Sort key: the most important first, equal ones sorted by name, whatever their order of arrival."""
     return -pod.priority, started(pod), pod.key
 
 
@@ -37,7 +37,7 @@ class PodsByImportance:
     Places come before nodes on the axes: sums over the few places of many nodes are quick that way.
 
     Attributes (of the rows asked for in ``refresh``):
-        priorities: Shape (K, capacity) int64; NOBODY where there is no pod.
+        priorities: Shape (K, capacity) int64; EMPTY where there is no pod.
         starts: Shape (K, capacity) float64: seconds since the epoch.
         requests: Shape (K, capacity, R) int64.
         pods: The pods by row, in the same order.
@@ -49,7 +49,7 @@ class PodsByImportance:
         self._reset(0, 0)
 
     def _reset(self, places: int, resources: int) -> None:
-        self.priorities: IntArray = np.full((places, self.capacity), NOBODY, dtype=np.int64)
+        self.priorities: IntArray = np.full((places, self.capacity), EMPTY, dtype=np.int64)
         self.starts: NDArray[np.float64] = np.zeros((places, self.capacity))
         self.requests: IntArray = np.zeros((places, self.capacity, resources), dtype=np.int64)
         self.pods: list[Sequence[PodInfo]] = [()] * self.capacity
@@ -70,7 +70,7 @@ class PodsByImportance:
         if places > len(self.priorities) or resources > self.requests.shape[2]:
             self._widen(max(places, len(self.priorities)), resources)
         for row in self._dirty:
-            self.priorities[:, row] = NOBODY
+            self.priorities[:, row] = EMPTY
             self.pods[row] = ()
         for row, pods in sorted_pods.items():
             count = len(pods)
@@ -89,11 +89,11 @@ class PodsByImportance:
         used = np.flatnonzero(lower.any(axis=1))
         return lower[: used[-1] + 1 if len(used) else 0]
 
-    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - how indexes are told
+    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the signature of indexes
         """A pod was placed."""
         self._dirty.add(row)
 
-    def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - how indexes are told
+    def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the signature of indexes
         """A pod left."""
         self._dirty.add(row)
 

@@ -4,8 +4,8 @@ Axis letters: N nodes of this snapshot, R resources. Units: cpu in milli, memory
 pods and scalar resources in units, all int64. Every array is read-only.
 
 ``snapshot.at(rows)`` is the same cluster seen through fewer nodes: a plugin that computes on
-``snapshot.allocatable`` works on all nodes or on the three that changed without knowing which. What
-concerns the cluster as a whole (domains, totals) is asked of ``snapshot.whole``.
+``snapshot.allocatable`` works on all nodes or on the three that changed without knowing which. Data
+of the cluster as a whole (domains, totals) come from ``snapshot.whole``.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -160,7 +160,7 @@ class Snapshot:
         return self._cluster.resources
 
     def axis_of(self, resource: str) -> int | None:
-        """The index of a resource on the R axis, None when nobody named it."""
+        """The index of a resource on the R axis, None for an unknown one."""
         return self._cluster.axis_of(resource)
 
     @property

@@ -68,7 +68,7 @@ class VolumeUsers:
 
 
 def mounted_claims(pod: PodInfo) -> list[str]:
-    """The names of the claims that a pod mounts by name, as often as it does."""
+    """The names of the claims that a pod mounts directly, as often as it does."""
     return [
         volume.persistent_volume_claim.claim_name
         for volume in pod.template.sample.spec.volumes

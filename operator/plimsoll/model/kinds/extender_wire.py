@@ -17,7 +17,7 @@ from plimsoll.model.kinds.pod import Pod
 
 T = TypeVar("T")
 
-#: Scores beyond this, in either direction, are nobody's honest opinion (the contract is 0 to 10).
+#: Scores beyond this, in either direction, are invalid (the contract is 0 to 10).
 LARGEST_SCORE = 2**31
 
 
@@ -28,7 +28,7 @@ OTHER_REASONS = "an extender gave other reasons"
 
 
 class AnswerError(ValueError):
-    """An answer that is none, in a sentence whose subject is the extender."""
+    """An invalid response, in a sentence whose subject is the extender."""
 
 
 class ReportedError(AnswerError):
@@ -41,8 +41,8 @@ class FilterAnswer:
 
     Attributes:
         passed: Names of those that the pod may go to.
-        failed: Why not, by name, where removing pods might help.
-        unresolvable: Why not, by name, where it cannot; these win.
+        failed: Reasons, keyed by node, where removing pods might help.
+        unresolvable: Reasons, keyed by node, where it cannot; these take precedence.
     """
 
     passed: frozenset[str]

@@ -59,7 +59,7 @@ class ClusterObjects:
     _derived_version: int = field(default=0, repr=False, compare=False)
 
     def above(self, pod: Pod) -> OwnerReference | None:
-        """The controller of the pod's ReplicaSet; None as long as there is none in sight."""
+        """The controller of the pod's ReplicaSet; None until it is known."""
         owner = pod.metadata.controller
         found = self.replica_sets.get(f"{pod.namespace}/{owner.name}") if owner is not None else None
         if owner is None or found is None or found.metadata.uid != owner.uid:

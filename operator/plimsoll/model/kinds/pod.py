@@ -52,7 +52,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
 
     @property
     def is_sidecar(self) -> bool:
-        """Whether, as an init container, it keeps running beside the others."""
+        """Whether, as an init container, it keeps running together with the others."""
         return self.restart_policy == "Always"
 
 
@@ -152,7 +152,7 @@ class PodSchedulingGate(msgspec.Struct, frozen=True, kw_only=True, rename="camel
 
 
 class PodResourceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A claim on a device, by name or made from a template."""
+    """A claim on a device, named or made from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None

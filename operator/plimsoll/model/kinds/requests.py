@@ -60,7 +60,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts the resource although it is none of the native three."""
+    """Whether the scheduler counts the resource although it is not one of the native three."""
     return (
         name.startswith(("hugepages-", "attachable-volumes-"))
         or "kubernetes.io/" in name

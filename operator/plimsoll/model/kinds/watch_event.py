@@ -117,7 +117,7 @@ class ObjectDeleted:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The first list of a kind has been told completely; what was not told does not exist."""
+    """The first list of a kind is complete; objects that were not in it do not exist."""
 
     kind: str
 

@@ -109,7 +109,7 @@ class PodDisruptionBudgetStatus(msgspec.Struct, frozen=True, kw_only=True, renam
 
     Attributes:
         disruptions_allowed: evictions that are left.
-        disrupted_pods: pods whose eviction was granted and has not been seen yet, by name.
+        disrupted_pods: pods whose eviction was granted and not observed yet, keyed by name.
     """
 
     disruptions_allowed: int = 0
@@ -121,7 +121,7 @@ class PodDisruptionBudgetStatus(msgspec.Struct, frozen=True, kw_only=True, renam
 
 
 class PodDisruptionBudget(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A limit on how many pods of a set may be gone at once (policy/v1)."""
+    """A limit on how many pods of a set may be unavailable simultaneously (policy/v1)."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()

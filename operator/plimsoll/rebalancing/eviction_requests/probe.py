@@ -14,6 +14,7 @@ from plimsoll.ports.eviction_requests import EvictionRequester
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import barred
+from plimsoll.timing.signal import Signal
 
 #: Seconds after which the server is asked again.
 ASK_S = 30.0
@@ -42,6 +43,8 @@ class Offer:
 
     Attributes:
         on_change: Called when what is told has changed.
+        wanted: Notified when there may be something to ask or to tell.
+        judged: Notified after each answer of the server.
     """
 
     def __init__(
@@ -61,6 +64,8 @@ class Offer:
         self._left_alone_until = float("-inf")
         self._left_alone = ""
         self._told = ""
+        self.wanted = Signal()
+        self.judged = Signal()
 
     @property
     def is_served(self) -> bool:
@@ -102,19 +107,36 @@ class Offer:
             return {}
         return {self.reason: self.problem}
 
+    def policies_changed(self) -> None:
+        """Policies may want the API now, or no longer."""
+        self.wanted.notify()
+
+    def next_due(self) -> float | None:
+        """When to look again, in seconds of the monotonic clock; None while no policy wants the API."""
+        if self._asked is None or not self._is_wanted():
+            return None
+        due = self._asked + ASK_S
+        is_left_alone = self._clock.monotonic() < self._left_alone_until
+        return min(due, self._left_alone_until) if is_left_alone else due
+
+    def _is_wanted(self) -> bool:
+        return any(self.concerns(policy) for policy in self._policies.values())
+
     def withdrawn(self, message: str) -> None:
         """The server serves the API no more."""
         self._asked = self._clock.monotonic()
         self._judge(WriteResult(WriteOutcome.GONE, message))
+        self.wanted.notify()
 
     def unattended(self, message: str) -> None:
         """Nobody acts on requests; nothing is asked for during a while."""
         self._left_alone_until = self._clock.monotonic() + UNATTENDED_S
         self._left_alone = f"{_WHERE}: {message}; tried again within {UNATTENDED_S / 60:.0f} minutes"
+        self.wanted.notify()
 
     async def refresh(self, *, immediately: bool = False) -> None:
         """Ask the server if a policy wants it and it was not asked lately; tell what has changed."""
-        wanted = any(self.concerns(policy) for policy in self._policies.values())
+        wanted = self._is_wanted()
         now = self._clock.monotonic()
         is_due = immediately or self._asked is None or now - self._asked >= ASK_S
         if wanted and is_due:
@@ -132,6 +154,11 @@ class Offer:
                 self._observer.failed("telling whether evictions by request can be had", repr(exc))
 
     def _judge(self, answer: WriteResult) -> None:
+        """Take in what the server says."""
+        self._take(answer)
+        self.judged.notify()
+
+    def _take(self, answer: WriteResult) -> None:
         match answer.verdict:
             case WriteOutcome.DONE:
                 self._why_not = ""

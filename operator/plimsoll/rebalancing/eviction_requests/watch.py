@@ -30,9 +30,6 @@ from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
-#: Seconds between two looks whether the API is wanted, and served; the probe itself asks less often.
-PROBE_S = 2.0
-
 #: Seconds until requests that are left behind are looked at again.
 SWEEP_S = 15.0
 
@@ -71,7 +68,6 @@ class RequestWatch:
         self._ours: dict[str, EvictionRequest] = {}  #: as mirrored, by key
         self._pods: set[str] = set()  #: uids of the pods of these requests
         self._since: dict[str, tuple[EvictionRequest, float]] = {}  #: when a request was first seen as it is
-        self._probed = Signal()
         self._left = Signal()  #: requests may have been left behind
 
     async def run(self) -> None:
@@ -82,20 +78,23 @@ class RequestWatch:
             group.create_task(self._clear_up(), name="eviction request clearing")
 
     async def _probe(self) -> None:
+        seen = 0
         while True:
-            await self._clock.sleep(PROBE_S)
             await self._contained("probing for EvictionRequests", self._offer.refresh)
-            self._probed.notify()
+            due = self._offer.next_due()
+            if due is not None:
+                self._timer.set("eviction request probe", due, self._offer.wanted.notify)
+            seen = await self._offer.wanted.wait(seen)
 
     async def _mirror(self) -> None:
         while True:
-            await self._probed.until(lambda: self._offer.is_served)
+            await self._offer.judged.until(lambda: self._offer.is_served)
             try:
                 answer = await self._requester.watch(self._changed)
             except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next watch comes
                 answer = WriteResult(WriteOutcome.UNKNOWN, repr(exc))
             self._lost(answer)
-            await self._probed.wait()
+            await self._offer.judged.wait()
 
     async def _clear_up(self) -> None:
         seen = 0

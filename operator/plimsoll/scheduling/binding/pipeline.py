@@ -58,6 +58,7 @@ class BindingPipeline:
         hooks: Take part.
 
     Attributes:
+        cache: Where pods are assumed and forgotten.
         slots: Bindings in flight; one is taken before ``bind`` and given back after.
         tasks: What runs concurrently with the scheduling loop.
     """
@@ -76,7 +77,7 @@ class BindingPipeline:
         self.slots = asyncio.Semaphore(BINDINGS)
         self.tasks: set[asyncio.Task[None]] = set()
         self._book = book
-        self._cache = book.cache
+        self.cache = book.cache
         self._queue = queue
         self._cycle = cycle
         self._explanations = explanations
@@ -101,8 +102,9 @@ class BindingPipeline:
         self, queued: QueuedPod, scheduler: ProfileScheduler, node: str, state: CycleState, began: float
     ) -> tuple[BindingAttempt, Status]:
         """Assume a pod on its node and begin its binding cycle."""
-        self._cache.assume(queued.pod, node)
-        self._book.release_uid(queued.pod.uid)
+        self.cache.assume(queued.pod, node)
+        if self._book.nominator.by_node:
+            self._book.release_uid(queued.pod.uid)
         attempt = BindingAttempt(queued.pod, node, scheduler.profile, state, began)
         attempt.state.write(PodsToActivate())
         facts = {"pod": queued.pod.key, "node": node, "profile": scheduler.profile.scheduler_name}
@@ -111,6 +113,21 @@ class BindingPipeline:
         if status.is_success or status.code is Code.WAIT:
             self._activate(attempt)
         return attempt, status
+
+    def place(
+        self, queued: QueuedPod, scheduler: ProfileScheduler, node: str, began: float
+    ) -> BindingAttempt | None:
+        """Assume a pod where it was decided, and begin its binding; the attempt when it is to bind now."""
+        self._observer.cycle_ended(self._clock.monotonic() - began)
+        attempt, status = self.begin(queued, scheduler, node, scheduler.state_of(queued.pod), began)
+        if status.code is Code.WAIT:
+            # Waiting takes no slot: any number of pods may wait for one that needs it.
+            self.start_bind_when_permitted(queued, attempt)
+            return None
+        if not status.is_success:
+            self.unbound(queued, attempt, status)
+            return None
+        return attempt
 
     async def permission(self, attempt: BindingAttempt) -> Status:
         """Wait until the plugins that hold a pod allow it, or one rejects it."""
@@ -196,7 +213,7 @@ class BindingPipeline:
         """Give back what was reserved and assumed; the pod is tried again, and others may have its room."""
         uid = attempt.pod.uid
         self._cycle.undo(attempt)
-        self._cache.forget(uid)
+        self.cache.forget(uid)
         rejected = frozenset((status.plugin,)) if status is not None and status.is_rejected else frozenset()
         rejected -= {""}  # called off: no plugin waits for an event, back-off will do
         is_pending = status is not None and status.code is Code.PENDING
@@ -207,13 +224,13 @@ class BindingPipeline:
 
     def free(self, pod: PodInfo, node: str, but: str = "") -> None:
         """The room that a pod was about to take is free: for all that wait, but one."""
-        freed = room_freed(pod, self._cache.cluster.objects, node)
+        freed = room_freed(pod, self.cache.cluster.objects, node)
         self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=but, is_ours=True)
 
     def drop_assumed(self, pod: PodInfo) -> None:
         """An attempt broke somewhere: the pod counts nowhere, and is tried again."""
-        node = self._cache.assumed.get(pod.uid, "")
-        self._cache.forget(pod.uid)
+        node = self.cache.assumed.get(pod.uid, "")
+        self.cache.forget(pod.uid)
         self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic(), frozenset())
         if node:
             self.free(pod, node)

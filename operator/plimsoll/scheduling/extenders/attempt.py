@@ -1,10 +1,11 @@
 """Takes over the attempts of pods that concern an extender: they continue in a task, over the network."""
 
+from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.ports.clock import Clock
-from plimsoll.scheduling.attempt import SchedulingAttempts
+from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -17,7 +18,7 @@ class ExtenderTaker:
     Args:
         extending: Sends what an attempt asks.
         queue: Where attempts end that did not place their pod.
-        attempts: Carries decisions out.
+        failures: Ends attempts that place no pod.
         pipeline: Binds.
         clock: Time.
     """
@@ -26,13 +27,13 @@ class ExtenderTaker:
         self,
         extending: Extending,
         queue: SchedulingQueue,
-        attempts: SchedulingAttempts,
+        failures: AttemptFailures,
         pipeline: BindingPipeline,
         clock: Clock,
     ) -> None:
         self._extending = extending
         self._queue = queue
-        self._attempts = attempts
+        self._failures = failures
         self._pipeline = pipeline
         self._clock = clock
 
@@ -59,10 +60,12 @@ class ExtenderTaker:
                     self._queue.add_unschedulable_if_not_present(
                         pod.uid, self._clock.monotonic(), frozenset()
                     )
+                elif decision.outcome is not AttemptOutcome.SCHEDULED:
+                    self._failures.reject(queued, scheduler, decision, began)
                 else:
-                    attempt = self._attempts.carry_out(queued, scheduler, decision, began)
+                    attempt = self._pipeline.place(queued, scheduler, decision.node, began)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
-            self._attempts.broken(queued, exc)
+            self._failures.broken(queued, exc)
             return
         if attempt is not None:
             await self._pipeline.bind_in_slot(queued, attempt)
@@ -72,5 +75,5 @@ class ExtenderTaker:
         return (
             pod.uid in self._queue
             and queued.pod.template is pod.template
-            and self._attempts.scheduler_of(queued.pod) is scheduler
+            and self._failures.scheduler_of(queued.pod) is scheduler
         )

@@ -24,7 +24,7 @@ from plimsoll.framework import SUCCESS, Code, PodInfo, Status, unschedulable
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.scheduling.attempt import SchedulingAttempts
+from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.attempt import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations
@@ -43,7 +43,7 @@ class GangTaker:
         served: The schedulers of members.
         queue: The waiting members.
         pipeline: Takes members to their nodes.
-        attempts: Makes room.
+        failures: Makes room.
         explanations: Says on a member why it has no node.
         clock: Time.
         observer: Notified of attempts.
@@ -55,7 +55,7 @@ class GangTaker:
         served: ServedProfiles,
         queue: SchedulingQueue,
         pipeline: BindingPipeline,
-        attempts: SchedulingAttempts,
+        failures: AttemptFailures,
         explanations: Explanations,
         clock: Clock,
         observer: Observer,
@@ -66,7 +66,7 @@ class GangTaker:
         self._served = served
         self._queue = queue
         self._pipeline = pipeline
-        self._attempts = attempts
+        self._failures = failures
         self._explanations = explanations
         self._clock = clock
         self._observer = observer
@@ -203,7 +203,7 @@ class GangTaker:
                 continue
             for outranked in nomination.outranked:
                 self._book.release_uid(outranked.uid)
-            self._attempts.start_preemption(queued, nomination, frozenset({PLUGIN}))
+            self._failures.start_preemption(queued, nomination, frozenset({PLUGIN}))
 
     # -- starting ------------------------------------------------------------------------------------
 

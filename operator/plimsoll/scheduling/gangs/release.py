@@ -35,7 +35,7 @@ class GangRelease:
         self._pipeline = pipeline
         self._clock = clock
 
-    async def release(self, group: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> int:
+    async def release(self, group: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> int:  # noqa: C901, PLR0912 - one wait for permits, time and members
         """Bind when enough members may, and nobody where too few may in time; how many were permitted."""
         free = [each for each in begun if each[1].held is None]
         refused: list[tuple[QueuedPod, BindingAttempt, Status]] = []

@@ -49,7 +49,8 @@ class QueueFeed:
         match event:
             case PodAdded(pod):
                 self._set_pod(pod, now)
-                self._take_over_nomination(pod)
+                if pod.nominated_node_name:
+                    self._take_over_nomination(pod)
             case PodUpdated(old, pod):
                 self._set_pod(pod, now)
                 self._forgo_nomination(old, pod, now)

@@ -57,7 +57,7 @@ class BestFit:
         return pod.template in self._nowhere
 
     def move(self, pod: PodInfo, source: int, reason: str) -> Candidate | None:
-        """Send a pod to the node that it fits best, and count it there; None when there is none.
+        """Send a pod to the node that it fits best, and count it there; None if it fits nowhere.
 
         Args:
             pod: The pod.

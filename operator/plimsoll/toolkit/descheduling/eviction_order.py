@@ -1,4 +1,4 @@
-"""Pods of equal rank take turns: of each owner on each node a share, instead of all of one by name.
+"""Interleaves equally ranked pods by owner and node.
 
 Upstream sorts them unstably, so that on average each group gives its share too; what is drawn here lies
 in the middle of what it may do, and is the same each time.

@@ -69,7 +69,7 @@ class NodeUsage:
 
 
 class UsageError(CannotJudgeError):
-    """Usage cannot be told; the strategy does nothing in this cycle and says why."""
+    """Usage is unknown; the strategy does nothing in this cycle and reports the reason."""
 
 
 class UsageSource(Protocol):
@@ -78,7 +78,7 @@ class UsageSource(Protocol):
     resources: tuple[str, ...]
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """The nodes under consideration, by name.
+        """The nodes under consideration, sorted by name.
 
         Raises:
             UsageError: The source is not there, or lacks a node and exactness is wanted.
@@ -92,7 +92,7 @@ class UsageSource(Protocol):
         """
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """What a pod uses, in billionths; None when the source cannot tell of any pod.
+        """What a pod uses, in billionths; None when the source does not measure pods.
 
         Raises:
             UsageError: The source can tell, but not of this pod.
@@ -208,7 +208,7 @@ class QueriedUsage:
 
 
 class NoUsage:
-    """A source that nobody knows: every question is an error."""
+    """An unknown source: every call is an error."""
 
     resources: tuple[str, ...] = ()
 

@@ -137,7 +137,7 @@ class Draining:
                     continue
                 taken += 1
                 if used is None:
-                    # Nobody knows what the pod used: one a node, or as many as the limit says.
+                    # The pod's usage is unknown: one a node, or as many as the limit allows.
                     if self.node_limit is None:
                         break
                     continue

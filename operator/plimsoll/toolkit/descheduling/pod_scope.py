@@ -50,7 +50,7 @@ class LabelSelectorArg(PluginArgs):
 
 
 class NamespacesArg(PluginArgs):
-    """Namespaces by name, no patterns: only these, or all but these."""
+    """Names of namespaces, without patterns: only these, or all but these."""
 
     include: tuple[StrictStr, ...] = Field(default=(), description="Only these; none means all.")
     exclude: tuple[StrictStr, ...] = Field(default=(), description="All but these.")

@@ -37,7 +37,7 @@ class PriorityThresholdArg(PluginArgs):
 
 
 class StorageClassArg(PluginArgs):
-    """A StorageClass, by name."""
+    """The name of a StorageClass."""
 
     name: StrictStr = Field(default="", description="Name of the StorageClass.")
 

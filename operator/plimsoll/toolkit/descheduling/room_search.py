@@ -1,7 +1,7 @@
 """The fewest and cheapest pods of one node to move elsewhere so that an amount is free there.
 
 For each node the deficit is what is wanted beyond what is free. Nodes whose movable pods cannot cover it
-are left out; the others are ranked, all at once, by the least number of pods that could: each pod is worth
+are left out; the others are ranked in one step by the least number of pods that could: each pod is worth
 the sum of the shares of the deficit that it covers, and as many are needed as it takes the largest of these
 to add up. On the most promising nodes pods are then chosen one by one and sent to where they fit best.
 
@@ -65,7 +65,7 @@ def moves_off(
     highest: int,
     reason: str,
 ) -> tuple[Candidate, ...]:
-    """Moves of pods of one node that together request the deficit; none when there are none.
+    """Moves of pods of one node that together request the deficit; empty if impossible.
 
     Args:
         row: The node.

@@ -31,7 +31,7 @@ class DomainSizes:
 
     Attributes:
         constraint: The constraint.
-        domain_of: The domain of each node that counts, by name.
+        domain_of: The domain of each node that counts, keyed by name.
         templates: Of the pods that count.
         sizes: Pods by domain; domains without pods are among them.
     """

@@ -64,7 +64,7 @@ class DisruptionBudgets:
 
 
 def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[Selecting]]:
-    """A budget whose selector is empty, absent or malformed protects nobody here."""
+    """A budget whose selector is empty, absent or malformed protects no pod here."""
     by_namespace: dict[str, list[Selecting]] = {}
     for budget in budgets:
         try:

@@ -5,7 +5,7 @@ Formula, for queues q with weight w, demand d and dominant share D = max_r d[q, 
     raise every queue's dominant share at the rate w[q], its amounts in the proportions of d[q], until
     it has all it demands, or its capability, or a resource that it demands is used up
 
-Weighted max-min fairness of dominant shares: nobody gets more than it demands, what it leaves goes to the
+Weighted max-min fairness of dominant shares: no queue gets more than it demands, the rest goes to the
 others by weight, and a larger weight never means less.
 
 Units: cpu in milli, the rest in units; shares are fractions of the cluster.
@@ -161,7 +161,7 @@ class FairQueues(Plugin, Protocol):
     """A plugin that divides the cluster among queues; the scheduling queue pops by it.
 
     Attributes:
-        waiting: What the pods without a node request, by queue; set by whoever knows.
+        waiting: Requests of the pods without a node, by queue; set by the caller.
     """
 
     waiting: Callable[[], Mapping[QueueKey, Amounts]]

@@ -24,8 +24,8 @@ from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 PRIORITY_OFFSET = 2**31
-#: In ``KeptVictims.kinds``, beside WhatIf's kinds of refusal, which are positive.
-CANDIDATE, UNKNOWN, NOBODY_LOWER = 0, -1, -2
+#: In ``KeptVictims.kinds``, in addition to WhatIf's kinds of refusal, which are positive.
+CANDIDATE, UNKNOWN, NONE_LOWER = 0, -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class KeptVictims:
     (K, N) for ``victims``; what is said of a node holds where ``kinds`` is CANDIDATE.
 
     Attributes:
-        kinds: CANDIDATE, NOBODY_LOWER, UNKNOWN, or the kind of refusal that remains in an empty place.
+        kinds: CANDIDATE, NONE_LOWER, UNKNOWN, or the kind of refusal that remains in an empty place.
         victims: Which places have to go.
         costs: The criteria of ``VictimsFound.cost``, in order.
     """
@@ -151,7 +151,7 @@ class KeptVictims:
         lower = pods.below(pod.priority, rows)
         preemptible = lower.any(axis=0)
         if not preemptible.all():
-            self.kinds[rows[~preemptible]] = NOBODY_LOWER
+            self.kinds[rows[~preemptible]] = NONE_LOWER
             rows, lower = rows[preemptible], lower[:, preemptible]
         # Slices are views where an array of all rows would be a copy.
         whole = len(rows) == len(snapshot)

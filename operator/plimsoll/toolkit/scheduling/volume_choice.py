@@ -68,7 +68,7 @@ def _requested(claim: PersistentVolumeClaim) -> int:
 
 
 def reached(bound: Iterable[PersistentVolumeClaim], snapshot: Snapshot) -> IntArray:
-    """AFFINITY where a bound volume cannot be reached, VOLUME_MISSING everywhere if there is none."""
+    """AFFINITY where a bound volume cannot be reached, VOLUME_MISSING everywhere if it does not exist."""
     codes = all_feasible(snapshot)
     for claim in bound:
         volume = snapshot.objects.volumes.get(claim.spec.volume_name)
@@ -178,7 +178,7 @@ def _candidates(claim: PersistentVolumeClaim, objects: ClusterObjects) -> tuple[
 
 
 def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Whether size and mode are right, and nobody else has it."""
+    """Whether size and mode are right, and no other claim has it."""
     reserved = volume.spec.claim_ref
     if reserved is not None and (
         (reserved.namespace, reserved.name) != (claim.metadata.namespace, claim.metadata.name)
@@ -195,7 +195,7 @@ def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 
 
 def _by_class(objects: ClusterObjects) -> dict[str, list[PersistentVolume]]:
-    """Volumes by storage class, the smallest first, then by name."""
+    """Volumes by storage class, the smallest first, then sorted by name."""
     classes: dict[str, list[PersistentVolume]] = {}
     for volume in sorted(
         objects.volumes.values(), key=lambda each: (nanos(each.spec.capacity.get("storage", 0)), each.name)
@@ -230,7 +230,7 @@ def _obstacles(claim: PersistentVolumeClaim, objects: ClusterObjects, snapshot: 
 
 
 def _room(capacity: CSIStorageCapacity) -> int:
-    """Bytes of the largest volume that can be made, -1 when nobody says."""
+    """Bytes of the largest volume that can be made, -1 if unknown."""
     limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
     return -1 if limit is None else units(limit)
 
