@@ -196,13 +196,14 @@ def test_cel_and_python_judge_alike(model: type[Resource]) -> None:
 
 @pytest.mark.parametrize("model", TRANSITIONS, ids=lambda model: model.__name__)
 def test_cel_and_python_judge_updates_alike(model: type[Resource]) -> None:
-    """An update is refused by CEL exactly when the old object objects to the new one."""
+    """What a transition rule says in CEL it says in Python."""
 
     @given(TRANSITIONS[model], TRANSITIONS[model])
     def judge(old: dict[str, Any], new: dict[str, Any]) -> None:
-        holds = [judged(rule.cel, self=new, oldSelf=old) for rule in model.transition_rules]
+        before, after = model.from_wire(old), model.from_wire(new)
 
-        assert bool(model.from_wire(old).objections_to(model.from_wire(new))) != all(holds)
+        for rule in model.transition_rules:
+            assert rule.holds(before, after) == judged(rule.cel, self=new, oldSelf=old)
 
     judge()
 

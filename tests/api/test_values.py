@@ -1,36 +1,8 @@
-"""Small values on the wire: ceilings as number or share, durations as Go writes them."""
+"""Small values on the wire: durations as Go writes them."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from plimsoll.api.schema.fields import ceiling, duration_s
-
-
-@pytest.mark.parametrize(
-    ("amount", "of", "expected"),
-    [
-        (5, 100, 5),
-        (0, 100, 0),
-        (5, 2, 5),
-        ("10%", 100, 10),
-        ("10%", 19, 1),
-        ("10%", 5, 1),
-        ("0%", 100, 0),
-        ("100%", 7, 7),
-        ("33%", 10, 3),
-    ],
-)
-def test_a_share_is_rounded_down_but_never_to_nothing(amount: int | str, of: int, expected: int) -> None:
-    """10 % of five pods allow one; 0 % allow none."""
-    assert ceiling(amount, of) == expected
-
-
-@given(st.integers(1, 100), st.integers(1, 10**6))
-def test_a_share_never_exceeds_the_whole(percent: int, of: int) -> None:
-    """And grows with it."""
-    assert 1 <= ceiling(f"{percent}%", of) <= of
-    assert ceiling(f"{percent}%", of) <= ceiling(f"{percent}%", of + 1)
+from plimsoll.api.schema.fields import duration_s
 
 
 @pytest.mark.parametrize(

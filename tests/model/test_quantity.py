@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.upstream_quantity import Quantity
-from plimsoll.model.quantity import MAX_INT64, QuantityError, canonical, milli, nanos, units
+from plimsoll.model.quantity import MAX_INT64, QuantityError, milli, nanos, units
 
 SUFFIXES = {
     "n": Fraction(1, 10**9),
@@ -140,33 +140,3 @@ def test_an_error_repeats_the_beginning_of_a_text() -> None:
         nanos("x" * 10**6)
 
     assert len(str(raised.value)) < 300
-
-
-@given(st.integers(0, 2**40), st.sampled_from(sorted(SUFFIXES)))
-def test_canonical_spelling_keeps_the_value(number: int, suffix: str) -> None:
-    """Spelling a quantity canonically changes neither its value nor, a second time, its spelling."""
-    once = canonical(f"{number}{suffix}")
-
-    assert nanos(once) == nanos(f"{number}{suffix}")
-    assert canonical(once) == once
-
-
-@pytest.mark.parametrize(
-    ("written", "spelled"),
-    [
-        ("1.5Gi", "1536Mi"),
-        ("0.5", "500m"),
-        ("1000m", "1"),
-        ("1024Mi", "1Gi"),
-        ("512", "512"),
-        ("0.5Ki", "512"),
-        ("12e6", "12e6"),
-        ("1000k", "1M"),
-        ("0", "0"),
-        ("-2000m", "-2"),
-        ("100E", "100E"),
-    ],
-)
-def test_canonical_spelling_is_the_api_servers(written: str, spelled: str) -> None:
-    """No fraction, and the largest suffix that loses nothing."""
-    assert canonical(written) == spelled

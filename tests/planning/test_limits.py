@@ -11,6 +11,7 @@ from plimsoll.planning.limits import Ceiling, LimitLevel, Limits, Tally, Workloa
         (Ceiling(), 10, None),
         (Ceiling(count=3), 10, 3),
         (Ceiling(percent=25), 10, 2),
+        (Ceiling(percent=10), 19, 1),
         (Ceiling(percent=1), 10, 1),
         (Ceiling(percent=0), 10, 0),
         (Ceiling(percent=100), 10, None),

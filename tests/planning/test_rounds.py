@@ -12,15 +12,13 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Move, Objective, Rebalancing
 from plimsoll.planning.optimal.problem import VIOLATION
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
-from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from trials.rounds import USUAL, rounds
+from trials.rounds import USUAL, rounds, upstream_moves
 from trials.starts import some_start
 
 AROUND = Circumstances(now=NOW)
@@ -41,9 +39,7 @@ def refusals(made: EvictionPlan) -> set[tuple[str, ...]]:
 
 def upstream_would_move(policy: Rebalancing, cluster: Cluster) -> list[str]:
     """Names of the pods that descheduler evicts, with the same strategies and evictor."""
-    profile = StrategyProfile("p", tuple(policy.evictors), tuple(policy.strategies))
-    outcome = dry_run(UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)), cluster, AROUND)
-    return [each.pod.name for each in outcome.evictions]
+    return [move.pod.name for move in upstream_moves(policy, cluster, NOW)]
 
 
 def test_two_nodes_play_no_ping_pong() -> None:

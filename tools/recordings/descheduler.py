@@ -18,12 +18,6 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from plimsoll.api.upstream.descheduler import (
-    KUBERNETES_METRICS,
-    PROMETHEUS,
-    DeschedulerPolicy,
-    DeschedulerProfile,
-)
 from plimsoll.framework import ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.args import parse_args
 from plimsoll.framework.descheduling.context import Evictor
@@ -44,6 +38,12 @@ from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, U
 from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
+from recordings.descheduler_policy import (
+    KUBERNETES_METRICS,
+    PROMETHEUS,
+    DeschedulerPolicy,
+    DeschedulerProfile,
+)
 from recordings.policies import policy_of
 from recordings.server import Evicted, RecordedServer
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plimsoll.api.upstream.descheduler import DeschedulerPolicy
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from recordings.descheduler_policy import DeschedulerPolicy
 
 
 def policy_of(given: DeschedulerPolicy) -> SchedulingPolicy | None:

@@ -20,12 +20,13 @@ from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import CPU
 from plimsoll.model.columns.validation import validate
+from plimsoll.model.selectors import EVERYTHING
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Circumstances, Move, Optimisation, Rebalancing
 from plimsoll.planning.planners import ask_again, make_plan
-from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamPolicy, dry_run
+from plimsoll.planning.upstream.planner import upstream_plan
 
 #: The strategies that most policies run, with their arguments.
 USUAL: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -144,20 +145,22 @@ def rounds(
     return story
 
 
+def upstream_moves(policy: Rebalancing, cluster: Cluster, now: datetime) -> tuple[Move, ...]:
+    """What descheduler would evict by the same strategies, without limits; new places are not looked for."""
+    unlimited = replace(policy, nodes=EVERYTHING, limits=Limits(per_workload=NO_CEILING), profiles={})
+    return upstream_plan(unlimited, cluster, Circumstances(now=now)).moves
+
+
 def measured(cluster: Cluster, policy: Rebalancing, around: Circumstances) -> Measures:
     """Judge a placement by the yardstick that all planners share."""
-    profile = StrategyProfile("p", tuple(policy.evictors), tuple(policy.strategies))
-    outcome = dry_run(
-        UpstreamPolicy((profile,), limits=Limits(per_workload=NO_CEILING)),
-        cluster,
-        Circumstances(now=around.now),
-    )
     shares = [
         100 * int(cluster.requested[row, CPU]) / int(cluster.allocatable[row, CPU])
         for row, node in enumerate(cluster.nodes)
         if not node.spec.unschedulable and cluster.allocatable[row, CPU]
     ]
-    return Measures(len(outcome.evictions), statistics.pstdev(shares) if shares else 0.0)
+    return Measures(
+        len(upstream_moves(policy, cluster, around.now)), statistics.pstdev(shares) if shares else 0.0
+    )
 
 
 def _carry_out(move: Move, cluster: Cluster, scheduler: ProfileScheduler, story: Story, now: datetime) -> str:

@@ -11,7 +11,7 @@ preempts as a whole only when the whole fits afterwards.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.attempt import schedule
@@ -22,9 +22,6 @@ from plimsoll.model.columns.cluster import Cluster
 
 #: Different reasons that a message tells in full.
 TOLD = 3
-
-#: Says why a pod may not be placed on this cluster whatever room there is; "" when it may.
-Admission = Callable[[PodInfo, Cluster], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +104,6 @@ def place_together(
     *,
     is_preempting: bool = False,
     placed: Collection[str] = (),
-    admitted: Admission = lambda _, __: "",
 ) -> GangDecision:
     """Find places for all members at once; the cluster is only read.
 
@@ -117,7 +113,6 @@ def place_together(
         needed: How many must fit.
         is_preempting: Whether members that fit nowhere may name victims, none of them a member.
         placed: Uids of the members that have a node already.
-        admitted: Asked of each member on the fork, before it is placed.
     """
     fork = cluster.fork()
     ordered = _largest_first(list(members))
@@ -132,10 +127,6 @@ def place_together(
         if twin is None:
             profile = scheduler.profile if is_preempting else replace(scheduler.profile, post_filter=())
             twin = twins[id(scheduler)] = scheduler.on(fork, profile)
-        obstacle = admitted(pod, fork)
-        if obstacle:
-            refused.append(Decision(pod, AttemptOutcome.UNSCHEDULABLE, message=obstacle))
-            continue
         decision = schedule(twin, pod)
         nomination = decision.nomination
         if decision.outcome is AttemptOutcome.SCHEDULED:

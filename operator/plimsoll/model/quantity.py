@@ -66,7 +66,6 @@ class Parts(NamedTuple):
         sign: 1 or -1.
         whole: Digits before the point.
         fraction: Digits after it.
-        suffix: As written; of an exponent only that there is one matters.
         exponent: The power of ten, or of two where ``is_binary``, that the suffix means.
         is_binary: Whether the suffix is one of ``Ki`` to ``Ei``.
     """
@@ -74,7 +73,6 @@ class Parts(NamedTuple):
     sign: int
     whole: str
     fraction: str
-    suffix: str
     exponent: int
     is_binary: bool
 
@@ -96,7 +94,7 @@ def parts_of(quantity: QuantityValue) -> Parts:
         exponent = _DECIMAL[suffix]
     else:
         exponent = _int32(suffix[1:], quantity)
-    return Parts(-1 if sign == "-" else 1, whole.lstrip("0"), fraction, suffix, exponent, suffix in _BINARY)
+    return Parts(-1 if sign == "-" else 1, whole.lstrip("0"), fraction, exponent, suffix in _BINARY)
 
 
 def _int32(text: str, quantity: QuantityValue) -> int:
@@ -141,7 +139,7 @@ def _long_text(quantity: QuantityValue) -> int:
 
 
 def _nanos(quantity: QuantityValue) -> int:
-    sign, whole, fraction, _, exponent, is_binary = parts_of(quantity)
+    sign, whole, fraction, exponent, is_binary = parts_of(quantity)
     if not is_binary:
         return sign * _shifted(whole + fraction, exponent - len(fraction) + 9)
     if len(whole) > EXACT_DIGITS:
@@ -250,7 +248,7 @@ class Amount:
         Raises:
             QuantityError: the text is no quantity.
         """
-        sign, whole, fraction, _, exponent, is_binary = parts_of(quantity)
+        sign, whole, fraction, exponent, is_binary = parts_of(quantity)
         whole = whole or "0"
         if is_binary:
             is_short = not fraction and 14 - len(whole) >= exponent * 3 // 10
@@ -301,38 +299,3 @@ class Amount:
             return 0
         kept = size % 2**64
         return kept if kept <= MAX_INT64 else 0
-
-
-def canonical(quantity: QuantityValue) -> str:
-    """The one spelling the API server answers with: no fraction, the largest suffix that loses nothing.
-
-    Example:
-        >>> canonical("1.5Gi"), canonical("0.5"), canonical("1000m"), canonical("12e6")
-        ('1536Mi', '500m', '1', '12e6')
-
-    Raises:
-        QuantityError: the text is no quantity.
-    """
-    suffix = parts_of(quantity).suffix
-    billionths = nanos(quantity)
-    sign, size = ("-" if billionths < 0 else ""), abs(billionths)
-    if suffix in _BINARY and size >= 1024 * 10**9 and size % 10**9 == 0:
-        value = size // 10**9
-        name = ""
-        for candidate, bits in _BINARY.items():
-            if value % (1 << bits) == 0:
-                name = candidate
-        return f"{sign}{value >> _BINARY.get(name, 0)}{name}"
-    exponent = -9
-    while size and size % 1000 == 0:
-        size //= 1000
-        exponent += 3
-    if not size:
-        return "0"
-    if suffix[:1] in ("e", "E") and len(suffix) > 1:
-        return f"{sign}{size}" + (f"e{exponent}" if exponent else "")
-    while exponent > 18:
-        size *= 1000
-        exponent -= 3
-    name = next(name for name, power in _DECIMAL.items() if power == exponent)
-    return f"{sign}{size}{name}"

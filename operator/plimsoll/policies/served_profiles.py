@@ -27,7 +27,3 @@ class ServedProfiles:
     def serves(self, pod: Pod) -> bool:
         """Whether a pod is ours to place."""
         return pod.spec.scheduler_name in self.schedulers
-
-    def serves_name(self, scheduler_name: str) -> bool:
-        """Whether pods that name this scheduler are ours to place."""
-        return scheduler_name in self.schedulers

@@ -22,7 +22,6 @@ _LOG = logging.getLogger(__name__)
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]  # namespace ("" for cluster-scoped objects), name
-IndexFunction = "Callable[[Obj], list[str]]"
 
 #: Changes that a collection keeps; a watch from an earlier version is rejected with 410.
 HISTORY = 20_000

@@ -32,22 +32,6 @@ def is_empty(selector: Obj | None) -> bool:
     return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
 
 
-def as_text(selector: Obj | None) -> str:
-    """A LabelSelector as a scale's ``status.selector`` writes it."""
-    parts = [f"{key}={value}" for key, value in sorted(((selector or {}).get("matchLabels") or {}).items())]
-    for one in (selector or {}).get("matchExpressions") or ():
-        values = ",".join(sorted(one.get("values") or ()))
-        parts.append(
-            {
-                "In": f"{one['key']} in ({values})",
-                "NotIn": f"{one['key']} notin ({values})",
-                "Exists": one["key"],
-                "DoesNotExist": f"!{one['key']}",
-            }[one["operator"]]
-        )
-    return ",".join(parts)
-
-
 def node_fits(spec: Obj, node: Obj) -> bool:
     """Whether a pod's node selector and required node affinity allow a node."""
     labels: Labels = node["metadata"].get("labels") or {}

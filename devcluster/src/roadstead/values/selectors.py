@@ -6,7 +6,7 @@ Source: apimachinery ``pkg/labels`` and ``pkg/fields``; their messages are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 Labels = Mapping[str, str]
-Matcher = Callable[[Labels], bool]
 
 _TOKEN = re.compile(r"\s*(?:(!=|==|=|!|,|\(|\)|<|>)|([^\s!=,()<>]+))")
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")

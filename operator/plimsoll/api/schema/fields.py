@@ -43,18 +43,6 @@ class _CountOrPercentSchema:
 CountOrPercent = Annotated[int | str, _CountOrPercentSchema()]
 
 
-def ceiling(amount: int | str, of: int) -> int:
-    """Number of pods that ``amount`` allows when there are ``of`` of them.
-
-    A share is rounded down, but a share above 0 % allows at least one, so that small workloads are
-    not left out for ever; ``"100%"`` is no ceiling.
-    """
-    if isinstance(amount, int):
-        return amount
-    percent = int(amount.removesuffix("%"))
-    return max(percent * of // 100, 1) if percent else 0
-
-
 GO_DURATION = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
 
 

@@ -72,10 +72,6 @@ class Ruled(BaseModel):
                 )
         return self
 
-    def objections_to(self, new: Self) -> tuple[str, ...]:
-        """Why the API server would refuse to replace this by ``new``; empty when it would not."""
-        return tuple(rule.message for rule in self.transition_rules if not rule.holds(self, new))
-
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler

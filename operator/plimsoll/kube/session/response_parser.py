@@ -13,8 +13,6 @@ import httptools
 #: extensions of chunks, trailers. The API server accepts objects of up to 3 MiB.
 BODY_BYTES, FRAMING_BYTES = 2**24, 2**16
 
-_NO_BODY = frozenset({204, 304})
-
 
 @dataclass(frozen=True, slots=True)
 class Response:

@@ -36,7 +36,6 @@ from plimsoll.model.selectors import is_label_key
 CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
-PODS = "pods"
 
 DEFAULT_CPU_MILLI = 100
 """Scoring counts a container that names no cpu as this much."""

@@ -128,19 +128,6 @@ class UpstreamOutcome:
     refused: list[Refused] = field(default_factory=list)
 
 
-def dry_run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamOutcome:
-    """Run one cycle in which every eviction is accepted; the cluster is only read."""
-    cycle = UpstreamCycle(policy, cluster, circumstances)
-    evictions = cycle.evictions()
-    eviction = next(evictions, None)
-    while eviction is not None:
-        try:
-            eviction = evictions.send(DRY_RUN)
-        except StopIteration:
-            break
-    return cycle.outcome
-
-
 class UpstreamCycle:
     """One cycle, decided eviction by eviction on a fork; the cluster is only read.
 

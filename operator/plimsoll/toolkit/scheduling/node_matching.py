@@ -15,7 +15,7 @@ from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.node import Taint
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.selectors import NAME_FIELD, NodeMatcher, NodeTerm, Requirement
-from plimsoll.model.taints import HARD_EFFECTS, untolerated
+from plimsoll.model.taints import untolerated
 
 
 def matching_nodes(matcher: NodeMatcher, snapshot: Snapshot) -> BoolArray:
@@ -85,12 +85,10 @@ def by_taints(judge: Callable[[tuple[Taint, ...]], int], snapshot: Snapshot) -> 
     return judged
 
 
-def tolerated_nodes(
-    tolerations: Iterable[Toleration], snapshot: Snapshot, effects: frozenset[str] = HARD_EFFECTS
-) -> BoolArray:
-    """Where every taint with one of the effects is tolerated, shape (N,)."""
+def tolerated_nodes(tolerations: Iterable[Toleration], snapshot: Snapshot) -> BoolArray:
+    """Where every taint that keeps pods off a node is tolerated, shape (N,)."""
     tolerations = tuple(tolerations)
-    verdicts = by_taints(lambda taints: untolerated(taints, tolerations, effects) is None, snapshot)
+    verdicts = by_taints(lambda taints: untolerated(taints, tolerations) is None, snapshot)
     return verdicts.astype(np.bool_)
 
 

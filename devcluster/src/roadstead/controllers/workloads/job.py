@@ -37,7 +37,6 @@ COMPONENT = "job-controller"
 FINALIZER = "batch.kubernetes.io/job-tracking"
 BATCH = 64
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 10.0, 600.0
-_GONE = "orphaned pod "
 
 
 class JobController:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_SERVICE_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 
 SUBDOMAIN_MESSAGE = (
@@ -71,12 +70,6 @@ def label_faults(name: str) -> list[str]:
     """Faults of a string as a DNS label."""
     faults = ["must be no more than 63 bytes"] if len(name) > 63 else []
     return faults if _LABEL.fullmatch(name) else [*faults, LABEL_MESSAGE]
-
-
-def service_name_faults(name: str) -> list[str]:
-    """Faults of a string as the name of a Service."""
-    faults = ["must be no more than 63 bytes"] if len(name) > 63 else []
-    return faults if _SERVICE_LABEL.fullmatch(name) else [*faults, SERVICE_MESSAGE]
 
 
 def path_segment_faults(name: str) -> list[str]:

@@ -1,1 +1,0 @@
-"""Configuration formats of upstream."""
