@@ -84,11 +84,15 @@ quick: $(STAMP) ## in a minute: ruff, and the tests that the changes since main 
 laws: $(STAMP) ## what is proven by examples, with a thousand new ones each; make test tries thirty of always the same
 	$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile laws --timeout 3000 $(ARGS)
 
-coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails below the floor of pyproject.toml
+#: What decides: its floor of lines and branches is 94 %; it stood at 95 % when the floor was set.
+DECIDING = */plimsoll/model/*,*/plimsoll/framework/*,*/plimsoll/toolkit/*,*/plimsoll/plugins/*,*/plimsoll/strategies/*,*/plimsoll/engine/*,*/plimsoll/planning/*
+
+coverage: $(STAMP) $(TOOLS) ## the whole test suite with branch coverage; fails when the deciding packages are below 94 %
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(PARALLEL) $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+	$(BIN)/coverage report --include "$(DECIDING)" --fail-under 94
 
 e2e: $(STAMP) $(TOOLS) ## the end-to-end tests: PLIMSOLL_E2E_KUBECONFIG=<file> takes a real cluster
 	$(BIN)/python -m pytest tests/e2e $(ARGS)
