@@ -19,6 +19,11 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Self
 
+import plimsoll
+
+#: The package whose modules are counted.
+PACKAGE = Path(plimsoll.__file__).parent
+
 #: Packages and modules of values, protocols and instruments.
 PASSIVE = (
     *("api", "framework", "model", "plugins", "ports", "telemetry", "testing", "timing", "toolkit"),
@@ -89,10 +94,10 @@ class Walk:
         (self.returns if module in self.rooms else self.rooms).append(module)
 
     def _module_of(self, code: CodeType) -> str:
-        parts = Path(code.co_filename).with_suffix("").parts
-        if "plimsoll" not in parts:
+        path = Path(code.co_filename).with_suffix("")
+        if not path.is_relative_to(PACKAGE):  # a clone may lie in a folder that bears the package's name
             return ""
-        inner = parts[len(parts) - parts[::-1].index("plimsoll") :]
+        inner = path.relative_to(PACKAGE).parts
         name = ".".join(inner)
         if not inner or inner[0] in self.passive or name in self.passive or inner[-1] == "__init__":
             return ""

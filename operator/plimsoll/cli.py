@@ -61,7 +61,7 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
         str, typer.Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
     ] = "",
 ) -> None:
-    """Run the operator until SIGTERM: place pods, and keep them well placed, as the policies say."""
+    """Run the operator until SIGTERM: schedule and rebalance pods by the policies."""
     from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
 
     from plimsoll.app import process, settings  # noqa: PLC0415 - likewise

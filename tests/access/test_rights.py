@@ -66,7 +66,7 @@ async def test_a_missing_right_is_named_with_the_manifest_that_grants_it() -> No
 
 
 async def test_rights_are_reviewed_again_while_some_are_missing() -> None:
-    """Whoever grants them waits for half a minute, and restarts nothing."""
+    """A granted right is noticed within half a minute, without a restart."""
     desk = Desk(EVICT)
     async with desk.reviewing():
         assert not desk.access.allows(EVICT)

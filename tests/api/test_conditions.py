@@ -20,7 +20,7 @@ def test_a_new_condition_comes_last() -> None:
 
 
 def test_a_new_message_is_no_transition() -> None:
-    """Reason, message and generation follow at once; the time stays while the status does."""
+    """Reason, message and generation change; the transition time stays while the status does."""
     before = with_condition((), READY, FALSE, reason="A", message="a", now=NOON, generation=1)
     later = NOON + timedelta(hours=1)
 

@@ -52,7 +52,7 @@ def test_a_record_reads_back_as_it_was_written() -> None:
     assert "owner" not in wire["spec"]
 
 
-def test_a_move_is_told_from_plan_to_landing() -> None:
+def test_a_record_follows_its_move_from_plan_to_landing() -> None:
     """Each phase is stamped once; what was learnt of the replacement stays."""
     replacement = Replacement(name="web-2", uid="u2")
     status = EvictionStatus()

@@ -77,7 +77,7 @@ async def test_probes_answer_while_the_main_loop_is_blocked() -> None:
         LoopThread("probes") as thread,
         thread.entered(serving("127.0.0.1", [0], endpoints())) as ports,
     ):
-        said = probe(ports[0])  # blocks this loop: nobody else could answer
+        said = probe(ports[0])  # blocks this loop, so another thread must answer
 
     assert said.startswith(b"HTTP/1.1 200 OK")
 
@@ -85,7 +85,7 @@ async def test_probes_answer_while_the_main_loop_is_blocked() -> None:
 async def test_metrics_that_the_main_loop_does_not_give_are_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Prometheus is told."""
+    """Prometheus receives an error response."""
     monkeypatch.setattr(module, "METRICS_S", 0.05)
 
     async def never() -> None:

@@ -1,4 +1,4 @@
-"""Plugins of others: found by entry point, entered by name, left out by name when they are no good."""
+"""Third-party plugins: found by entry point, registered, and skipped with a message when unusable."""
 
 import sys
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def points(group: str, **values: Any) -> Callable[..., Any]:
 
 
 def test_a_good_plugin_can_be_named_by_policies(registry: Registry, observer: Seen) -> None:
-    """It stands in the registry beside the in-tree plugins."""
+    """It is in the registry next to the in-tree plugins."""
     found = points(extensions.PLUGINS, Room="engine.toys:Room", Pool="engine.toys:Pool")
 
     problems = extensions.load(extensions.PLUGINS, registry.add, observer, found)
@@ -121,7 +121,7 @@ def test_a_bad_plugin_is_left_out_and_named(registry: Registry, observer: Seen, 
 
 
 def test_strategies_come_the_same_way(observer: Seen) -> None:
-    """A class that is no strategy is told what it lacks."""
+    """A class that is not a strategy is skipped; the message says what it lacks."""
     registry = StrategyRegistry()
     found = points(
         extensions.STRATEGIES, Mine="plimsoll.strategies.pod_life_time:PodLifeTime", Bad="engine.toys:Room"
@@ -134,5 +134,5 @@ def test_strategies_come_the_same_way(observer: Seen) -> None:
 
 
 def test_this_environment_has_none_of_its_own() -> None:
-    """Nothing is picked up that nobody installed."""
+    """Only installed packages are loaded."""
     assert list(extensions.installed(extensions.PLUGINS)) == []

@@ -39,7 +39,7 @@ async def test_a_process_whose_tasks_run_is_well(scene: tuple[Supervision, FakeC
 async def test_a_task_that_has_ended_makes_the_process_unready_and_broken(
     scene: tuple[Supervision, FakeClock, list[Any]], how: str
 ) -> None:
-    """However it ended: nobody does its work."""
+    """However it ended, its work is not done any more."""
     one, _, _ = scene
 
     async def work() -> None:
@@ -90,7 +90,7 @@ async def test_a_main_loop_that_hangs_is_not_ready_and_then_broken_and_leads_no_
     task.cancel()
 
 
-async def test_how_late_the_loops_are_is_told(scene: tuple[Supervision, FakeClock, list[Any]]) -> None:
+async def test_the_delay_of_the_loops_is_reported(scene: tuple[Supervision, FakeClock, list[Any]]) -> None:
     """To the metrics, and in words for a renewal that was late."""
     one, clock, _ = scene
     told = []

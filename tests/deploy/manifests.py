@@ -20,7 +20,7 @@ CHART, CRDS_CHART = DEPLOY / "chart", DEPLOY / "crds-chart"
 OVERLAYS = ("dry-run", "enforce", "high-availability", "surge")
 #: The release, and the namespace, of everything that is rendered.
 NAME = "plimsoll"
-#: Sets of values: the defaults, and each that lies beside the chart.
+#: Sets of values: the defaults, and each that lies next to the chart.
 VALUES = ("", *sorted(path.name for path in (CHART / "ci").glob("*-values.yaml")))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from deploy.admitting import ORDINARY, Admission
+from deploy.admission import ORDINARY, Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
 from plimsoll.model.priority import PREFER_NO_EVICTION
 from plimsoll.planning import scope

@@ -32,7 +32,7 @@ NAMES = [rule["alert"] for rule in RULES]
 
 @pytest.fixture
 def rules(tmp_path: Path) -> Path:
-    """A file of the rules, with the cases beside it."""
+    """A file of the rules, with the cases in the same folder."""
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump(groups()), encoding="utf-8")
     (tmp_path / CASES.name).write_text(CASES.read_text(encoding="utf-8"), encoding="utf-8")

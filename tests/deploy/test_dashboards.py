@@ -65,7 +65,7 @@ def test_the_files_are_what_the_description_says() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_dashboard_can_be_read(path: Path) -> None:
-    """Panels beside one another, none on another; identifiers of their own; variables that exist."""
+    """No panels overlap, identifiers are unique, variables exist."""
     dashboard = json.loads(path.read_text(encoding="utf-8"))
     names = {each["name"] for each in dashboard["templating"]["list"]}
     taken: set[tuple[int, int]] = set()
@@ -87,10 +87,10 @@ def test_a_dashboard_can_be_read(path: Path) -> None:
 
 
 def test_every_query_asks_for_metrics_and_labels_that_exist() -> None:
-    """A misspelt name is an empty panel, and nobody knows why."""
+    """A misspelt name would show an empty panel without an error."""
     assert {where: unknown(query) for where, query in expressions() if unknown(query)} == {}
 
-    assert unknown('sum by (nobody) (plimsoll_watch_lists_total{resuorce="pods"})') == {"nobody", "resuorce"}
+    assert unknown('sum by (colour) (plimsoll_watch_lists_total{resuorce="pods"})') == {"colour", "resuorce"}
     assert unknown("rate(plimsoll_watch_lists[5m])") == {"plimsoll_watch_lists"}
 
 

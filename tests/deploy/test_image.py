@@ -1,8 +1,8 @@
 """The image, as far as it goes without a container engine: its steps are carried out, its files are a root.
 
 Each RUN line of the Dockerfile is executed as written, in an environment as empty as that of the first stage,
-with folders of the test in place of the stage's. What it puts together is entered with chroot, as nobody, and
-not writable.
+with folders of the test in place of the stage's. What it puts together is entered with chroot, as an
+unprivileged user, and not writable.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def inside(image: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_runs_as_nobody_from_files_that_nobody_may_change(image: Path) -> None:
+def test_it_runs_unprivileged_from_read_only_files(image: Path) -> None:
     """`plimsoll version`, `plimsoll run --help`; and `plimsoll run` gets as far as looking for a cluster."""
     version = inside(image, "-m", "plimsoll", "version")
     assert (version.returncode, version.stdout.strip()) == (0, plimsoll.__version__), version.stderr
@@ -160,7 +160,7 @@ def test_the_dockerfile_passes_hadolint() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_dockerfile_pins_its_base_and_leaves_as_nobody() -> None:
+def test_the_dockerfile_pins_its_base_and_ends_unprivileged() -> None:
     """A digest, hashes at each download, copies of what exists, a numeric user, no shell form."""
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     copied = {

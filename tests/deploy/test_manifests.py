@@ -78,7 +78,7 @@ def operator(objects: list[Obj]) -> Obj:
 
 
 def test_every_file_belongs_to_a_kustomization() -> None:
-    """Nothing lies about that nobody applies."""
+    """There are no files that no kustomization applies."""
     files = {
         path
         for folder in ("base", "components", *OVERLAYS)
@@ -115,7 +115,7 @@ def test_the_pod_meets_the_restricted_standard(objects: list[Obj]) -> None:
 
 
 def test_the_namespace_refuses_what_is_not_restricted() -> None:
-    """The overlays make the namespace; helm's is made by whoever installs."""
+    """The overlays make the namespace; helm's is made at the installation."""
     (namespace,) = of_kind(documents("dry-run"), "Namespace")
 
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -191,8 +191,8 @@ def test_no_role_has_a_wildcard_or_reads_secrets(objects: list[Obj]) -> None:
 
 
 @every_installation
-def test_a_stolen_token_runs_nothing_and_raises_nobody(objects: list[Obj]) -> None:
-    """No pod is created or changed, no command runs in one, no right is given, nobody is impersonated."""
+def test_a_stolen_token_runs_nothing_and_grants_nothing(objects: list[Obj]) -> None:
+    """No pod is created or changed, no command runs in one, no right is granted, no user is impersonated."""
     granted = operators_grants(objects)
     written = {(group, resource) for verb, group, resource in granted if verb not in {"get", "list", "watch"}}
 
@@ -320,7 +320,7 @@ def test_installing_gives_users_no_rights(objects: list[Obj]) -> None:
 
 
 def test_policies_belong_to_the_cluster() -> None:
-    """Whoever administers a namespace cannot write one there."""
+    """An administrator of a namespace cannot write one there."""
     definition = yaml.safe_load(
         (ROOT / "crds/plimsoll.dev_schedulingpolicies.yaml").read_text(encoding="utf-8")
     )

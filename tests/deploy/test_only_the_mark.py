@@ -7,7 +7,7 @@ import copy
 import pytest
 import yaml
 
-from deploy.admitting import Admission
+from deploy.admission import Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
 from plimsoll.model.kinds.deployment import SURGED
 

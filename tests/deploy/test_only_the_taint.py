@@ -9,7 +9,7 @@ import pytest
 import yaml
 from kubernetes_asyncio.client import V1NodeSpec
 
-from deploy.admitting import Admission
+from deploy.admission import Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
 from plimsoll.model.taints import CONSOLIDATING
 

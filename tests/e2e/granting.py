@@ -19,7 +19,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from deploy.admitting import Admission
+from deploy.admission import Admission
 from e2e.authorizing import Asked
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A server whose answers a test tells."""
+"""A server whose answers a test scripts."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube.serving import told_server
+from kube.scripted_server import told_server
 
 
 @pytest.fixture

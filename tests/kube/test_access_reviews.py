@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.access.rights import BIND, EVICT, LOOK_AT_DEPLOYMENTS, RECORD, REQUEST, STATUS, Access, Right
 from plimsoll.kube.access_reviews import AccessReviews, permissions, right_of
 from plimsoll.kube.session.errors import Unauthorized

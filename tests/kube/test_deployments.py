@@ -1,10 +1,10 @@
-"""Deployments, read when somebody asks, and marked at the version that was read."""
+"""Deployments are read on demand, and marked at the version that was read."""
 
 from typing import Any
 
 import pytest
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from planning.surging import a_deployment
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.session.session import Session
@@ -42,7 +42,7 @@ async def test_they_are_listed_page_by_page(told: tuple[ToldServer, Session]) ->
     ("status", "verdict"),
     [(403, WriteOutcome.REFUSED), (410, WriteOutcome.GONE), (500, WriteOutcome.UNKNOWN)],
 )
-async def test_half_a_list_is_none(
+async def test_half_a_list_is_a_failure(
     told: tuple[ToldServer, Session], status: int, verdict: WriteOutcome
 ) -> None:
     """What fails on a later page fails the whole."""

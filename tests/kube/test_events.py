@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.events import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventPoster
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.events import EventNote
@@ -150,7 +150,7 @@ async def test_a_text_that_cannot_be_sent_is_dropped_alone(told: tuple[ToldServe
 
 
 async def test_counts_of_many_series_are_written_at_a_bounded_rate(told: tuple[ToldServer, Session]) -> None:
-    """A thousand pods fail again a minute later: some are told at once, the others with a later failure."""
+    """A thousand pods fail again a minute later; some counts are written then, others with later failures."""
     server, session = told
     for _ in range(1000):
         server.then({}, 201)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.pods import PodEvictor
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
@@ -63,7 +63,7 @@ async def test_a_budget_is_named(told: tuple[ToldServer, Session]) -> None:
         pytest.param(503, WriteOutcome.UNKNOWN, id="unavailable"),
     ],
 )
-async def test_other_answers_are_told_apart(
+async def test_other_answers_are_distinguished(
     told: tuple[ToldServer, Session], code: int, verdict: WriteOutcome
 ) -> None:
     """Whether to wait, to give up, or to ask again."""

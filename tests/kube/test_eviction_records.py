@@ -1,6 +1,6 @@
 """Eviction records over HTTP: status apart, nothing stale left behind."""
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.eviction_records import EvictionRecords
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
@@ -56,7 +56,7 @@ async def test_a_record_that_is_there_already_is_a_conflict(told: tuple[ToldServ
     assert len(server.requests) == 1
 
 
-async def test_a_server_without_our_kinds_is_told_as_such(told: tuple[ToldServer, Session]) -> None:
+async def test_a_server_without_our_kinds_is_reported_as_such(told: tuple[ToldServer, Session]) -> None:
     """The definitions are not installed yet."""
     server, session = told
     server.then({"kind": "Status", "code": 404}, 404)

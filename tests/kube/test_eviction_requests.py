@@ -1,4 +1,4 @@
-"""EvictionRequests over HTTP, against the development cluster: asked, seen, withdrawn, deleted."""
+"""EvictionRequests over HTTP, against the development cluster: created, read, withdrawn, deleted."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Speaking to extenders: nothing of ours goes along, nothing of theirs is taken on trust."""
+"""Requests to extenders carry no credentials, and responses are not trusted."""
 
 import asyncio
 import base64
@@ -77,7 +77,7 @@ def coded(pem: bytes) -> str:
 
 @asynccontextmanager
 async def served(handler: Callable[..., Any], context: SSLContext | None = None) -> AsyncIterator[Any]:
-    """A server on loopback; its port, and what was asked of it."""
+    """A server on loopback; its port, and the requests that it received."""
     asked = []
 
     async def handle(request: Request) -> Any:
@@ -128,7 +128,7 @@ async def test_a_question_and_its_answer(extenders: HTTPExtenders, monkeypatch: 
 
 
 async def test_cookies_are_not_kept(extenders: HTTPExtenders) -> None:
-    """Nobody is recognised."""
+    """A server cannot recognise the client."""
 
     async def sticky(_: Request) -> Response:
         response = web.Response(body=b"{}")
@@ -159,8 +159,8 @@ async def test_only_200_is_an_answer(extenders: HTTPExtenders, status: int) -> N
     assert len(asked) == 1
 
 
-async def test_nobody_there(extenders: HTTPExtenders) -> None:
-    """Told in a sentence."""
+async def test_an_extender_that_does_not_listen(extenders: HTTPExtenders) -> None:
+    """The problem is reported in a sentence."""
     async with served(fine) as (port, _):
         pass
 
@@ -197,7 +197,7 @@ async def test_an_answer_that_is_packed_is_not_unpacked(extenders: HTTPExtenders
     assert reply.content == b"\x1f\x8b"
 
 
-async def test_an_answer_that_breaks_off_is_none(extenders: HTTPExtenders) -> None:
+async def test_an_answer_that_breaks_off_is_a_failure(extenders: HTTPExtenders) -> None:
     """However well it began."""
 
     async def broken(request: Request) -> StreamResponse:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.pods import PodBinder
 from plimsoll.kube.session.errors import Fenced, NotFound, Unavailable
 from plimsoll.kube.session.session import Session
@@ -78,7 +78,7 @@ async def test_an_open_fence_lets_bodies_pass_as_they_are(
 
 
 async def test_a_write_takes_no_longer_than_the_lease_is_ours(told: tuple[ToldServer, Session]) -> None:
-    """Nobody waits for an answer beyond it."""
+    """No caller waits for an answer beyond it."""
     _, session = told
     clock = FakeClock()
     fence = Fence(clock)
@@ -129,7 +129,7 @@ async def test_a_refusal_is_an_answer(told: tuple[ToldServer, Session], fence: F
 async def test_a_write_that_is_called_off_may_have_happened(
     told: tuple[ToldServer, Session], fence: Fence
 ) -> None:
-    """Nobody hears the answer."""
+    """The caller is cancelled before the answer."""
     _, session = told
     task = asyncio.create_task(session.fenced(fence).request("POST", PATH, {}))
     await settled()

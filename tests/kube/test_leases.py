@@ -1,4 +1,4 @@
-"""The lease as an API server keeps it: written, read back, refused, and taken from whoever left it."""
+"""The lease as an API server keeps it: written, read back, refused, and taken over when it was left."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_a_lease_is_read_as_it_was_written(store: LeaseStore) -> None:
 
 
 async def test_only_who_names_the_latest_version_replaces_it(store: LeaseStore) -> None:
-    """The one that comes second is told of a conflict; so is a second creation."""
+    """The second write returns a conflict, and so does a second creation."""
     _, first = await store.write(MINE)
     assert first is not None
     assert (await store.write(MINE))[0].verdict is WriteOutcome.CONFLICT

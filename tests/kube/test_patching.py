@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.pods import PodStatusPatcher
 from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.pod import Pod

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.reflector import SLICE, Reflector
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.watched_resources import WatchedResource
@@ -70,7 +70,7 @@ def brought(event: Any) -> Any:
 
 
 class Sink:
-    """What was told, and a way to wait for it."""
+    """Records the emitted events, and can wait for them."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -84,7 +84,7 @@ class Sink:
         self._more.set()
 
     async def until(self, expected: Any) -> None:
-        """Wait until exactly this was told."""
+        """Wait until exactly this was emitted."""
         async with asyncio.timeout(60):
             while len(self.told) < len(expected):
                 self._more.clear()
@@ -138,7 +138,7 @@ async def test_lists_page_by_page_then_watches(told: tuple[ToldServer, Session])
 
 
 async def test_a_long_list_is_taken_in_slices(told: tuple[ToldServer, Session]) -> None:
-    """Other tasks get their turn after each hundred objects: twenty thousand pods block nobody."""
+    """Other tasks get their turn after each hundred objects: twenty thousand pods block no other task."""
     server, session = told
     pages, of = 40, 500
     for number in range(pages):
@@ -174,7 +174,7 @@ async def test_a_long_list_is_taken_in_slices(told: tuple[ToldServer, Session]) 
 
 
 async def test_a_burst_of_a_watch_is_taken_in_slices(told: tuple[ToldServer, Session]) -> None:
-    """As many lines at once as have arrived, yet other tasks get their turn in between."""
+    """All lines that have arrived are read together, yet other tasks run in between."""
     server, session = told
     server.then(a_list())
     server.then_stream(
@@ -231,7 +231,7 @@ async def test_resumes_where_a_bookmark_left_it(told: tuple[ToldServer, Session]
     assert "resourceVersion=77" in server.requests[2][1]
 
 
-async def test_each_sign_of_life_is_told(told: tuple[ToldServer, Session]) -> None:
+async def test_each_sign_of_life_is_reported(told: tuple[ToldServer, Session]) -> None:
     """A list, the opening of a watch, a bookmark: a collection in which nothing happens is not stale."""
     server, session = told
     observer = RememberingObserver()
@@ -246,7 +246,7 @@ async def test_each_sign_of_life_is_told(told: tuple[ToldServer, Session]) -> No
 
 
 async def test_a_version_too_old_means_listing_again(told: tuple[ToldServer, Session]) -> None:
-    """410 as an event: the new list is told as a difference."""
+    """410 as an event: the new list is emitted as a difference."""
     server, session = told
     server.then(a_list(wire("a", 1), wire("b", 2)))
     server.then_stream(line("ERROR", {"kind": "Status", "code": 410, "message": "too old"}))
@@ -258,7 +258,7 @@ async def test_a_version_too_old_means_listing_again(told: tuple[ToldServer, Ses
 
 
 async def test_a_pod_made_again_is_another_one(told: tuple[ToldServer, Session]) -> None:
-    """A StatefulSet's pod is deleted and made again under its name while nobody looked."""
+    """A StatefulSet's pod is deleted and made again under its name while no watch was open."""
     server, session = told
     server.then(a_list(wire("db-0", 1, uid="old")))
     server.then(b"", 410)
@@ -395,7 +395,7 @@ async def test_a_broken_stream_is_taken_up_after_a_pause(told: tuple[ToldServer,
 
 
 async def test_a_collection_that_is_not_served_counts_as_empty(told: tuple[ToldServer, Session]) -> None:
-    """An optional API that this server lacks keeps nobody waiting."""
+    """An optional API that this server lacks does not delay the start."""
     server, session = told
     server.then({"code": 404, "reason": "NotFound"}, 404)
 
@@ -450,7 +450,7 @@ async def test_a_version_that_the_server_does_not_know_yet_means_listing_again(
         await sink.until(["+a", "synced pods", "+b", "-a", "synced pods"])
 
 
-async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(
+async def test_watches_that_end_immediately_are_not_reopened_in_a_loop(
     told: tuple[ToldServer, Session],
 ) -> None:
     """A proxy that closes every stream costs a request a back-off, not a core."""
@@ -464,10 +464,10 @@ async def test_watches_that_end_at_once_are_not_asked_for_in_a_circle(
         await requests_stay(server, 2)
 
 
-async def test_versions_that_are_too_old_at_once_are_not_asked_for_in_a_circle(
+async def test_versions_that_are_always_too_old_are_not_listed_in_a_loop(
     told: tuple[ToldServer, Session],
 ) -> None:
-    """The first 410 lists again at once, those that follow wait."""
+    """The first 410 lists again immediately, those that follow wait."""
     server, session = told
     for _ in range(20):
         server.then(a_list())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kube.serving import ToldServer, told_server
+from kube.scripted_server import ToldServer, told_server
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube import usage
 from plimsoll.kube.session.session import Session
@@ -88,7 +88,7 @@ async def test_a_cluster_without_the_metrics_api_says_so(told: tuple[ToldServer,
 
 @pytest.fixture
 async def prometheus(tmp_path: Path) -> AsyncIterator[Any]:
-    """A server to be told what to answer, and its address."""
+    """A server with scripted answers, and its address."""
     async with told_server(tmp_path) as (server, session):
         yield server, session, session.address
 
@@ -127,7 +127,7 @@ async def test_a_query_is_asked_as_it_is_written(prometheus: tuple[ToldServer, S
         ({"status": "success", "data": {"resultType": "vector", "result": [7]}}, 200, "HTTP 200"),
     ],
 )
-async def test_what_is_no_answer_is_told_in_a_sentence(
+async def test_an_invalid_answer_is_reported_in_a_sentence(
     prometheus: tuple[ToldServer, Session, str], body: bytes | dict[str, Any], status: int, sentence: str
 ) -> None:
     """With the address and what to do."""
@@ -168,7 +168,7 @@ async def test_a_prometheus_that_does_not_answer_is_given_up(
 
 
 async def test_a_prometheus_that_is_not_there_is_named(prometheus: tuple[ToldServer, Session, str]) -> None:
-    """Nobody listens."""
+    """The port is closed."""
     _, session, _ = prometheus
 
     answer, _ = await UsageMeter(session).query("http://127.0.0.1:9", "up")
@@ -180,7 +180,7 @@ async def test_a_prometheus_that_is_not_there_is_named(prometheus: tuple[ToldSer
 async def test_an_endless_answer_is_cut_off(
     prometheus: tuple[ToldServer, Session, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory has a bound, whoever answers."""
+    """Memory has a bound for any server."""
     server, session, address = prometheus
     monkeypatch.setattr(usage, "LONGEST_ANSWER", 2**20)
     server.then(b"x" * 2**21)

@@ -1,6 +1,6 @@
 """Writes of volumes and claims carry the uid and version of the object."""
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.model.decoding import convert
@@ -11,7 +11,7 @@ CLAIM = convert(PersistentVolumeClaim, {"metadata": {"name": "data", "namespace"
 VOLUME = convert(PersistentVolume, {"metadata": {"name": "disk", "resourceVersion": "7"}})
 
 
-async def test_a_claim_is_told_its_node(told: tuple[ToldServer, Session]) -> None:
+async def test_a_claim_receives_its_node(told: tuple[ToldServer, Session]) -> None:
     """Provisioners look for the annotation."""
     server, session = told
     server.then({})
@@ -26,7 +26,7 @@ async def test_a_claim_is_told_its_node(told: tuple[ToldServer, Session]) -> Non
 
 
 async def test_a_volume_is_kept_for_a_claim(told: tuple[ToldServer, Session]) -> None:
-    """By name and uid, and only in the state that was decided on."""
+    """Identified by its name and uid, and only in the state that was decided on."""
     server, session = told
     server.then({})
 

@@ -62,7 +62,7 @@ class Server:
     versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def answer(self, asked: Read | WriteLease) -> Lease | bool | None:
-        """A lease, None where there is none, False for a conflict."""
+        """A lease, None when it does not exist, False for a conflict."""
         if isinstance(asked, Read):
             return self.lease
         if asked.lease.version != (self.lease.version if self.lease else ""):
@@ -159,14 +159,14 @@ class Candidates(RuleBasedStateMachine):
                 self.processes[index].is_paused = trouble == "pause"
             case "restart":  # what it sent may arrive yet
                 self.processes[index] = self._process(self.clocks[index])
-            case "label":  # a new version that is nobody's renewal
+            case "label":  # a new version that is not a renewal
                 self.server.relabel()
             case _:
                 self.processes[index].link = trouble
         self._pass(seconds, fraction)
 
     def _pass(self, seconds: float, fraction: float) -> None:
-        """Candidates go on, and what is sent over links that work is answered at once."""
+        """Candidates go on, and what is sent over links that work is answered immediately."""
         for _ in range(max(1, round(seconds / STEP_S))):
             self.true += min(seconds, STEP_S)
             for _ in range(HOPS):
@@ -236,7 +236,7 @@ class Candidates(RuleBasedStateMachine):
 
     @invariant()
     def who_leads_holds_the_lease(self) -> None:
-        """Nobody leads by a lease that another one has taken."""
+        """No candidate leads by a lease that another one has taken."""
         for leader in self._leaders():
             assert self.server.lease is not None
             assert self.server.lease.holder == leader
@@ -254,7 +254,7 @@ class Candidates(RuleBasedStateMachine):
             self._pass(STEP_S, 0.5)
             led.append(self._leaders())
 
-        assert not self.processes or all(led[160:]), "nobody leads"
+        assert not self.processes or all(led[160:]), "no candidate leads"
         assert not self.processes or len({leaders[0] for leaders in led[160:]}) == 1, "they take turns"
 
 

@@ -104,8 +104,8 @@ def test_the_duration_in_the_lease_counts_not_our_own(election: Election) -> Non
     assert isinstance(election.handle(LeaseFound(replace(THEIRS, duration_s=60)), at(160)), WriteLease)
 
 
-def test_a_released_lease_is_taken_at_once(election: Election) -> None:
-    """Nobody holds it."""
+def test_a_released_lease_is_taken_immediately(election: Election) -> None:
+    """It has no holder."""
     election.handle(Due(), at(100))
 
     taken = election.handle(LeaseFound(replace(THEIRS, holder="", duration_s=1)), at(100))
@@ -141,7 +141,7 @@ def test_a_leader_renews_without_reading(election: Election) -> None:
 
 
 def test_a_renewal_that_fails_is_followed_by_a_look(election: Election) -> None:
-    """Ours still, with a version that somebody's label gave it: renewed at once."""
+    """Ours still, with a version that somebody's label gave it: renewed immediately."""
     stored = led(election)
     election.handle(Due(), at(102))
     assert election.handle(Failed(), at(102)) == Read()

@@ -66,8 +66,8 @@ class Candidate:
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_single_candidate_leads_at_once_and_stays() -> None:
-    """And says so where people look."""
+async def test_a_single_candidate_leads_immediately_and_stays() -> None:
+    """It also reports that it leads."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
     assert not one.may_write
@@ -133,7 +133,7 @@ async def test_a_short_outage_is_survived() -> None:
 
 
 async def test_writes_stop_although_the_renewal_hangs() -> None:
-    """The fence closes by the clock alone: nobody has to notice anything."""
+    """The fence closes by the clock alone, without any event."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)
     async with one.running():
@@ -249,14 +249,14 @@ async def test_without_an_election_everything_passes() -> None:
 
 
 async def test_a_candidate_that_has_not_synced_only_looks() -> None:
-    """The lease is free, and stays so: whoever knows the cluster may have it."""
+    """The lease is free, and stays so until a synced candidate takes it."""
     clock, leases = FakeClock(), FakeLeases()
     one, two = Candidate(clock, leases, "one", stands=False), Candidate(clock, leases, "two", stands=False)
     async with one.running(), two.running():
         await clock.advance(20)
         assert one.leadership.tried.is_set(), "so lists may begin"
         assert leases.lease is None
-        assert one.leadership.standing == "not a candidate yet; the leader is nobody"
+        assert one.leadership.standing == "not a candidate yet; no leader is known"
         two.leadership.stand()
         await clock.advance(0.01)
 
@@ -268,7 +268,7 @@ async def test_a_candidate_that_has_not_synced_only_looks() -> None:
 
 
 async def test_a_lease_that_was_free_before_the_lists_began_saves_the_second_list() -> None:
-    """Nobody has written since; where somebody led meanwhile, what was listed before may be incomplete."""
+    """Nothing was written since; if another one led meanwhile, what was listed before may be incomplete."""
     clock, leases = FakeClock(), FakeLeases()
     one, two = Candidate(clock, leases, "one", stands=False), Candidate(clock, leases, "two", stands=False)
     async with one.running() as first:
@@ -314,7 +314,7 @@ async def test_a_lease_that_expired_while_it_was_listing_needs_a_second_list() -
 # -- delays ------------------------------------------------------------------------------------------
 
 
-async def test_a_renewal_that_comes_late_is_told_with_its_cause() -> None:
+async def test_a_late_renewal_is_reported_with_its_cause() -> None:
     """How late it was, and what the machine was busy with."""
     clock, leases = FakeClock(), FakeLeases()
     one = Candidate(clock, leases)

@@ -1,4 +1,4 @@
-"""Policies live: judged one by one, served together, and gone when they are gone."""
+"""Policies are judged one by one, served together, and dropped when they are deleted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -172,7 +172,7 @@ async def test_the_smallest_policy_is_served() -> None:
 
 
 async def test_the_older_of_two_keeps_the_name_whichever_came_first() -> None:
-    """The other one is told which, and takes over when the older one goes."""
+    """The status of the other one names it; the other one takes over when the older one goes."""
     scene = Scene()
     await scene.policies.set(a_policy("young", created="2026-02-01T00:00:00Z"))
     await scene.policies.set(a_policy("old"))
@@ -228,7 +228,7 @@ async def test_a_bad_change_leaves_the_last_good_spec_in_force() -> None:
     assert set(scene.served) == {"plimsoll"}
 
 
-async def test_a_policy_deleted_while_nobody_looked_stops_deciding() -> None:
+async def test_a_policy_whose_deletion_the_watch_missed_stops_deciding() -> None:
     """The watch was broken when it went: the next comparison finds out."""
     scene = Scene()
     await scene.policies.set(a_policy("gone"))
@@ -268,7 +268,7 @@ async def test_a_server_that_does_not_answer_deletes_nothing() -> None:
 
 
 async def test_a_policy_made_while_the_list_was_on_its_way_stays() -> None:
-    """What was told after the list was asked for is newer than the list."""
+    """Events that come after the list was requested are newer than the list."""
     scene = Scene()
 
     async def list_late() -> tuple[WriteResult, list[Any]]:
@@ -282,7 +282,7 @@ async def test_a_policy_made_while_the_list_was_on_its_way_stays() -> None:
     assert set(scene.served) == {"plimsoll"}
 
 
-async def test_a_suspended_policy_serves_nobody() -> None:
+async def test_a_suspended_policy_does_not_serve() -> None:
     """Neither scheduling nor rebalancing, and it says why."""
     scene = Scene()
 
@@ -299,7 +299,7 @@ def sorted_by(plugin: str) -> dict[str, Any]:
 
 
 async def test_one_queue_has_one_order() -> None:
-    """A younger policy that wants another one is told whose counts, and served once it agrees."""
+    """The status of a younger policy with another one names the older; it is served once it agrees."""
     scene = Scene(Fifo)
     younger = a_policy("two", "other", created="2026-01-02T00:00:00Z")
     younger["spec"]["scheduling"]["plugins"] = sorted_by("Fifo")
@@ -395,7 +395,7 @@ async def test_what_keeps_a_policy_from_moving_degrades_it() -> None:
 
 
 class FencedStatuses(FakePolicyStatuses):
-    """What a standby's writes are told, until it leads."""
+    """Rejects writes as the fence of a standby does, until it leads."""
 
     leads = False
 
@@ -405,7 +405,7 @@ class FencedStatuses(FakePolicyStatuses):
 
 
 async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_leads() -> None:
-    """No status, no complaint; then all of them at once."""
+    """It writes no status and no complaint; when it leads, all of them."""
     scene = Scene()
     scene.statuses = scene.policies._statuses = FencedStatuses()
     await scene.policies.set(a_policy("one"))
@@ -424,7 +424,7 @@ EXTENDER = {"urlPrefix": "http://x", "filterVerb": "filter"}
 
 
 async def test_an_extender_that_fails_degrades_its_policy_until_it_is_well() -> None:
-    """By name; a change of the policy is another chance, too."""
+    """The message names the extender; a change of the policy is another chance, too."""
     scene = Scene()
     scheduling = {"schedulerName": "plimsoll", "extenders": [EXTENDER]}
     await scene.policies.set(a_policy(scheduling=scheduling))
@@ -444,7 +444,7 @@ async def test_an_extender_that_fails_degrades_its_policy_until_it_is_well() -> 
 
 
 def test_what_an_extender_counts_is_not_counted_here() -> None:
-    """These resources replace what the plugin was told to ignore, as upstream replaces it."""
+    """These resources replace what the plugin is configured to ignore, as upstream replaces it."""
     managed = [
         {"name": "example.com/slice", "ignoredByScheduler": True},
         {"name": "example.com/card", "ignoredByScheduler": False},
@@ -461,7 +461,7 @@ def test_what_an_extender_counts_is_not_counted_here() -> None:
     assert config.args["NodeResourcesFit"] == {**args, "ignoredResources": ["example.com/slice"]}
 
 
-async def test_a_certificate_that_is_none_is_not_accepted() -> None:
+async def test_an_invalid_certificate_is_not_accepted() -> None:
     """With the field; what was accepted before goes on."""
     scene = Scene()
     bad = {"urlPrefix": "https://x", "tlsConfig": {"caData": "bad"}}
@@ -510,7 +510,7 @@ async def test_extenders_come_and_go_with_their_policy() -> None:
 
 
 async def test_metrics_follow_the_conditions() -> None:
-    """What Prometheus is told of each policy, until it is gone."""
+    """Prometheus reads the conditions of each policy until it is gone."""
     scene = Scene()
     await scene.policies.set(a_policy("good"))
     await scene.policies.set(a_policy("bad", created="2026-02-01T00:00:00Z"))
@@ -556,7 +556,7 @@ def test_without_score_plugins_every_node_scores_1() -> None:
     assert with_extender.rank(with_extender.cluster.templates.info(a_pod("p"))).totals.tolist() == [0, 0]
 
 
-# -- what is missing, and what is told ---------------------------------------------------------------
+# -- missing rights, and how they are reported -------------------------------------------------------
 
 
 def noted(scene: Scene) -> list[tuple[str, ...]]:
@@ -602,7 +602,7 @@ async def test_a_policy_that_may_not_bind_is_not_ready() -> None:
     assert noted(scene) == [("one", "NotAllowed")]
 
 
-async def test_the_part_that_works_is_named_beside_the_one_that_does_not() -> None:
+async def test_the_part_that_works_is_named_with_the_one_that_does_not() -> None:
     """Pods are placed, and none is moved."""
     scene = Scene()
     scene.reviewer.denied = {EVICT}
@@ -630,7 +630,7 @@ async def test_rights_that_are_granted_mend_the_status() -> None:
 
 
 async def test_an_event_of_an_earlier_process_is_not_repeated() -> None:
-    """What the condition says already was told."""
+    """What the condition says was reported before."""
     first, second = Scene(), Scene()
     for scene, document in ((first, a_policy()), (second, a_policy())):
         scene.rebalancing.told = {"one": {"Resting": "it rests"}}

@@ -1,4 +1,4 @@
-"""Plugins that fail are named where the users of a policy look."""
+"""Plugins that fail are named in the status of the policies that use them."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ def test_sentences_have_an_end() -> None:
     assert len(failures.of({"A"})[0]) == SENTENCE
 
 
-async def test_each_new_kind_of_failure_is_told_once() -> None:
+async def test_each_new_kind_of_failure_is_reported_once() -> None:
     """A plugin that fails for every pod does not write a status for every pod."""
     failures, told = PluginFailures(), []
 

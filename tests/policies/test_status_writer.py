@@ -1,4 +1,4 @@
-"""Statuses that were not taken are written again, unless there is something newer to say."""
+"""Status writes that fail are retried, unless a newer status replaces them."""
 
 import asyncio
 from typing import Any
@@ -78,7 +78,7 @@ async def test_other_fields_and_other_policies_are_no_newer_status() -> None:
 
 
 async def test_it_gives_up_at_last() -> None:
-    """The caller is told."""
+    """The caller receives the failure."""
     statuses = Statuses(*[WriteOutcome.BUSY] * 100)
 
     answer = await RetriedStatuses(statuses, Pausing()).write_status("a", {})  # type: ignore[arg-type] # a fake has only what is used

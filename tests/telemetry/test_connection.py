@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from kube.serving import ToldServer, told_server
+from kube.scripted_server import ToldServer, told_server
 from plimsoll.kube.session.errors import APIError, Unavailable
 from plimsoll.kube.session.session import Session
 from plimsoll.telemetry.process import ConnectionMetrics
@@ -25,7 +25,7 @@ async def connection(tmp_path: Path) -> AsyncIterator[Any]:
 async def test_requests_are_counted_by_their_answer(
     connection: tuple[ToldServer, Session, Callable[..., Any]],
 ) -> None:
-    """Refusals by their status, and those that nobody answered by themselves; writes and reads alike."""
+    """Rejections are counted by status, unanswered requests apart; writes and reads alike."""
     server, session, value = connection
     server.then()
     server.then({"message": "no"}, 503)

@@ -5,7 +5,7 @@ from structlog.testing import capture_logs
 from plimsoll.telemetry.logs import REMEMBERED, SHOWN, LoggingObserver
 
 
-def test_a_problem_with_an_object_is_told_once_and_in_short() -> None:
+def test_a_problem_with_an_object_is_logged_once_and_in_short() -> None:
     """An object comes in with each of its changes, and a hostile one is megabytes long."""
     observer = LoggingObserver()
 
@@ -18,8 +18,8 @@ def test_a_problem_with_an_object_is_told_once_and_in_short() -> None:
     assert len(lines[0]["problem"]) <= SHOWN + 3
 
 
-def test_another_problem_or_another_object_is_told_too() -> None:
-    """Nothing is kept back but repetitions."""
+def test_another_problem_or_another_object_is_logged_too() -> None:
+    """Only repetitions are suppressed."""
     observer = LoggingObserver()
 
     with capture_logs() as lines:
@@ -35,7 +35,7 @@ def test_another_problem_or_another_object_is_told_too() -> None:
     ]
 
 
-def test_what_was_told_is_not_remembered_without_end() -> None:
+def test_the_memory_of_logged_problems_is_bounded() -> None:
     """Pods with ever new names must not fill the memory."""
     observer = LoggingObserver()
 

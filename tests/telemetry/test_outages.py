@@ -132,7 +132,7 @@ def test_what_kopf_says_of_its_requests_joins_the_outages(scene: Scene) -> None:
     assert "api (kopf)" not in scene.log._failures
 
 
-def test_custom_resources_that_kopf_misses_are_told_as_ours_are(scene: Scene) -> None:
+def test_custom_resources_that_kopf_misses_are_reported_as_ours_are(scene: Scene) -> None:
     """With what to do."""
     lines = KopfLines()
     lines.outages = scene.log

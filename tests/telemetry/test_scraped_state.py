@@ -1,4 +1,4 @@
-"""Figures that are taken when somebody looks."""
+"""Figures that are collected at each scrape."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Turns: so many at once, the highest priority first, and none is lost when somebody is called off."""
+"""The semaphore admits by priority, and loses no turn when a waiter is cancelled."""
 
 import asyncio
 from asyncio import Task
@@ -35,8 +35,8 @@ class Pods:
         await settled()
 
 
-async def test_no_more_at_once_and_the_important_ones_first() -> None:
-    """Of equals the oldest."""
+async def test_concurrency_is_bounded_and_the_highest_priority_comes_first() -> None:
+    """Among equals the oldest comes first."""
     pods = Pods(Turns(2))
     tasks = [pods.start("a"), pods.start("b"), pods.start("c"), pods.start("d", 5), pods.start("e", 5)]
     await settled()
@@ -59,7 +59,7 @@ async def test_who_is_called_off_takes_no_turn_along() -> None:
 
     pods.let["a"].set()
     await asyncio.sleep(0)  # a is on its way out ...
-    second.cancel()  # ... and whoever is called, b is called off
+    second.cancel()  # ... and b is cancelled in the moment in which it is admitted
     await settled()
     assert pods.running == ["c"]
 

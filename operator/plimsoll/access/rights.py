@@ -33,7 +33,7 @@ NAMESPACES = 100
 #: The reason of conditions.
 NOT_ALLOWED = "NotAllowed"
 
-#: What is told as the budget that allows no eviction while rights are missing.
+#: Reported as the budget that allows no eviction while rights are missing.
 NO_RIGHTS = "rights of the operator"
 
 PLIMSOLL, REQUESTS = "plimsoll.dev", "lifecycle.k8s.io"
@@ -133,7 +133,7 @@ class Need:
 
 
 def needs_of(policy: SchedulingPolicy) -> Iterator[Need]:
-    """What a policy needs, by what its spec says."""
+    """The rights that a policy's spec needs."""
     if policy.spec.scheduling is not None:
         yield from _scheduling(policy.spec.scheduling)
     if policy.spec.rebalancing is not None:
@@ -276,7 +276,7 @@ class Access(Observer):
             self._sooner.set()
 
     async def review(self, *, only_missing: bool = False) -> None:
-        """Ask the server; tell when an answer has changed."""
+        """Review the rights with the server; notify when an answer has changed."""
         rights = sorted(self._denied if only_missing else REVIEWED)
         answers = await asyncio.gather(*(self._reviewer.review(right, "") for right in rights))
         denied = self._denied & REVIEWED
@@ -295,8 +295,8 @@ class Access(Observer):
                 self.granted = self._clock.now()
             self._denied, self._answers = denied, narrow
             self.changed.notify()
-            for told_of in self.on_change:
-                await told_of()
+            for callback in self.on_change:
+                await callback()
 
     async def _review_namespaces(
         self, denied: set[Right], *, only_new: bool

@@ -22,10 +22,10 @@ from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
 
-#: Where Kubernetes tells a pod its namespace.
+#: The file in which Kubernetes gives a pod its namespace.
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
-#: Where the lease lies when nothing says otherwise; kube-scheduler's is there, too.
+#: The default namespace of the lease outside a cluster, as for kube-scheduler.
 DEFAULT_NAMESPACE = "kube-system"
 
 #: Shown instead of the lease's name where there is no election.

@@ -47,7 +47,7 @@ class SeededRandomness:
 
 
 class ThreadComputer:
-    """Computes in a thread of its own each time, so that pods are placed meanwhile.
+    """Runs each computation in a thread of its own, so that pods are placed meanwhile.
 
     The threads are daemons and belong to no pool: one that never ends takes no place from later ones, and
     does not keep the process from ending.

@@ -28,7 +28,7 @@ class AddressTaken(PlimsollError):
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What the endpoints say.
+    """What the endpoints return.
 
     Attributes:
         unready: Why the operator is not ready yet, "" when it is.

@@ -1,4 +1,4 @@
-"""Eviction record deleted or annotated → rebalancing.records.store, rebalancing.proposals."""
+"""Passes deleted and annotated Eviction records from kopf to the record store and the proposals."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ class RecordSink(Protocol):
 
 
 class AnswerSink(Protocol):
-    """Takes what people say of proposals."""
+    """Receives the answers of users to proposals."""
 
     def annotated(self, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         """A record has these annotations."""

@@ -1,12 +1,12 @@
-"""Plugins and strategies of others, found through Python entry points.
+"""Loads third-party plugins and strategies through Python entry points.
 
 An installed package names its classes under the group ``plimsoll.plugins`` or ``plimsoll.strategies``::
 
     [project.entry-points."plimsoll.plugins"]
     SameRack = "my_package.same_rack:SameRack"
 
-They are entered after our own, so that nobody takes the name of an in-tree plugin; a policy then names them
-like any other. One that cannot be used is left out, named and counted, and nothing else suffers.
+They are registered after the in-tree ones, so they cannot take the name of an in-tree plugin; a policy then
+names them like any other. One that cannot be used is skipped, logged and counted; the rest are not affected.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,19 +38,19 @@ def load(
 
     Args:
         group: PLUGINS or STRATEGIES.
-        add: Enters one class; refuses it with a ConfigurationError.
-        observer: Told of each that is left out.
+        add: Registers one class; rejects it with a ConfigurationError.
+        observer: Receives each that is skipped.
         found: Lists the entry points of a group.
 
     Returns:
-        A sentence for each that was left out: which, of which package, and why.
+        A sentence for each that was skipped: which, of which package, and why.
     """
     problems = []
     for point in sorted(found(group), key=lambda each: (_package(each), each.name)):
         try:
             loaded = point.load()
             if not isinstance(loaded, type):
-                raise ConfigurationError(point.value, f"is no class but {loaded!r}")  # noqa: TRY301 - told below
+                raise ConfigurationError(point.value, f"is no class but {loaded!r}")  # noqa: TRY301 - reported below
             add(loaded)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - the code of others may raise anything
             why = str(exc) if isinstance(exc, ConfigurationError) else f"{type(exc).__name__}: {exc}"

@@ -19,7 +19,7 @@ ACCEPTED_S = 60.0
 
 
 class KopfLogin:
-    """Logs kopf in, as often as it asks.
+    """Logs kopf in, whenever kopf requests it.
 
     Args:
         session: Whose address, TLS and credentials are used.

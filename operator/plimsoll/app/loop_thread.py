@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for what must not wait behind the rest of the process.
+"""Runs an event loop in a thread of its own, for work that the main loop must not delay.
 
 The election and the probes run there. Of the interpreter's lock they get their share every few milliseconds,
 whatever the main loop computes.

@@ -308,7 +308,7 @@ class Operator:
         return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
 
     def broken(self) -> str:
-        """Why the process should be restarted, "" when it should not; asked from the probes' thread."""
+        """Why the process should be restarted, "" when it should not; called from the probes' thread."""
         if problem := self.supervision.problem():
             return problem
         overdue_s = self.leadership.overdue_s()
@@ -325,7 +325,7 @@ class Operator:
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What must run as long as the process does, by name; :mod:`plimsoll.app.process` starts it."""
+        """Tasks that run as long as the process, keyed by name; :mod:`plimsoll.app.process` starts them."""
         policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
         return {
             "heartbeat": self.supervision.beat(),
@@ -338,7 +338,7 @@ class Operator:
         }
 
     async def _mirror(self, reflector: Reflector) -> None:
-        """Watch once it is known who leads: what a new leader lists then needs no second look."""
+        """Open watches once the leader is known: a new leader then needs no second list."""
         await self.leadership.tried.wait()
         await reflector.run()
 

@@ -1,4 +1,4 @@
-"""SchedulingPolicy changed → control.policies."""
+"""Passes changes of SchedulingPolicies from kopf to the policy controller."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol

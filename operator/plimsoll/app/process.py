@@ -1,4 +1,4 @@
-"""Runs the operator until SIGTERM, or until something ends without which it is of no use.
+"""Runs the operator until SIGTERM, or until a task that it cannot work without ends.
 
 Whatever ends it is said in one line; then Kubernetes starts the container again.
 """
@@ -144,7 +144,7 @@ class OperatorProcess:
 
 
 def _heed_signals(stop: asyncio.Event) -> None:
-    """Stop when the process is told to."""
+    """Stop on SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
@@ -157,7 +157,7 @@ async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
 
 
 def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
-    """Raise what ended the process; nothing when it was asked to end.
+    """Raise what ended the process; nothing when a signal ended it.
 
     Raises:
         LeadershipLost: This process led, and could not renew its lease in time.

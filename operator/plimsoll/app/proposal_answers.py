@@ -1,8 +1,8 @@
-"""Answers from a command line: yes or no to moves that a policy in mode Approve has put on record.
+"""Approves or rejects proposed moves of policies in mode Approve, from the command line.
 
-All that is asked for is looked at before anything is written: a name that is wrong changes nothing. Each
-answer is written against the version that was read, so nobody approves what has changed meanwhile. The moves
-of a bundle are carried out together or not at all, so one name of it answers for all.
+All names are checked before anything is written: a wrong name changes nothing. Each answer is written at the
+version that was read, so a record that has changed meanwhile is not approved. The moves of a bundle are
+carried out together or not at all, so one name answers for the whole bundle.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from plimsoll.rebalancing.moves.endings import ANSWERS, APPROVED
 
 
 class ProposalError(PlimsollError):
-    """What was asked for cannot be answered; nothing was written for it."""
+    """The proposals cannot be answered; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _chosen(records: Sequence[Mapping[str, Any]], question: Question) -> Sequenc
 
 
 def _elsewhere(chosen: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """Of which bundles other namespaces have a part that somebody has to approve, too."""
+    """Of which bundles other namespaces have a part that must be approved, too."""
     here = Counter(map(_bundle, chosen))
     moves = {_bundle(record): record["spec"]["bundle"]["moves"] for record in chosen if _bundle(record)}
     return [
@@ -130,7 +130,7 @@ def _waits(record: Mapping[str, Any]) -> bool:
 
 
 def _is_answered(record: Mapping[str, Any]) -> bool:
-    """Whether somebody has said yes or no, and the operator has not got to it yet."""
+    """Whether the record was approved or rejected, and the operator has not processed that yet."""
     return (record["metadata"].get("annotations") or {}).get(APPROVED) in ANSWERS
 
 
@@ -139,7 +139,7 @@ def _why_not(record: Mapping[str, Any], policy: str) -> str:
     if policy and spec.get("policy") != policy:
         return f"{_name(record)} is of policy {spec.get('policy')}, not of {policy}"
     if spec.get("mode") != Mode.APPROVE:
-        return f"{_name(record)} asks nobody: it was made in mode {spec.get('mode')}"
+        return f"{_name(record)} needs no approval: it was made in mode {spec.get('mode')}"
     return f"{_name(record)} is {_phase(record)}: only Planned ones wait for an answer"
 
 

@@ -1,4 +1,4 @@
-"""Builds the scheduling wing: queue, loop, binding pipeline and, as asked for, its optional parts.
+"""Builds the scheduling wing: queue, loop, binding pipeline and the optional parts that are enabled.
 
 Everything gets its collaborators when it is built, so the order here is the order of dependence. Gangs,
 extenders and fair share are optional: without one, no object of it exists, and no other looks for it.

@@ -25,7 +25,7 @@ STALLED_S, STUCK_S = 10.0, 60.0
 #: Seconds for which the use of processors is averaged.
 USED_S = 10.0
 
-#: Seconds that a process has to end, once it has begun to.
+#: Seconds in which a process must end, once it has started to.
 END_S = 25.0
 
 #: The exit status of a process that did not end by itself.
@@ -65,7 +65,7 @@ class Supervision:
         return task
 
     def watch(self, name: str, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
-        """Watch a task that somebody else started."""
+        """Watch a task that was started elsewhere."""
         self._tasks[name] = task
         return task
 
@@ -79,11 +79,11 @@ class Supervision:
         self.failure = self.failure or problem
 
     async def until_one_ends(self, stop: asyncio.Event) -> None:
-        """Wait until a task has ended, or the process is asked to stop."""
+        """Wait until a task has ended, or a signal stops the process."""
         asked = asyncio.create_task(stop.wait())
         try:
             while not (asked.done() or self.ended or self.failure):
-                # Tasks may join while we wait, so we look again now and then.
+                # Tasks may join while we wait, so the set is read again periodically.
                 await asyncio.wait(
                     [asked, *self._tasks.values()], timeout=1.0, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -91,13 +91,13 @@ class Supervision:
             asked.cancel()
 
     async def cancel(self) -> None:
-        """End the tasks that were begun here; wait until they have."""
+        """Cancel the tasks that were started here; wait until they have ended."""
         for task in self._own:
             task.cancel()
         await asyncio.gather(*self._own, return_exceptions=True)
 
     def end(self) -> None:
-        """The process has begun to end; if it has not in time, it is ended by force."""
+        """The process has started to end; if it has not ended in time, it is killed."""
         if self._ending_since is None:
             self._ending_since = self._clock.monotonic()
             self._force = threading.Timer(END_S, self._end_by_force)

@@ -44,7 +44,7 @@ class Cache:
         """The node that a pod is placed or assumed on, "" when on none."""
         return self._node_of.get(uid, "")
 
-    # -- what the watch tells ------------------------------------------------------------------------
+    # -- events of the watch -------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> bool:
         """A node was added or changed; whether a decision may change with it."""

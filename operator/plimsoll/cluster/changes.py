@@ -59,8 +59,8 @@ def pod_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
 def waiting_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
     """The bits of the update of a pod without a node; none for what no decision reads, such as a condition.
 
-    Upstream raises the general update even then. A plugin that is woken by everything would be woken by the
-    condition that tells of its own refusal, for ever.
+    Upstream emits the general update even then. A plugin that registers for every event would requeue a pod
+    because of the condition that reports its own rejection, forever.
     """
     bits = pod_changes(old, new)
     if bits != (ActionType.UPDATE_POD_OTHER,) or old.template is not new.template:

@@ -239,7 +239,7 @@ class Mirror:
 
 
 def _reads_the_same(old: Any, new: Any) -> bool:
-    """Whether no decision can tell the two states of an object apart."""
+    """Whether the two states of an object are equal for every decision."""
     if old.metadata.labels != new.metadata.labels:
         return False
     if isinstance(new, _SPEC_ONLY):

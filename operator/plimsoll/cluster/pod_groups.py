@@ -30,7 +30,7 @@ class Group:
 
     Attributes:
         key: ``namespace/name``.
-        object: The PodGroup, None while nobody has created it.
+        object: The PodGroup, None while it does not exist.
         members: Pods that name it, by uid, also those that have ended.
         refusal: Why it was not started the last time, "" when it was or has not been tried.
         started_at: Seconds since the epoch, when it was last decided to start; None when never by us.
@@ -56,7 +56,7 @@ class Group:
         return [pod for pod in self.members.values() if counts(pod)]
 
     def waiting(self) -> list[Pod]:
-        """Members without a node, as far as the watch has told."""
+        """Members without a node, as far as the watch has reported."""
         return [pod for pod in self.counting() if not pod.node_name and not pod.is_terminal]
 
     def obstacle(self) -> str:

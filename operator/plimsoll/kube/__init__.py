@@ -1,1 +1,1 @@
-"""The Kubernetes API, one module a resource."""
+"""The Kubernetes API, one module for each resource."""

@@ -12,7 +12,7 @@ POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
 
 
 class PolicyStatusPatcher:
-    """Writes what the operator says of a policy."""
+    """Writes the status of policies."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -33,13 +33,13 @@ _ABSENT: Mapping[str, None] = {
 
 
 class PodGroupStatusPatcher:
-    """Writes what the operator says of a gang."""
+    """Writes the status of PodGroups."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Replace a group's status; what it does not say any more is removed."""
+        """Replace a group's status; fields that are no longer set are removed."""
         return await answered(
             self._session.request(
                 "PATCH",

@@ -12,7 +12,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 PATH = "/apis/apps/v1"
 
-#: Deployments asked for at once: a page of them is a few megabytes.
+#: Deployments in a page of a list: a few megabytes.
 PAGE = 500
 
 #: Seconds for a page to be answered.
@@ -29,7 +29,7 @@ class _Page(msgspec.Struct):
 
 
 class DeploymentRollouts:
-    """Reads Deployments when somebody asks, keeps none, and starts their rollouts."""
+    """Reads Deployments on demand, caches none, and starts their rollouts."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -23,13 +23,13 @@ NOTE_BYTES = 1024
 #: Seconds between two writes of one series, and after which an event starts a new one.
 SERIES_S, FORGET_S = 60.0, 360.0
 
-#: Series written a second in the long run, and at once after a rest; the counts of others wait.
+#: Series written per second in the long run, and in a burst; the counts of further series wait.
 SERIES_PER_S, SERIES_BURST = 20.0, 50
 
 #: Events waiting to be written, and events remembered.
 QUEUED, REMEMBERED = 10_000, 20_000
 
-#: Writers at once.
+#: Concurrent writers.
 WRITERS = 4
 
 
@@ -101,8 +101,8 @@ class EventPoster:
         series = self._series.get(key)
         if series is not None and now - series.written < FORGET_S:
             series.count += 1
-            if now - series.written < SERIES_S or not self._series_pace.has_turn():
-                return  # counted; told with a later one
+            if now - series.written < SERIES_S or not self._series_pace.try_accept():
+                return  # counted; written with a later one
             series.written = now
             body = {"series": {"count": series.count, "lastObservedTime": micro_time(now)}}
             path = f"/apis/events.k8s.io/v1/namespaces/{series.namespace}/events/{series.name}"

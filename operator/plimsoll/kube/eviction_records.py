@@ -34,7 +34,7 @@ class EvictionRecords:
         return answer
 
     async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Replace a record's status; what it does not say any more is removed."""
+        """Replace a record's status; fields that are no longer set are removed."""
         return await answered(
             self._session.request(
                 "PATCH",

@@ -1,4 +1,4 @@
-"""EvictionRequests (lifecycle.k8s.io/v1alpha1): ask for a pod to leave, and see who makes it leave.
+"""Creates and reads EvictionRequests (lifecycle.k8s.io/v1alpha1).
 
 Each requester has a request of its own; the server's controller makes one Eviction of all that are about the
 same pod and labels it with who takes part.
@@ -91,7 +91,7 @@ class PodEvictionRequester:
         return WriteResult(WriteOutcome.DONE)
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
-        """Create the request; one that is there already is ours if it says the same."""
+        """Create the request; an existing one is ours if its spec is equal."""
         body = {
             "apiVersion": "lifecycle.k8s.io/v1alpha1",
             "kind": "EvictionRequest",
@@ -260,7 +260,7 @@ def _key(found: EvictionRequestObject | LifecycleEviction) -> str:
 
 
 def _is_ours(request: EvictionRequestObject) -> bool:
-    """Whether we ask: a label is anybody's to set, who asks is what the request says."""
+    """Whether we are the requester: the request's spec says so; a label could be set by any client."""
     return request.spec.get("requester") == REQUESTER
 
 
@@ -281,7 +281,7 @@ def _under_way(evictions: Iterable[LifecycleEviction]) -> dict[str, LifecycleEvi
 
 
 def _read(request: EvictionRequestObject, evictions: Mapping[str, LifecycleEviction]) -> EvictionRequest:
-    """A request, with what the Eviction says of its progress."""
+    """A request, with the progress that the Eviction reports."""
     held, uid = _conditions(request), _uid(request)
     eviction = evictions.get(uid)
     status: Mapping[str, Any] = {} if eviction is None else eviction.status

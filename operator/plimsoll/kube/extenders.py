@@ -1,11 +1,11 @@
-"""POST to HTTP extenders: a stranger's server, so nothing of it is taken on trust.
+"""POSTs to HTTP extenders; their responses are not trusted.
 
 No credentials of ours are sent, no proxy, cookie or .netrc of the environment is used, no redirect is
-followed, and no answer is unpacked; one that is slow, endless or broken ends in a sentence, in time.
-Each extender has a session, hence connections, of its own: one that hangs keeps nobody else waiting.
+followed, and no response is decompressed; one that is slow, endless or broken becomes an error message, in
+time. Each extender has a session, hence connections, of its own: one that hangs does not delay the others.
 
 Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``. Differs: upstream follows redirects, reads
-answers without bound, and with ``enableHTTPS`` verifies nobody when it has no CA.
+responses without bound, and with ``enableHTTPS`` verifies no server when it has no CA.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from plimsoll.ports.extenders import Endpoint, Reply, TLSSettings
 #: An answer may have this many bytes, and so many for each byte of the question (it may repeat the nodes).
 ANSWER_BYTES, ANSWER_FACTOR = 2**20, 3
 
-#: Connections at once to one extender; more asks wait, within their own time.
+#: Concurrent connections to one extender; further requests wait, within their own timeout.
 CONNECTIONS = 32
 
 
 class HTTPExtenders:
-    """Speaks to extenders; sessions are opened with the first ask and kept."""
+    """Calls extenders; sessions are opened with the first request and kept."""
 
     def __init__(self) -> None:
         self._sessions: dict[Endpoint, aiohttp.ClientSession] = {}
@@ -64,7 +64,7 @@ class HTTPExtenders:
             return Reply(None, f'Post "{url}": {_described(exc)}')
 
     async def retain(self, endpoints: Collection[Endpoint]) -> None:
-        """Close the connections to all others."""
+        """Close the connections to all other extenders."""
         for endpoint in [each for each in self._sessions if each not in endpoints]:
             await self._sessions.pop(endpoint).close()
 

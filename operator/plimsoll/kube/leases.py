@@ -14,7 +14,7 @@ API = "coordination.k8s.io/v1"
 
 
 class LeaseStore:
-    """One lease, by name.
+    """One Lease.
 
     Args:
         session: A connection of its own: renewals must not wait for other requests, nor pass the fence.
@@ -36,7 +36,7 @@ class LeaseStore:
         return {"apiVersion": API, "kind": "Lease", "namespace": self._namespace, "name": self._name}
 
     async def read(self) -> tuple[WriteResult, Lease | None]:
-        """The lease; None with DONE when there is none."""
+        """The lease; None with DONE when it does not exist."""
         try:
             found = await self._session.object(
                 "GET", f"{self._collection}/{self._name}", timeout_s=self._timeout_s
@@ -79,7 +79,7 @@ class LeaseStore:
 
 
 def lease_of(document: Mapping[str, Any]) -> Lease:
-    """A lease as the server has it; what is missing in it says nothing."""
+    """A lease as the server has it; missing fields are empty or zero."""
     spec: Mapping[str, Any] = document.get("spec") or {}
     metadata: Mapping[str, Any] = document.get("metadata") or {}
     return Lease(

@@ -10,14 +10,14 @@ from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: How often a node is read again that somebody has changed meanwhile; kubelets do so all the time.
+#: Attempts to read and write a node that changes meanwhile; kubelets change it all the time.
 TRIES = 5
 
 Taints = list[dict[str, Any]]
 
 
 class NodeTainter:
-    """Sets and removes our taint; those of others stay as they are."""
+    """Sets and removes our taint; other taints stay as they are."""
 
     def __init__(self, session: Session, clock: Clock) -> None:
         self._session = session

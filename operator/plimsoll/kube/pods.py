@@ -52,7 +52,7 @@ class PodBinder:
         return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), ""
 
 
-#: The cause by which the API server says that a budget refused.
+#: The cause that the API server gives when a PodDisruptionBudget rejects an eviction.
 BUDGET_CAUSE = "DisruptionBudget"
 
 
@@ -124,7 +124,7 @@ class PodPreemptor:
             self._session.request("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
         )
         if not marked.is_done:
-            return marked  # nobody is deleted without being told why
+            return marked  # no pod is deleted without a condition that gives the reason
         try:
             await self._session.request("DELETE", path, {"preconditions": {"uid": victim.uid}})
         except APIError as exc:

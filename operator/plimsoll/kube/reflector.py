@@ -46,10 +46,10 @@ WATCH_S, SILENCE_S = 290, 320.0
 #: Back-off after a failure, in seconds: doubled from the first to the last, with jitter.
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0
 
-#: A resource that the server does not have is asked for again after this many seconds.
+#: Seconds after which a resource that the server does not have is requested again.
 ABSENT_S = 60.0
 
-#: A watch that ends within so many seconds and told nothing counts as a failure.
+#: A watch that ends within so many seconds without an event counts as a failure.
 SHORT_S = 1.0
 
 #: What the place of a problem begins with that concerns the status alone.
@@ -125,7 +125,7 @@ class Reflector:
         sink: Takes batches of events, in order; must not fail.
         clock: Time.
         randomness: Jitter.
-        observer: Told of lists, failures and skipped objects.
+        observer: Receives lists, failures and skipped objects.
 
     Attributes:
         listed_from: The monotonic time at which the last complete list was begun; -inf before.
@@ -149,7 +149,7 @@ class Reflector:
         self._observer = observer
         self._objects: dict[str, Any] = {}
         self._version = ""
-        self._heard = False  #: whether the present watch has told anything
+        self._heard = False  #: whether the present watch has received anything
         self.listed_from = -math.inf
         self._listed = Signal()
         self._needed_from = -math.inf
@@ -185,13 +185,13 @@ class Reflector:
                     async with asyncio.timeout(None) as self._watching:
                         await self._watch()
                 except TimeoutError:
-                    continue  # a list is asked for
+                    continue  # a list was requested
                 finally:
                     self._watching = None
                 if self._heard or self._clock.monotonic() - began >= SHORT_S:
                     backoff_s, too_old = FIRST_BACKOFF_S, 0
                     continue
-                problem, status = "the watch ended at once", 200
+                problem, status = "the watch ended immediately", 200
             except Gone as exc:
                 self._version, problem, status = "", str(exc), exc.status
                 too_old += 1
@@ -220,7 +220,7 @@ class Reflector:
     # ------------------------------------------------------------------------------------------------
 
     async def _list(self) -> None:
-        """Take in a complete list, slice by slice; what is gone is told at the end."""
+        """Read a complete list, slice by slice; deletions are emitted at the end."""
         began = self._clock.monotonic()
         found: set[str] = set()
         params = {"limit": str(PAGE), **self._selected()}
@@ -251,7 +251,7 @@ class Reflector:
         return {"labelSelector": self._resource.selector} if self._resource.selector else {}
 
     async def _hand_over(self, events: list[WatchEvent]) -> None:
-        """Tell of a slice, then let others run."""
+        """Emit a slice, then let other tasks run."""
         if events:
             self._sink(events)
         await asyncio.sleep(0)
@@ -271,9 +271,9 @@ class Reflector:
                 for some in _slices(lines):
                     events: list[WatchEvent] = []
                     try:
-                        events.extend(self._told(some))
+                        events.extend(self._decoded(some))
                     finally:
-                        # What came before a line that breaks the stream is kept, so it must be told.
+                        # What came before a line that breaks the stream is stored, so it must be emitted.
                         if events:
                             self._sink(events)
                     if len(lines) > SLICE:
@@ -282,7 +282,7 @@ class Reflector:
     def _answered(self) -> None:
         self._observer.watch_heard(self._resource.name, self._clock.now())
 
-    def _told(self, lines: Iterable[bytes]) -> Iterable[WatchEvent]:
+    def _decoded(self, lines: Iterable[bytes]) -> Iterable[WatchEvent]:
         for line in lines:
             event = _EVENT.decode(line)
             if event.type == "ERROR":

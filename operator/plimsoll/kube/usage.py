@@ -28,11 +28,11 @@ class UsageMeter:
         self._session = session
 
     async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
-        """Each node's usage, by name."""
+        """Each node's usage, keyed by name."""
         return await self._read(f"{METRICS}/nodes", _node_reading)
 
     async def pods(self) -> tuple[WriteResult, Sequence[UsageReading]]:
-        """Each pod's usage, by ``namespace/name``."""
+        """Each pod's usage, keyed by ``namespace/name``."""
         return await self._read(f"{METRICS}/pods", _pod_reading)
 
     async def _read(self, path: str, reading: Any) -> tuple[WriteResult, Sequence[UsageReading]]:

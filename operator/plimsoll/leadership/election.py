@@ -147,7 +147,7 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease as far as we know, "" when nobody does."""
+        """The last observed holder of the lease, "" when it is free or not read yet."""
         return self._observed.holder if self._observed else ""
 
     def is_leading(self, monotonic: float) -> bool:
@@ -186,7 +186,7 @@ class Election:
                 self._has_led = True
             case Failed() if self._renews_blindly:
                 self._renews_blindly = False
-                return Read()  # somebody else may have written it, or our own write was taken unheard
+                return Read()  # another client may have written it, or the answer to our write was lost
         return self._rest(now)
 
     def _found(self, lease: Lease | None, now: Now) -> Instruction:

@@ -1,7 +1,7 @@
-"""The fence: may this process still write, and for how long.
+"""The fence: limits writes to the time in which the lease is surely ours.
 
 Every write of every adapter passes it (``plimsoll.kube.session.session``), so that a leader which was paused,
-cut off or is about to be replaced stops writing before anybody else may begin. A write is given no more
+cut off or is about to be replaced stops writing before another one may begin. A write is given no more
 time than the lease is surely ours, so that none is under way afterwards, either.
 """
 
@@ -48,7 +48,7 @@ class Fence:
         self._under_way += 1
 
     def end(self, *, answered: bool) -> None:
-        """A write was answered, or nobody waits for the answer any more: then it may happen yet."""
+        """A write was answered, or its caller has stopped waiting: then it may still happen."""
         self._under_way -= 1
         self._ended.notify()
         if not answered:

@@ -1,8 +1,8 @@
-"""Leading: carries the election out, opens and closes the fence, says who leads.
+"""Carries out the election, opens and closes the fence, and reports the leader.
 
 It runs in a thread of its own (:mod:`plimsoll.app.candidacy`), so that nothing the process does can delay a
-renewal. It shares with the others: the fence, whose end is one number; ``tried`` and ``acquired``, which are
-set through ``notify``; and what it is asked for people, which is read only.
+renewal. It shares with other threads: the fence, whose end is one number; ``tried`` and ``acquired``, which
+are set through ``notify``; and what it reports to users, which is read only.
 
 A process leads at most once: what it knows is fit for a leader from the moment it takes over, and a deposed
 leader's memory (assumed pods, moves under way) is not. So it ends, as kube-scheduler does, and the next
@@ -166,8 +166,9 @@ class Elected:
         if self._problem:
             return f"standing by; {self._problem}"
         if not self._election.stands:
-            return f"not a candidate yet; the leader is {self._holder or 'nobody'}"
-        return f"standing by for {self._holder or 'nobody'}"
+            leader = f"the leader is {self._holder}" if self._holder else "no leader is known"
+            return f"not a candidate yet; {leader}"
+        return f"standing by for {self._holder}" if self._holder else "standing by; no leader is known"
 
     async def run(self) -> None:
         """Take part until cancelled or deposed."""
@@ -323,7 +324,7 @@ class Unchallenged:
         await asyncio.Event().wait()
 
     async def drain(self) -> None:
-        """Nobody waits for the end of what was sent."""
+        """Shut the fence; does not wait for writes that were sent."""
         self._fence.shut()
 
     async def release(self) -> None:

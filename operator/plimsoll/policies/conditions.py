@@ -1,4 +1,4 @@
-"""Conditions of a SchedulingPolicy: what it does, what it lacks, and why."""
+"""Derives the conditions of a SchedulingPolicy from its state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Policies → profiles and rebalancers, live: a change takes effect at once and disturbs no other policy.
+"""Turns policies into profiles and rebalancers; a change takes effect immediately and for this policy only.
 
 Each policy is judged by itself: what the API server could not refuse (unknown plugins, bad arguments, two
 policies claiming one scheduler name) becomes ``Accepted=False`` with the exact field, and the policy's
-last accepted state goes on serving until it is mended.
+last accepted state goes on serving until it is corrected.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.writes import WriteOutcome
 
-#: The annotation that asks for a run out of turn.
+#: The annotation that requests a run outside the schedule.
 RUN = "plimsoll.dev/run"
 
 
@@ -53,10 +53,10 @@ class PolicyConsumer(Protocol):
         """Run these policies' rebalancing, and no other's."""
 
     def retain_predictions(self, policies: Collection[str]) -> None:
-        """These policies may have predictions; those of others are deleted."""
+        """These policies may have predictions; those of other policies are deleted."""
 
     def run_now(self, name: str) -> None:
-        """Somebody asks for a run out of turn."""
+        """A run outside the schedule was requested."""
 
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
@@ -67,7 +67,7 @@ class PolicyConsumer(Protocol):
 
 @dataclass(slots=True)
 class _Known:
-    """One policy: as last seen, as last accepted, and what its status says."""
+    """One policy: as last seen, as last accepted, and its status."""
 
     name: str
     created: str
@@ -99,7 +99,7 @@ class Policies:
         observer: Receives failures.
         access: What the API server allows.
         recorder: Records the events of policies.
-        serve: Receives the schedulers by name whenever they change.
+        serve: Receives the schedulers, keyed by name, whenever they change.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Policies:
         return self._apply()
 
     def uids(self) -> Mapping[str, str]:
-        """Uid by name, of every policy that was told."""
+        """The uid of every known policy, keyed by name."""
         return {name: str(known.seen["metadata"].get("uid", "")) for name, known in self._known.items()}
 
     def conditions(self) -> Iterator[tuple[str, str, bool]]:
@@ -169,7 +169,7 @@ class Policies:
                 yield known.name, reason
 
     async def refresh(self) -> None:
-        """Say again how every policy is; ``notes`` have changed."""
+        """Write the status of every policy again; ``notes`` have changed."""
         for known in list(self._known.values()):
             self._describe(known, known.lost)
             await self._write(known)
@@ -177,7 +177,7 @@ class Policies:
     # ------------------------------------------------------------------------------------------------
 
     def _judge(self, known: _Known) -> None:
-        """Accept the latest spec, or say why not."""
+        """Accept the latest spec, or keep the reasons why not."""
         document = {key: value for key, value in known.seen.items() if key != "status"}
         try:
             policy = SchedulingPolicy.model_validate(document)
@@ -241,7 +241,7 @@ class Policies:
                 working.append(policy)
         self._access.places_pods = bool(serving)
         self._profiles.serve(serving, claimed)
-        self._serve(self._profiles.by_name)
+        self._serve(self._profiles.schedulers)
         await self._profiles.retain_extenders()
         self._rebalancing.configure(working)
         self._rebalancing.retain_predictions(
@@ -296,7 +296,7 @@ class Policies:
         known.conditions = described(known.conditions, state, known.generation, now)
 
     async def _write(self, known: _Known) -> None:
-        """Write the status, when it says something new, and once rights are known."""
+        """Write the status when it has changed, once rights are known."""
         if self._access.is_pending:
             return  # ``refresh`` follows
         status: dict[str, Any] = {
@@ -317,11 +317,11 @@ class Policies:
                 self._recorder.record(note)
         elif (
             answer.verdict is not WriteOutcome.FENCED
-        ):  # a standby says nothing; ``refresh`` does when it leads
+        ):  # a standby writes nothing; ``refresh`` does when it leads
             self._observer.failed(f"status of policy {known.name}", answer.message)
 
 
 def _asked_run(document: Mapping[str, Any]) -> str:
-    """What the annotation says that asks for a run; each new value asks for one."""
+    """The value of the annotation that requests a run; each new value requests one."""
     annotations = document["metadata"].get("annotations")
     return str(annotations.get(RUN, "")) if isinstance(annotations, Mapping) else ""

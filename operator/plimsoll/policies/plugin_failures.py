@@ -1,4 +1,4 @@
-"""Plugins that raise or answer nonsense → the status of the policies that use them.
+"""Collects plugins that raise or return invalid results, for the status of the policies that use them.
 
 The first failure of a plugin at an extension point is what users need to read; the rest is counted by the
 metrics. It stays until a policy that uses the plugin is changed: then the plugin has another chance.
@@ -28,7 +28,7 @@ class PluginFailures(Observer):
             self._news.set()
 
     def of(self, plugins: Collection[str]) -> list[str]:
-        """What is to be said of these plugins."""
+        """The sentences about these plugins."""
         return [text for (plugin, _), text in sorted(self._sentences.items()) if plugin in plugins]
 
     def forgive(self, plugins: Collection[str]) -> None:

@@ -74,8 +74,8 @@ class ProfileSchedulers:
         self._schedulers: dict[str, tuple[SchedulingSpec, ProfileScheduler]] = {}
 
     @property
-    def by_name(self) -> Mapping[str, ProfileScheduler]:
-        """The schedulers by scheduler name."""
+    def schedulers(self) -> Mapping[str, ProfileScheduler]:
+        """The schedulers, keyed by scheduler name."""
         return {name: scheduler for name, (_, scheduler) in self._schedulers.items()}
 
     def find(self, name: str) -> ProfileScheduler | None:
@@ -95,7 +95,7 @@ class ProfileSchedulers:
         return sort, config.args.get(sort) or {}
 
     def serve(self, serving: Mapping[str, SchedulingSpec], policies: Mapping[str, str]) -> None:
-        """Make schedulers for new or changed profiles; the others keep what they have learnt."""
+        """Build schedulers for new or changed profiles; unchanged ones keep their state."""
         for name in [name for name in self._schedulers if name not in serving]:
             del self._schedulers[name]
         for name, spec in serving.items():

@@ -1,7 +1,7 @@
-"""Policies that were deleted while nobody looked: compared with the API server now and then.
+"""Relists policies periodically to catch deletions that the watch missed.
 
-kopf takes a broken watch up again by listing, and tells what is there; what has gone meanwhile it does not
-tell. A policy that does not exist must not go on deciding.
+kopf resumes a broken watch by listing, and reports what exists, but not what was deleted meanwhile. A policy
+that does not exist must not go on deciding.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -19,7 +19,7 @@ class KnownPolicies(Protocol):
     """The policies in force."""
 
     def uids(self) -> Mapping[str, str]:
-        """Uid by name."""
+        """Uids, keyed by name."""
 
     def set(self, document: Mapping[str, Any]) -> Awaitable[None]:
         """A policy was added or changed."""
@@ -42,7 +42,7 @@ async def reconcile(policies: KnownPolicies, source: PolicySource, clock: Clock,
         listed = {str(each["metadata"]["name"]): each for each in documents}
         for name, uid in before.items():
             if policies.uids().get(name) != uid:
-                continue  # something was told meanwhile, and is newer than this list
+                continue  # a watch event came meanwhile, and is newer than this list
             if name not in listed:
                 await policies.remove(name)
             elif str(listed[name]["metadata"].get("uid", "")) != uid:

@@ -1,1 +1,1 @@
-"""Protocols of the outside world that the acting halves need, one module a subject."""
+"""Protocols for the outside world, one module for each subject."""

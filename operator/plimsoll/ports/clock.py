@@ -30,7 +30,7 @@ class Randomness(Protocol):
 
 
 class Computer(Protocol):
-    """Does long computations beside the event loop."""
+    """Runs long computations outside the event loop."""
 
     async def compute(self, function: Callable[[], T]) -> T:
-        """The function's result; it must touch nothing that others change."""
+        """The function's result; it must not use state that changes meanwhile."""

@@ -14,7 +14,7 @@ class Rollouts(Protocol):
         """All of them; those that want other than one replica may come without their template."""
 
     async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
-        """One as it is; None with GONE when there is none."""
+        """The current Deployment; None with GONE when it does not exist."""
 
     async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
         """Write the mark, or take it away; CONFLICT when the Deployment has changed since it was read."""

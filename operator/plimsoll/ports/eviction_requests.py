@@ -16,14 +16,14 @@ class EvictionRequest:
         namespace: Of the pod and the request.
         name: Of the request; that of our record.
         pod_uid: Of the pod that is to leave.
-        is_withdrawn: Whether it asks for nothing any more.
+        is_withdrawn: Whether the request is withdrawn.
         is_observed: Whether a controller has taken it up.
         is_evicted: Whether the pod has left.
-        failure: The reason why nobody acts any more, in one word; "" while somebody does.
+        failure: The reason why no responder acts any more, in one word; "" while one does.
         message: What the controller says of that.
-        responder: Whose turn it is, "" for nobody's.
-        said: What that responder tells.
-        expected: When it expects to be done, in seconds since the epoch; None when it does not tell.
+        responder: The active responder, "" when there is no such responder.
+        said: That responder's message.
+        expected: When it expects to be done, in seconds since the epoch; None when it does not say.
     """
 
     namespace: str
@@ -50,16 +50,16 @@ class EvictionRequest:
 
 
 class EvictionRequester(Protocol):
-    """Asks for evictions by EvictionRequests, each request our own; those of others are left alone."""
+    """Requests evictions by EvictionRequests of our own; those of other requesters are left alone."""
 
     async def offered(self) -> WriteResult:
         """Whether the server serves the API; GONE when it does not."""
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
-        """Ask for this very pod (by uid) to leave; DONE when we have asked before."""
+        """Request the eviction of this very pod (by uid); DONE when our request exists already."""
 
     async def withdraw(self, request: EvictionRequest) -> WriteResult:
-        """Take the wish back; others may still have it."""
+        """Withdraw our request; other requesters may still have theirs."""
 
     async def drop(self, request: EvictionRequest) -> WriteResult:
         """Delete a request that has come to its end."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class TLSSettings:
-    """How an HTTPS server is verified, and what it is shown; PEM in base64, empty when there is none."""
+    """How an HTTPS server is verified, and the client certificate; PEM in base64, empty when not given."""
 
     insecure: bool = False
     server_name: str = ""
@@ -36,8 +36,8 @@ class Reply:
     """What came back from an extender.
 
     Attributes:
-        content: The body of an answer with status 200; None when there was none.
-        problem: Why there was none, in a sentence.
+        content: The body of a response with status 200; None without such a response.
+        problem: Why there was no such response, in a sentence.
     """
 
     content: bytes | None
@@ -48,10 +48,10 @@ class ExtenderPort(Protocol):
     """Speaks to HTTP extenders."""
 
     def problem_of(self, endpoint: Endpoint) -> str:
-        """Why this endpoint cannot be spoken to, such as a certificate that is none; empty when it can."""
+        """Why this endpoint cannot be called, such as an invalid certificate; empty when it can."""
 
     async def post(self, endpoint: Endpoint, verb: str, body: bytes) -> Reply:
-        """Ask; never raises, never waits longer than the endpoint's time, never reads without bound."""
+        """POST; never raises, never waits longer than the endpoint's timeout, never reads without bound."""
 
     async def retain(self, endpoints: Collection[Endpoint]) -> None:
-        """Close the connections to all others."""
+        """Close the connections to all other extenders."""

@@ -38,7 +38,7 @@ class LeasePort(Protocol):
         """A reference to it, for events."""
 
     async def read(self) -> tuple[WriteResult, Lease | None]:
-        """The lease; None with DONE when there is none."""
+        """The lease; None with DONE when it does not exist."""
 
     async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
         """Create it, or replace the version that it names; as it was stored, when it was."""

@@ -12,4 +12,4 @@ class NodeCloser(Protocol):
         """Set our taint; DONE when it is there already."""
 
     async def reopen(self, node: str) -> WriteResult:
-        """Remove our taint; DONE when there is none."""
+        """Remove our taint; DONE when the node does not have it."""

@@ -1,4 +1,4 @@
-"""Told what happens, as it happens: metrics and logs hook in here, the core does not know them.
+"""Hooks for everything that happens: metrics and logs implement them, the core does not know those.
 
 Every hook does nothing unless overridden, and must not fail.
 """
@@ -28,10 +28,10 @@ class Observer:
         """
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:
-        """A request was answered, of a watch: begun to be; status 0 when no answer came."""
+        """A request was answered, or a watch was opened; status 0 when no answer came."""
 
     def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
-        """What a list or watch told was applied."""
+        """The events of a list or watch were applied."""
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:
         """An object, or a part of it, cannot be read; the one or the other is as if it did not exist."""
@@ -46,7 +46,7 @@ class Observer:
         """A pod was bound that no event had woken: five minutes were over."""
 
     def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        """A plugin was asked whether a change may help a pod: Queue, QueueSkip or Error."""
+        """A plugin's queueing hint returned Queue, QueueSkip or Error."""
 
     def cycle_ended(self, seconds: float) -> None:
         """A scheduling cycle has found a node."""
@@ -78,7 +78,7 @@ class Observer:
         """A kubelet did not admit a pod of ours, ``after_s`` seconds after it was bound by this process."""
 
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
-        """An extender was asked: success or error; or skipped, because it has failed too often."""
+        """An extender was called: success or error; or skipped, because it has failed too often."""
 
     def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
         """A step in the story of a pod's place; ``decision`` is its uid, for a pod is bound once at most."""
@@ -108,7 +108,7 @@ class Observer:
         """This process became the leader by a lease, or stands by."""
 
     def leader_seen(self, name: str, holder: str) -> None:
-        """A lease has a new holder, maybe this process; "" when nobody holds it."""
+        """A lease has a new holder, maybe this process; "" when it is free."""
 
     def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
         """The lease was renewed so many seconds later than planned, or not yet."""

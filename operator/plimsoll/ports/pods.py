@@ -28,7 +28,7 @@ class Preemptor(Protocol):
     """Removes victims of preemption."""
 
     async def preempt(self, victim: Pod, scheduler: str) -> WriteResult:
-        """Delete this very pod, and say why in its status."""
+        """Delete this very pod, with the reason in its status."""
 
     async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Take away the nominated node of a pod of lower priority."""
@@ -36,7 +36,7 @@ class Preemptor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConditionUpdate:
-    """The ``PodScheduled`` condition to be written, with the nomination beside it.
+    """The ``PodScheduled`` condition to be written, together with the nomination.
 
     Attributes:
         reason: ``Unschedulable`` or ``SchedulerError``.

@@ -1,4 +1,4 @@
-"""Port of preemption to what evicts its victims with records, where a policy asks for that."""
+"""Port for preemption: evicts victims with records, where a policy enables that."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

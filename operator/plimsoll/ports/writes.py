@@ -8,9 +8,9 @@ class WriteOutcome(StrEnum):
     """How the API server took a write."""
 
     DONE = "done"
-    CONFLICT = "conflict"  #: somebody was faster, or the object is another one by now
+    CONFLICT = "conflict"  #: another client wrote first, or the object was replaced
     GONE = "gone"  #: the object does not exist any more
-    BLOCKED = "blocked"  #: a PodDisruptionBudget says no
+    BLOCKED = "blocked"  #: a PodDisruptionBudget rejects it
     BUSY = "busy"  #: too many requests; later
     REFUSED = "refused"  #: invalid, or not allowed: trying again is useless
     UNKNOWN = "unknown"  #: no usable answer; it may have happened

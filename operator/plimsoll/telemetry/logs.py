@@ -121,7 +121,7 @@ class LoggingObserver(Observer):
         )
 
     def extender_asked(self, extender: str, point: str, result: str, seconds: float, problem: str) -> None:
-        """An extender failed; what it was asked and answers is no news."""
+        """An extender failed; successful calls are not logged."""
         if result == "error":
             self._log.warning(
                 "extender failed", extender=extender, point=point, seconds=round(seconds, 3), problem=problem

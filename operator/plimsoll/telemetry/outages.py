@@ -157,7 +157,7 @@ _ATTEMPT = re.compile(r"Request attempt #\S+ failed; .*?: \S+ (?P<url>\S+)(?: ->
 #: What requests end with that are under way when kopf logs in again; they are repeated.
 CLOSED = "Connector is closed"
 
-#: What kopf says of a task of its own that must not end, and has.
+#: kopf's message about one of its own tasks that has ended and must not.
 _ENDED = re.compile(r"^\S.* has (failed: |finished unexpectedly)")
 
 _CANCELLED = re.compile(r"Activity \S+ is cancelled")
@@ -172,7 +172,7 @@ _ERRORS = (
 
 
 class KopfLines(logging.Filter):
-    """Passes what kopf says of its requests on to the outage log, and the rest through.
+    """Passes kopf's lines about its requests on to the outage log, and the rest through.
 
     What ends kopf ends the process; it is said once, at the end.
 

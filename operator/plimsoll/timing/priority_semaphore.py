@@ -1,4 +1,4 @@
-"""Turns: so many at once, and of those that wait the pod of the highest priority first, then the oldest."""
+"""A semaphore that admits waiters by pod priority, then first in, first out."""
 
 import asyncio
 import heapq
@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 
 class Turns:
-    """A semaphore with an order.
+    """A semaphore that admits the waiter of the highest priority first.
 
     Args:
-        count: Turns at once.
+        count: Concurrent turns.
     """
 
     def __init__(self, count: int) -> None:
@@ -21,7 +21,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, priority: int) -> AsyncIterator[None]:
-        """Wait for a turn, and have it until left."""
+        """Wait for a turn, and hold it until the context is left."""
         if self._free:
             self._free -= 1
         else:
@@ -31,7 +31,7 @@ class Turns:
                 await called
             except BaseException:
                 if called.done() and not called.cancelled():
-                    self._pass_on()  # called and cancelled at once: the turn is somebody else's
+                    self._pass_on()  # called and cancelled in the same step: pass the turn on
                 raise
         try:
             yield

@@ -1,8 +1,8 @@
-"""A bounded rate: so many turns a second, and a store of them for a start."""
+"""Token-bucket rate limiter."""
 
 from plimsoll.ports.clock import Clock
 
-#: The least part of a turn that is waited for: time has a grain.
+#: Minimum wait, as a share of one token.
 SOME = 0.1
 
 
@@ -11,8 +11,8 @@ class Pace:
 
     Args:
         clock: Time.
-        per_s: Turns a second in the long run.
-        burst: Turns that may be taken at once after a rest.
+        per_s: Tokens per second in the long run.
+        burst: Tokens in a full bucket, which may be taken without a wait.
     """
 
     def __init__(self, clock: Clock, per_s: float, burst: int) -> None:
@@ -22,8 +22,8 @@ class Pace:
         self._left = float(burst)
         self._at = clock.monotonic()
 
-    def has_turn(self) -> bool:
-        """Take a turn if there is one."""
+    def try_accept(self) -> bool:
+        """Take a token if there is one."""
         now = self._clock.monotonic()
         self._left = min(float(self._burst), self._left + (now - self._at) * self._per_s)
         self._at = now
@@ -33,6 +33,6 @@ class Pace:
         return True
 
     async def turn(self) -> None:
-        """Wait for a turn and take it."""
-        while not self.has_turn():
+        """Wait for a token and take it."""
+        while not self.try_accept():
             await self._clock.sleep(max(1.0 - self._left, SOME) / self._per_s)

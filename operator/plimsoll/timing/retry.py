@@ -44,7 +44,7 @@ class RetryPolicy:
         return cls(tuple(pauses), longest_s, repeats)
 
     def pause_after(self, attempt: int, answer: WriteResult) -> float | None:
-        """Seconds until the next attempt, at least the server's ``Retry-After``; None when there is none.
+        """Seconds until the next attempt, at least the server's ``Retry-After``; None to give up.
 
         Args:
             attempt: The number of the attempt that was answered; the first is 1.

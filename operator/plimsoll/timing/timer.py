@@ -58,7 +58,7 @@ class Timer:
         self._calls.pop(key, None)
 
     def next_due(self) -> float | None:
-        """The earliest deadline; None when there is none."""
+        """The earliest deadline; None when no deadline is set."""
         while self._heap and not self._is_set(self._heap[0]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

@@ -1,4 +1,4 @@
-"""Writes over kept connections, against a server that says every byte itself."""
+"""Writes over kept connections, against a server whose every byte the test chooses."""
 
 import asyncio
 import itertools
@@ -126,7 +126,7 @@ async def test_a_request_is_written_as_http_and_its_answer_read() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(OK, id="at once"),
+        pytest.param(OK, id="whole"),
         pytest.param([OK[:9], OK[9:40], OK[40:-1], OK[-1:]], id="in pieces"),
         pytest.param([b"HTTP/1.1 100 Continue\r\n\r\n", OK], id="announced"),
         pytest.param(
@@ -206,8 +206,8 @@ async def test_nonsense_is_no_answer_and_harms_no_later_request(
         assert (await post(wire)).status == 201
 
 
-async def test_a_late_answer_is_nobody_elses() -> None:
-    """A timeout closes the connection; so does who stops waiting."""
+async def test_a_late_answer_is_not_taken_for_another_requests() -> None:
+    """A timeout closes the connection, and so does a cancelled caller."""
     async with wired(limit=1) as (server, wire):
         server.answers += [[None], [None]]
 

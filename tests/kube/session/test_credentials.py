@@ -1,4 +1,4 @@
-"""Credentials that end: a server that really refuses the old token, and a client that shows the new one."""
+"""Credentials that expire: a server that refuses the old token, and a client that sends the new one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def later(session: Session) -> AsyncIterator[Any]:
 async def test_a_kubeconfig_that_was_rewritten_is_read_when_its_old_token_is_refused(
     guard: Guard, tmp_path: Path, method: str
 ) -> None:
-    """The request goes through at its second attempt; nobody above sees a 401."""
+    """The request goes through at its second attempt; the caller never sees a 401."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
     async with connected(path) as session, later(session):
         await session.request(method, PODS, {} if method == "POST" else None)

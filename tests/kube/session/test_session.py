@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube.serving import ToldServer
+from kube.scripted_server import ToldServer
 from plimsoll.kube.session.errors import APIError, Conflict, Gone, NotFound, TooManyRequests, Unconfigured
 from plimsoll.kube.session.session import Session, connected
 

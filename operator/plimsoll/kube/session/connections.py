@@ -1,10 +1,10 @@
-"""Writes over kept connections: HTTP/1.1 with little between a small request and its small answer.
+"""Sends writes over kept-alive connections: HTTP/1.1 with little overhead for a small request and response.
 
 A bound pod is two writes, and over TLS each costs half the CPU time that it costs through aiohttp's client:
 there are no redirects, cookies, traces or response streams (docs/adr/0016). llhttp parses the answers within
 fixed bounds (response_parser.py). Reads, watches and whatever goes through a proxy stay with aiohttp.
 
-An exchange that does not end well closes its connection: an answer that comes late is nobody else's.
+An exchange that fails closes its connection, so a late response cannot be taken for that of another request.
 """
 
 import asyncio
@@ -91,8 +91,8 @@ class Wire:
         address: Of the server, with the path that all paths begin with.
         tls: None for plain HTTP.
         server_hostname: In the certificate, where it is not the host of the address.
-        limit: Connections at once.
-        agent: Who we are.
+        limit: Concurrent connections.
+        agent: The User-Agent header.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Wire:
         return head.encode("latin-1") + body
 
     def _kept(self) -> _Connection | None:
-        """The connection that was used last: the others may grow old and be closed."""
+        """The connection that was used last, so that idle ones age and are closed."""
         oldest = asyncio.get_running_loop().time() - IDLE_S
         while self._idle:
             connection = self._idle.pop()

@@ -129,7 +129,7 @@ _VERDICTS: tuple[tuple[type[APIError], WriteOutcome], ...] = (
 
 
 async def answered(write: Awaitable[object]) -> WriteResult:
-    """Carry out a write and say how it was taken."""
+    """Carry out a write and return its outcome."""
     try:
         await write
     except APIError as exc:

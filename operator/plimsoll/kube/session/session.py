@@ -32,10 +32,10 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 #: Seconds for an ordinary request to be answered; watches have a limit of their own.
 REQUEST_TIMEOUT_S = 30.0
 
-#: Who we are, in the server's audit log.
+#: The User-Agent header, for the server's audit log.
 AGENT = f"plimsoll/{plimsoll.__version__}"
 
-#: Connections at once for reading, and as many for writing.
+#: Concurrent connections for reading, and as many for writing.
 CONNECTIONS = 100
 
 #: Bytes of a watch that wait to be read before the server is held back.
@@ -66,10 +66,10 @@ class Permissions(Protocol):
 
 
 class RequestObserver(Protocol):
-    """Told of each exchange with the server."""
+    """Receives each exchange with the server."""
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:
-        """A request was answered, of a watch: begun to be; status 0 when no answer came."""
+        """A request was answered, or a watch was opened; status 0 when no answer came."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ def _open() -> None:
 
 
 class _Body(aiohttp.BytesPayload):
-    """A body that passes a gate: a request without its body is none."""
+    """A body that passes a gate: without its body a request is incomplete."""
 
     def __init__(self, content: bytes, gate: Callable[[], None]) -> None:
         super().__init__(content, content_type=JSON)
@@ -138,10 +138,10 @@ class Session:
         return behind
 
     def observed(self, observer: RequestObserver) -> Self:
-        """The same connection, whose exchanges are told of."""
-        told = copy.copy(self)
-        told._observer = observer  # noqa: SLF001 - our own
-        return told
+        """The same connection; its exchanges are reported to the observer."""
+        observed = copy.copy(self)
+        observed._observer = observer  # noqa: SLF001 - our own
+        return observed
 
     def permitted(self, permissions: Permissions) -> Self:
         """The same connection, which does not send what is known to be refused."""
@@ -275,9 +275,9 @@ class Session:
                     status, answer = streamed.status, await streamed.read()
         except _NO_ANSWER as exc:
             if not (isinstance(gate, _Gate) and gate.was_closed):  # what was not sent has no answer
-                self._tell(method, 0, time.monotonic() - began)
+                self._report(method, 0, time.monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
-        self._tell(method, status, time.monotonic() - began)
+        self._report(method, status, time.monotonic() - began)
         return status, answer
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
@@ -288,7 +288,7 @@ class Session:
     async def stream(
         self, path: str, params: Mapping[str, str], silence_s: float
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
-        """The lines of a watch, as many at once as have arrived.
+        """The lines of a watch, in batches as they arrive.
 
         Args:
             path: The collection.
@@ -299,7 +299,7 @@ class Session:
             APIError: The server refused the watch, or the stream broke.
         """
         attempt, began = f"WATCH {path}", time.monotonic()
-        is_told = False
+        is_reported = False
         try:
             async with AsyncExitStack() as opened:
                 for is_last in (False, True):
@@ -316,17 +316,17 @@ class Session:
                     )
                     if is_last or response.status != 401 or not await self._is_renewed(headers):
                         break
-                self._tell("WATCH", response.status, time.monotonic() - began)
-                is_told = True
+                self._report("WATCH", response.status, time.monotonic() - began)
+                is_reported = True
                 if response.status >= 400:
                     raise self._refusal(attempt, response.status, await response.read())
                 yield _lines(response.content)
         except _NO_ANSWER as exc:
-            if not is_told:
-                self._tell("WATCH", 0, time.monotonic() - began)
+            if not is_reported:
+                self._report("WATCH", 0, time.monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
 
-    def _tell(self, method: str, status: int, seconds: float) -> None:
+    def _report(self, method: str, status: int, seconds: float) -> None:
         if self._observer is not None:
             self._observer.request_answered(method, status, seconds)
 
@@ -338,7 +338,7 @@ class Session:
 
     @property
     def configuration(self) -> client.Configuration:
-        """Address, TLS and credentials, for whoever connects on its own (kopf)."""
+        """Address, TLS and credentials, for a client with its own connections (kopf)."""
         return self._configuration
 
     async def _headers(self, content_type: str) -> dict[str, str]:

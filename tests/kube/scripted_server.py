@@ -1,4 +1,4 @@
-"""A loopback HTTP server whose answers a test tells, and a session that speaks to it."""
+"""A loopback HTTP server with scripted answers, and a session that is connected to it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from plimsoll.kube.session.session import connected
 
 
 class ToldServer:
-    """Answers each request with the next thing told; a callable answer writes the response itself."""
+    """Answers each request with the next scripted answer; a callable answer writes the response itself."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
@@ -30,7 +30,7 @@ class ToldServer:
         self.answers.append((lines, hold))
 
     async def answer(self, request: Any) -> StreamResponse:
-        """The next answer; nothing told is a failure of the test."""
+        """The next answer; a request without a scripted answer hangs."""
         body = await request.read()
         self.requests.append((request.method, request.path_qs, orjson.loads(body) if body else None, request))
         if not self.answers:

@@ -1,4 +1,4 @@
-"""Admission policies, evaluated by the library that the development cluster judges custom resources with."""
+"""Evaluates admission policies with the library that the development cluster validates with."""
 
 from __future__ import annotations
 
