@@ -60,7 +60,7 @@ async def test_room_is_made_and_kept_when_somebody_says_yes(scene: Scene) -> Non
 
 async def test_pods_that_race_for_reserved_room_do_not_get_it(scene: Scene) -> None:
     """Created while the moved pod leaves, when they would fit both nodes but for what is reserved there."""
-    old, new = await fragmented(scene, grace_s=4)
+    old, new = await fragmented(scene, grace_s=10)  # long enough for a test that is slow to look
     await scene.policy(scene.rebalancing("MakeRoomForPending"))
     await eventually(
         scene.records,
