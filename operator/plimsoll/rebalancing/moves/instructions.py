@@ -186,11 +186,6 @@ class WithdrawRequest(MoveInstruction):
 
 
 @dataclass(frozen=True, slots=True)
-class DropRequest(MoveInstruction):
-    """Delete an EvictionRequest that has come to its end."""
-
-
-@dataclass(frozen=True, slots=True)
 class StartRollout(MoveInstruction):
     """Mark the Deployment's template; answered by ``RolloutAnswered``.
 
