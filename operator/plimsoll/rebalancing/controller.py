@@ -69,7 +69,7 @@ from plimsoll.rebalancing.rooms import BeneficiaryRooms
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
-from plimsoll.rebalancing.scope_review import ScopeReview
+from plimsoll.rebalancing.scope_review import ScopeReviews
 from plimsoll.rebalancing.totals import totals_of
 from plimsoll.rebalancing.triggering import triggers_of
 from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
@@ -133,7 +133,7 @@ class Rebalancers:
         self._observer = observer
         self._timetable = schedule.Timetable()
         self._policies: dict[str, SchedulingPolicy] = {}
-        self._scopes = ScopeReview(self._policies, self._planning, clock)
+        self._scopes = ScopeReviews(self._policies, self._planning, clock)
         self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
         self._locks = PolicyLocks()
         self._running = False

@@ -104,7 +104,7 @@ def review(mine: Scoped, others: Iterable[Scoped], cluster: Cluster) -> ScopeRev
     return ScopeReview(pods, {name: count for name, count in shared.items() if count}, tuple(examples))
 
 
-class ScopeReview:
+class ScopeReviews:
     """The reviews of all policies.
 
     Args:
