@@ -32,7 +32,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import ContainerStatus
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Goal, Rebalancing
+from plimsoll.planning.moves import Goal, PlanningContext, RebalancingConfig
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
@@ -41,7 +41,7 @@ from trials.rounds import USUAL, measured, rounds
 from trials.starts import READY, some_start
 
 SCHEDULER = "default-scheduler"
-AROUND = Circumstances(now=datetime(2026, 1, 1, 12, tzinfo=UTC))
+AROUND = PlanningContext(now=datetime(2026, 1, 1, 12, tzinfo=UTC))
 LIMITS = Limits(
     total=Ceiling(count=10),
     per_node=Ceiling(count=2),
@@ -50,11 +50,11 @@ LIMITS = Limits(
 )
 
 
-def a_policy(planner: Planner, seconds: float) -> Rebalancing:
+def a_policy(planner: Planner, seconds: float) -> RebalancingConfig:
     """The same for every planner."""
     registry = StrategyRegistry(IN_TREE)
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-    return Rebalancing(
+    return RebalancingConfig(
         strategies=[registry.build(name, args, name) for name, args in USUAL],
         evictors=(EvictorRegistry(EVICTORS).build("DefaultEvictor", {"minReplicas": 2}, "evictor"),),
         profiles={SCHEDULER: build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults)},

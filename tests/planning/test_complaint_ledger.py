@@ -14,14 +14,14 @@ from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 TAINTS: Any = ("RemovePodsViolatingNodeTaints", {})
 LOW = ("LowNodeUtilization", {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}})
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 20}})
@@ -290,7 +290,7 @@ def test_a_pod_that_failed_is_no_move_to_another_node() -> None:
     failed = cluster.templates.info(a_replica("done", "n1", status={"phase": "Failed"}))
     policy = a_policy(("RemoveFailedPods", {}), evictor=ANY)
 
-    (move,) = plan(policy, cluster, Circumstances(now=NOW, unplaced=[failed])).moves
+    (move,) = plan(policy, cluster, PlanningContext(now=NOW, unplaced=[failed])).moves
 
     assert (move.target, move.renews) == ("", True)
 
@@ -341,7 +341,7 @@ def test_the_next_best_node_is_taken_where_the_best_would_trouble_another_strate
     assert ways(made) == {"p": ("tainted", "small")}
 
 
-def another(*strategies: tuple[str, dict[str, Any]], **kwargs: Any) -> Rebalancing:
+def another(*strategies: tuple[str, dict[str, Any]], **kwargs: Any) -> RebalancingConfig:
     return a_policy(*strategies, limits=UNLIMITED, evictor=ANY, **kwargs)
 
 

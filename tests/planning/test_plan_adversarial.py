@@ -10,13 +10,13 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_cluster
 from trials.rounds import USUAL
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 ODD = {
     "no nodes": a_cluster,
     "one node": lambda: a_cluster([a_node("n1")], [a_pod("p", node="n1", owner="ReplicaSet/x")]),
@@ -73,7 +73,7 @@ def test_measurements_that_make_no_sense_move_no_pod(value: float) -> None:
         },
     )
     samples = [Sample({"instance": "n0"}, 0.9), Sample({"instance": "n1"}, value)]
-    around = Circumstances(now=NOW, measurements=Measurements(samples=samples))
+    around = PlanningContext(now=NOW, measurements=Measurements(samples=samples))
     cluster = a_cluster(
         [a_node("n0"), a_node("n1")], [a_pod(f"p{n}", node="n0", owner="ReplicaSet/x") for n in range(4)]
     )

@@ -12,7 +12,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Move, Objective, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, Goal, Move, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.optimal.problem import VIOLATION
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
@@ -21,7 +21,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL, rounds, upstream_moves
 from trials.starts import some_start
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 HOSTNAME = "kubernetes.io/hostname"
 BALANCE = (
     "LowNodeUtilization",
@@ -37,7 +37,7 @@ def refusals(made: EvictionPlan) -> set[tuple[str, ...]]:
     return {(each.pod.name, each.refusal.reason) for each in made.refused}
 
 
-def upstream_would_move(policy: Rebalancing, cluster: Cluster) -> list[str]:
+def upstream_would_move(policy: RebalancingConfig, cluster: Cluster) -> list[str]:
     """Names of the pods that descheduler evicts, with the same strategies and evictor."""
     return [move.pod.name for move in upstream_moves(policy, cluster, NOW)]
 

@@ -24,7 +24,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, Goal, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
@@ -34,9 +34,11 @@ from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorAr
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
-def asked(*plugins: Any, surge: bool = True, names: tuple[str] = ("web-1-x",), **kwargs: Any) -> Rebalancing:
+def asked(
+    *plugins: Any, surge: bool = True, names: tuple[str] = ("web-1-x",), **kwargs: Any
+) -> RebalancingConfig:
     evictor = DefaultEvictor(DefaultEvictorArgs.model_validate({"minReplicas": 2}))
-    return Rebalancing(
+    return RebalancingConfig(
         strategies=(Named(*names),),  # type: ignore[arg-type] # a fake has only what is used
         evictors=(evictor,),
         profiles=kwargs.pop("profiles", {"default-scheduler": a_profile(*plugins)}),
@@ -45,9 +47,9 @@ def asked(*plugins: Any, surge: bool = True, names: tuple[str] = ("web-1-x",), *
     )
 
 
-def around(*deployments: Deployment, problem: str = "", **kwargs: Any) -> Circumstances:
+def around(*deployments: Deployment, problem: str = "", **kwargs: Any) -> PlanningContext:
     known = Deployments({each.metadata.uid: each for each in deployments}, problem)
-    return Circumstances(now=NOW, deployments=known, **kwargs)
+    return PlanningContext(now=NOW, deployments=known, **kwargs)
 
 
 def planned(cluster: Cluster, deployment: Any = None, *plugins: Any, **kwargs: Any) -> EvictionPlan:

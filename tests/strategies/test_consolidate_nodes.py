@@ -14,14 +14,14 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import EvictionPlan, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, RebalancingConfig
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
 
 
-def empty(limits: Limits = UNLIMITED, **args: Any) -> Rebalancing:
+def empty(limits: Limits = UNLIMITED, **args: Any) -> RebalancingConfig:
     return a_policy(("ConsolidateNodes", args), limits=limits)
 
 

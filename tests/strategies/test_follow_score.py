@@ -10,7 +10,7 @@ from planning.rounds import UNLIMITED, a_policy, live
 from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.strategies.follow_score import FollowScore
@@ -37,7 +37,7 @@ def a_scene() -> Cluster:
     )
 
 
-def follow(**args: Any) -> Rebalancing:
+def follow(**args: Any) -> RebalancingConfig:
     return a_policy(("FollowScore", args), limits=UNLIMITED)
 
 

@@ -81,7 +81,7 @@ class Optimisation:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalancing:
+class RebalancingConfig:
     """What a policy asks for, in plain values.
 
     Attributes:
@@ -121,7 +121,7 @@ class Rebalancing:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class PlanningContext:
     """What surrounds the placed pods when a plan is made.
 
     Attributes:
@@ -150,7 +150,7 @@ class Circumstances:
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
     too_early: frozenset[tuple[str, str]] = frozenset()
     deployments: Deployments = field(default_factory=Deployments)
-    others: Mapping[str, "Rebalancing"] = field(default_factory=dict)
+    others: Mapping[str, "RebalancingConfig"] = field(default_factory=dict)
     moved: frozenset[str] = frozenset()
     gangs: Mapping[str, int] = field(default_factory=dict)
 

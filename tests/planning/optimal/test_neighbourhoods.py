@@ -15,7 +15,7 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Rebalancing, replacement_of
+from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, RebalancingConfig, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -23,7 +23,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 ROOM = "MakeRoomForPending"
 
 
-def serving(planner: Planner = Planner.OPTIMAL, limits: Limits = UNLIMITED, **args: Any) -> Rebalancing:
+def serving(planner: Planner = Planner.OPTIMAL, limits: Limits = UNLIMITED, **args: Any) -> RebalancingConfig:
     return a_policy(
         (ROOM, args), planner=planner, limits=limits, evictor={"minReplicas": 0}, goal=Goal(seconds=5.0)
     )
@@ -43,8 +43,8 @@ def a_row_of_moves() -> Cluster:
     return a_cluster(nodes, pods)
 
 
-def around(*pods: Pod, cluster: Cluster) -> Circumstances:
-    return Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pods])
+def around(*pods: Pod, cluster: Cluster) -> PlanningContext:
+    return PlanningContext(NOW, unplaced=[cluster.templates.info(pod) for pod in pods])
 
 
 def moved(made: EvictionPlan) -> list[tuple[str, ...]]:

@@ -13,12 +13,19 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.validation import validate
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing, replacement_of
+from plimsoll.planning.moves import (
+    EvictionPlan,
+    Goal,
+    Objective,
+    PlanningContext,
+    RebalancingConfig,
+    replacement_of,
+)
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 SPREAD: Any = ("RemovePodsViolatingTopologySpreadConstraint", {})
 HOST, RACK = "kubernetes.io/hostname", "rack"
 
@@ -28,12 +35,12 @@ def optimal(
     objective: Objective = Objective.FEWEST_VIOLATIONS,
     limits: Limits = UNLIMITED,
     **given: Any,
-) -> Rebalancing:
+) -> RebalancingConfig:
     goal = Goal(objective, seconds=10.0)
     return a_policy(*strategies, limits=limits, planner=Planner.OPTIMAL, goal=goal, **given)
 
 
-def walked(cluster: Cluster, policy: Rebalancing, made: EvictionPlan) -> Cluster:
+def walked(cluster: Cluster, policy: RebalancingConfig, made: EvictionPlan) -> Cluster:
     """Make the moves one by one on a fork, each asked again and feasible when its turn comes."""
     fork = cluster.fork()
     scheduler = ProfileScheduler(policy.profiles[PLACE], fork)

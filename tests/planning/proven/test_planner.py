@@ -26,7 +26,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Move, replacement_of
+from plimsoll.planning.moves import Move, PlanningContext, replacement_of
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -132,7 +132,7 @@ def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left: str) -> N
     found = plan(
         a_rebalancing(Balances("p0")),
         cluster,
-        Circumstances(NOW, memory=Memory([replace(past, owner=owner)], NOW.timestamp())),
+        PlanningContext(NOW, memory=Memory([replace(past, owner=owner)], NOW.timestamp())),
     )
 
     assert targets(found) == {"p0": "second" if left == "first" else "first"}
@@ -189,7 +189,7 @@ def test_limits_hold(limits: Limits, moved: int, reason: str) -> None:
 
 def test_evictions_in_flight_count_for_their_workload() -> None:
     """The next pod of a workload waits for the replacement of the one before."""
-    surroundings = Circumstances(now=NOW, in_flight={"uid-ReplicaSet/web": 1})
+    surroundings = PlanningContext(now=NOW, in_flight={"uid-ReplicaSet/web": 1})
 
     found = plan(a_rebalancing(Named("p0")), crowded(), surroundings)
 
@@ -270,7 +270,7 @@ def test_a_pod_that_ended_needs_no_place() -> None:
     cluster = crowded(0)
     ended = cluster.templates.info(a_pod("done", node="full", owner="Job/x", status={"phase": "Failed"}))
 
-    found = plan(a_rebalancing(Named()), cluster, Circumstances(now=NOW, unplaced=[ended]))
+    found = plan(a_rebalancing(Named()), cluster, PlanningContext(now=NOW, unplaced=[ended]))
 
     assert targets(found) == {"done": ""}
 
@@ -432,7 +432,7 @@ class TestRevalidate:
         """It needs no place, but it must still be there."""
         cluster = crowded(0)
         ended = cluster.templates.info(a_pod("done", node="full", status={"phase": "Failed"}))
-        there = Circumstances(now=NOW, unplaced=[ended])
+        there = PlanningContext(now=NOW, unplaced=[ended])
         rebalancing = a_rebalancing(Named())
         move = plan(rebalancing, cluster, there).moves[0]
 

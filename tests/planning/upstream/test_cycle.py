@@ -13,7 +13,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.upstream.cycle import (
     DRY_RUN,
     EvictionAnswer,
@@ -74,7 +74,7 @@ def run(
         parse_selector(selector),
         replace(Limits(per_workload=NO_CEILING), **(limits or {})),
     )
-    cycle = UpstreamCycle(policy, cluster, Circumstances(now=NOW, **around))
+    cycle = UpstreamCycle(policy, cluster, PlanningContext(now=NOW, **around))
     asking = cycle.evictions()
     answer = None
     try:

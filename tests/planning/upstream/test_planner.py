@@ -9,7 +9,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import upstream_run
@@ -18,7 +18,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 FREE = Limits(per_workload=NO_CEILING)
 
 
-def a_policy(*names: str, limits: Limits = FREE, **given: Any) -> Rebalancing:
+def a_policy(*names: str, limits: Limits = FREE, **given: Any) -> RebalancingConfig:
     return a_rebalancing(Named(*names), limits=limits, planner=Planner.UPSTREAM, **given)
 
 

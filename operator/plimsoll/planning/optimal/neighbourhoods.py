@@ -32,7 +32,7 @@ from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Verdict
 from plimsoll.framework.descheduling.strategy import ServesPending
-from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
+from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution
@@ -64,7 +64,7 @@ class NeighbourhoodSearch:
     """
 
     book: PlanBuilder
-    rebalancing: Rebalancing
+    rebalancing: RebalancingConfig
     strategy: ServesPending
     seconds: float
     _closed: bool = False  #: the cycle wants no more moves
@@ -186,7 +186,7 @@ class _Unfolding:
     """A solution as bundles, one for each pending pod, each feasible after those before it."""
 
     def __init__(
-        self, setting: Setting, book: PlanBuilder, rebalancing: Rebalancing, found: Solution
+        self, setting: Setting, book: PlanBuilder, rebalancing: RebalancingConfig, found: Solution
     ) -> None:
         self._setting = setting
         self._fork = book.context.cluster.fork()

@@ -31,9 +31,9 @@ from plimsoll.planning.complaint_ledger import (
 )
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import (
-    Circumstances,
     Move,
-    Rebalancing,
+    PlanningContext,
+    RebalancingConfig,
     Refused,
     replacement_of,
     replacement_uid,
@@ -63,7 +63,9 @@ UNLIMITED = Limits(per_workload=NO_CEILING)
 class PlanBuilder:
     """The state of one plan: the fork with all moves made, what limits and budgets have left."""
 
-    def __init__(self, rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> None:
+    def __init__(
+        self, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
+    ) -> None:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self._rebalancing = rebalancing
@@ -77,17 +79,19 @@ class PlanBuilder:
         self.context = StrategyContext(
             cluster=self.fork,
             nodes=considered_nodes(self.fork, rebalancing.nodes),
-            now=circumstances.now,
+            now=planning_context.now,
             evictors=tuple(rebalancing.evictors),
             planner=Planner.PROVEN,
-            unplaced=UnplacedPods(circumstances.unplaced),
-            measurements=circumstances.measurements,
-            gangs=circumstances.gangs,
+            unplaced=UnplacedPods(planning_context.unplaced),
+            measurements=planning_context.measurements,
+            gangs=planning_context.gangs,
             prospects=ForkProspects(self.fork, rebalancing, self.ranked, self.serving),
         )
-        self.objections = Objections(rebalancing, self.fork, self.context, circumstances)
+        self.objections = Objections(rebalancing, self.fork, self.context, planning_context)
         populations = Populations(self.fork, rebalancing.evictors, rebalancing.nodes)
-        self.tally = Tally(rebalancing.limits, populations, circumstances.in_flight, circumstances.recent)
+        self.tally = Tally(
+            rebalancing.limits, populations, planning_context.in_flight, planning_context.recent
+        )
 
     def judge(
         self,

@@ -12,7 +12,7 @@ from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTe
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
-from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
+from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 
 
 class ForkAttempt:
@@ -59,7 +59,7 @@ class ForkProspects:
     def __init__(
         self,
         fork: Cluster,
-        rebalancing: Rebalancing,
+        rebalancing: RebalancingConfig,
         ranked: Callable[[PodInfo, str], Ranking | None],
         scheduler_of: Callable[[str], ProfileScheduler | None],
     ) -> None:
