@@ -86,7 +86,7 @@ class PlacementProblem:
             node 20, a percentage point of a node's distance from the mean one).
         staying: Shape (N,): whether pods stay on the node that keep it from being freed.
         balanced: Indices of the resources whose use SmallestSpread evens out; none means all.
-        phases: In how many steps, each of simultaneous moves, it must be possible to get there: what arrives in
+        phases: In how many steps, each of simultaneous moves, the result must be reachable: what arrives in
             a step fits next to all that has not left in an earlier one. 0 requires no order.
     """
 
