@@ -53,6 +53,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "postBind": ("post_bind",),
 }
 
+
 def implements(plugin: object, point: str) -> bool:
     """Whether a plugin (class or instance) implements an extension point."""
     return all(hasattr(plugin, member) for member in _MEMBERS[point])
