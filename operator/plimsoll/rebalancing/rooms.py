@@ -1,4 +1,4 @@
-"""Rooms are kept for a pending pod, or for a gang, while moves make them; then they are its own.
+"""BeneficiaryRooms are kept for a pending pod, or for a gang, while moves make them; then they are its own.
 
 While the moves of a bundle are under way the room that their pod will take is reserved by a stand-in: it is
 not there yet, so the pod itself must not be sent, and every failed attempt of the pod would end a nomination
@@ -31,7 +31,7 @@ class _Room:
     leaving: set[str]
 
 
-class Rooms:
+class BeneficiaryRooms:
     """The rooms that are being made.
 
     Args:

@@ -28,7 +28,7 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.sightings import Sightings
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
 class RecordHandlers:
@@ -39,7 +39,7 @@ class RecordHandlers:
         clock: Time.
     """
 
-    def __init__(self, keeper: RecordKeeper, clock: Clock) -> None:
+    def __init__(self, keeper: EvictionRecordStore, clock: Clock) -> None:
         self._keeper = keeper
         self._clock = clock
         self.awaited: Mapping[type, Awaited] = {CreateRecord: self._create, WriteRecord: self._write}

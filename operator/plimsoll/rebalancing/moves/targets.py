@@ -24,7 +24,7 @@ from plimsoll.rebalancing.moves.instructions import (
     TransferTarget,
 )
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.rooms import Rooms
+from plimsoll.rebalancing.rooms import BeneficiaryRooms
 
 
 class MoveTargets:
@@ -43,7 +43,7 @@ class MoveTargets:
         self,
         cache: Cache,
         book: ReservationBook,
-        rooms: Rooms,
+        rooms: BeneficiaryRooms,
         machine: MoveMachine,
         siblings: Callable[[str], Mapping[str, Pod]],
         find: Callable[[str], PodInfo | None],

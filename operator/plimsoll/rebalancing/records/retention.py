@@ -9,7 +9,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.events import RecordDeleted
 from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 #: Seconds between two looks at records that may be too old.
 TIDY_S = 60.0
@@ -30,7 +30,7 @@ class Retention:
         self,
         *,
         policies: Mapping[str, SchedulingPolicy],
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         executor: MoveExecutor,
         clock: Clock,
         observer: Observer,
