@@ -55,7 +55,7 @@ from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
@@ -153,7 +153,7 @@ class Operator:
         )
         groups = Groups()
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
-        keeper = RecordKeeper(EvictionRecords(session), self.clock, self.observer)
+        keeper = EvictionRecordStore(EvictionRecords(session), self.clock, self.observer)
         self.extenders = HTTPExtenders()
         extending = Extending(
             self.extenders,

@@ -33,8 +33,8 @@ from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.breakers import stop_button
-from plimsoll.rebalancing.breakers.displacement import Displacements
-from plimsoll.rebalancing.breakers.stop_button import StopButton, Troubles, rested
+from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
+from plimsoll.rebalancing.breakers.stop_button import DegradedReasons, StopButton, rested
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.config import WHERE
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -51,22 +51,22 @@ from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement,
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.plan_runner import Planning
-from plimsoll.rebalancing.planning_context import PlanningContext
+from plimsoll.rebalancing.plan_runner import PlanRunner
+from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.policy_configs import Breakers, PolicyConfigs
 from plimsoll.rebalancing.predictions import Predictions
 from plimsoll.rebalancing.proposals import Approvals, Proposals
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.retention import Retention
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
-from plimsoll.rebalancing.scope_review import Scopes
+from plimsoll.rebalancing.scope_review import ScopeReviews
 from plimsoll.rebalancing.totals import totals_of
 from plimsoll.rebalancing.triggering import triggers_of
 from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
-from plimsoll.rebalancing.usage import Collector, wants_metrics_api
+from plimsoll.rebalancing.usage import UsageCollector, wants_metrics_api
 from plimsoll.rebalancing.ways import RequestNeeds, RequestWayFactory, SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import PolicyLocks
@@ -98,7 +98,7 @@ class Rebalancers:
         strategies: StrategyRegistry,
         evictors: EvictorRegistry,
         forecast: Profile,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         evictor: PodEviction,
         closer: NodeCloser,
         surges: SurgeWay,
@@ -116,17 +116,17 @@ class Rebalancers:
         self.recovered = asyncio.Event()
         self.keeper = keeper
         self._predictions = Predictions(keeper, clock, observer)
-        self._collector = Collector(meter, clock)
+        self._collector = UsageCollector(meter, clock)
         self._cache = cache
         self._book = book
         self._clock = clock
         self._access = access
         runs_changed = Signal()
-        self._planning = Planning(computer, clock, runs_changed)
+        self._planning = PlanRunner(computer, clock, runs_changed)
         self._observer = observer
         self._timetable = schedule.Timetable()
         self._policies: dict[str, SchedulingPolicy] = {}
-        self._scopes = Scopes(self._policies, self._planning, clock)
+        self._scopes = ScopeReviews(self._policies, self._planning, clock)
         self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
         self._locks = PolicyLocks()
         self._running = False
@@ -145,10 +145,10 @@ class Rebalancers:
         self._pending = PendingPods(cache)
         self._stop = StopButton(cache.cluster.objects, namespace)
         self._was_stopped = False
-        self._displacements = Displacements(
+        self._displacements = DisplacementBreaker(
             cache.cluster, self._pending.waiting, lambda name: name in self.profiles, clock
         )
-        self._troubles = Troubles(
+        self._troubles = DegradedReasons(
             policies=self._policies,
             stop=self._stop,
             displacements=self._displacements,
@@ -177,7 +177,7 @@ class Rebalancers:
         around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._probe.refusal)
         recovering = recovery.table([way.recovered for way in ways])
         machine = MoveMachine(around, (recovering, *(way.table for way in ways)))
-        self._context = PlanningContext(
+        self._context = PlanningContexts(
             book=book,
             groups=groups,
             keeper=keeper,
@@ -435,21 +435,21 @@ class Rebalancers:
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self._cache.cluster.fork() if is_upstream else self._book.claimed()
         over_for = self._over.get(name, {})
-        around = self._context.circumstances(name, memory, deployments=deployments)
+        around = self._context.of(name, memory, deployments=deployments)
         recent = around.recent + self._executor.machine.left(name)
-        circumstances = replace(around, over_for=over_for, recent=recent)
+        planning_context = replace(around, over_for=over_for, recent=recent)
         totals = RunTotals(policy, started, EvictionPlan((), ()), cycle)
         is_live = is_upstream and spec.mode is Mode.ENFORCE
         try:
             if is_live:
                 self._reports.begin(totals)
-                run = upstream_run(rebalancing, fork, circumstances)
+                run = upstream_run(rebalancing, fork, planning_context)
                 with self.statistics.strategies(name):
                     await self.upstream.carry_out(totals, run, memory, stop_button.PLANNING_S)
             else:
                 with self.statistics.strategies(name):
                     totals.plan = await self._planning.make(
-                        policy, lambda: make_plan(rebalancing, fork, circumstances), stop_button.PLANNING_S
+                        policy, lambda: make_plan(rebalancing, fork, planning_context), stop_button.PLANNING_S
                     )
         except TimeoutError:
             await self._troubles.look_back(name, memory)

@@ -24,7 +24,7 @@ from plimsoll.rebalancing.moves.events import (
     RecordDeleted,
 )
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
 class Approvals:
@@ -68,7 +68,7 @@ class Proposals:
         keeper: The records.
     """
 
-    def __init__(self, executor: MoveExecutor, feeder: MoveFeeder, keeper: RecordKeeper) -> None:
+    def __init__(self, executor: MoveExecutor, feeder: MoveFeeder, keeper: EvictionRecordStore) -> None:
         self._executor = executor
         self._feeder = feeder
         self._keeper = keeper

@@ -27,7 +27,7 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.moves import RebalancingConfig, replacement_of
 from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
@@ -64,7 +64,7 @@ def _prospects(cluster: Cluster) -> ForkProspects:
         finally:
             cluster.place(pod, source)
 
-    rebalancing = Rebalancing((), (), {"default-scheduler": profile})
+    rebalancing = RebalancingConfig((), (), {"default-scheduler": profile})
     return ForkProspects(
         cluster, rebalancing, ranked, lambda name: scheduler if name == "default-scheduler" else None
     )
@@ -87,7 +87,7 @@ class StrategyConformance:
             cluster=cluster,
             nodes=considered_nodes(cluster),
             now=NOW,
-            evictors=(_Protects(),),
+            evictors=(_Protects(NoArgs()),),
             planner=planner,
             unplaced=UnplacedPods(ended),
             prospects=_prospects(cluster) if planner is Planner.PROVEN else Nowhere(),

@@ -25,7 +25,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.proposals import Approvals
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
 from plimsoll.testing.builders import a_node, a_pod, the_info
 from plimsoll.testing.fakes import (
@@ -65,7 +65,7 @@ class Stage:
                 "status": {"disruptionsAllowed": 1},
             },
         )
-        self.keeper = RecordKeeper(self.records, self.clock, self.observer)
+        self.keeper = EvictionRecordStore(self.records, self.clock, self.observer)
         self.keeper.is_recovered = True
         self.timer = Timer(self.clock, self.observer)
         self.pending = PendingPods(self.cache)

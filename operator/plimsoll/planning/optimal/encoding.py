@@ -15,7 +15,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import Move, Objective, Rebalancing, replacement_of
+from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacement_of
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
 from plimsoll.planning.optimal.wishes import EVENED, Wish, default_wish
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -61,8 +61,8 @@ class Setting:
         problem: The program.
         nodes: Names, by index.
         templates: By index.
-        pods: The movable pods of each stock: those that somebody wants elsewhere first, then the cheapest.
-        default_wish: For pods that nobody wants elsewhere and that move for the good of the whole.
+        pods: The movable pods of each stock: those that a strategy wants elsewhere first, then the cheapest.
+        default_wish: For pods that no strategy wants elsewhere and that move for the objective.
     """
 
     problem: PlacementProblem
@@ -77,7 +77,7 @@ class Setting:
     @classmethod
     def of(
         cls,
-        rebalancing: Rebalancing,
+        rebalancing: RebalancingConfig,
         book: PlanBuilder,
         wishes: Mapping[str, Wish],
         seed: Sequence[Move],
@@ -104,9 +104,13 @@ class Setting:
 
     @classmethod
     def around(
-        cls, rebalancing: Rebalancing, book: PlanBuilder, nodes: Sequence[str], waiting: Sequence[PodInfo]
+        cls,
+        rebalancing: RebalancingConfig,
+        book: PlanBuilder,
+        nodes: Sequence[str],
+        waiting: Sequence[PodInfo],
     ) -> Self:
-        """Look at some nodes and at pods that wait for room there; nobody moves for a pod of lower priority.
+        """Look at some nodes and at pods that wait for room there; no pod moves for one of lower priority.
 
         Only requests are arithmetic here: topology constraints are left to the proof.
         """
@@ -121,7 +125,7 @@ class Setting:
     @classmethod
     def _of(
         cls,
-        rebalancing: Rebalancing,
+        rebalancing: RebalancingConfig,
         book: PlanBuilder,
         wishes: Mapping[str, Wish],
         nodes: tuple[str, ...],
@@ -180,7 +184,7 @@ class Setting:
 
     @property
     def nothing(self) -> tuple[Ints, Ints]:
-        """Nobody leaves, nothing arrives."""
+        """No pod leaves, none arrives."""
         return np.zeros(len(self.problem.stocks), dtype=np.int64), np.zeros_like(self.problem.most)
 
     def source_of(self, pod: PodInfo) -> str:
@@ -223,7 +227,7 @@ class Setting:
         return replace(problem, most=most)
 
 
-def _spreads(rebalancing: Rebalancing, book: PlanBuilder) -> list[_Spread]:
+def _spreads(rebalancing: RebalancingConfig, book: PlanBuilder) -> list[_Spread]:
     """The topology constraints that some strategy mends."""
     wanted = tuple(
         dict.fromkeys(
@@ -261,7 +265,7 @@ def _spreads(rebalancing: Rebalancing, book: PlanBuilder) -> list[_Spread]:
 
 
 def _most(
-    rebalancing: Rebalancing,
+    rebalancing: RebalancingConfig,
     cluster: Cluster,
     listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]],
     names: tuple[Sequence[PodTemplate], Sequence[str]],

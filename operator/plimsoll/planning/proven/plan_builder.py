@@ -31,9 +31,9 @@ from plimsoll.planning.complaint_ledger import (
 )
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import (
-    Circumstances,
     Move,
-    Rebalancing,
+    PlanningContext,
+    RebalancingConfig,
     Refused,
     replacement_of,
     replacement_uid,
@@ -63,7 +63,9 @@ UNLIMITED = Limits(per_workload=NO_CEILING)
 class PlanBuilder:
     """The state of one plan: the fork with all moves made, what limits and budgets have left."""
 
-    def __init__(self, rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> None:
+    def __init__(
+        self, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
+    ) -> None:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self._rebalancing = rebalancing
@@ -77,17 +79,19 @@ class PlanBuilder:
         self.context = StrategyContext(
             cluster=self.fork,
             nodes=considered_nodes(self.fork, rebalancing.nodes),
-            now=circumstances.now,
+            now=planning_context.now,
             evictors=tuple(rebalancing.evictors),
             planner=Planner.PROVEN,
-            unplaced=UnplacedPods(circumstances.unplaced),
-            measurements=circumstances.measurements,
-            gangs=circumstances.gangs,
+            unplaced=UnplacedPods(planning_context.unplaced),
+            measurements=planning_context.measurements,
+            gangs=planning_context.gangs,
             prospects=ForkProspects(self.fork, rebalancing, self.ranked, self.serving),
         )
-        self.objections = Objections(rebalancing, self.fork, self.context, circumstances)
+        self.objections = Objections(rebalancing, self.fork, self.context, planning_context)
         populations = Populations(self.fork, rebalancing.evictors, rebalancing.nodes)
-        self.tally = Tally(rebalancing.limits, populations, circumstances.in_flight, circumstances.recent)
+        self.tally = Tally(
+            rebalancing.limits, populations, planning_context.in_flight, planning_context.recent
+        )
 
     def judge(
         self,
@@ -133,7 +137,7 @@ class PlanBuilder:
             answer = Refusal("PluginError", str(exc))
         if isinstance(answer, Move):
             self.tally.count(answer.source, pod.namespace, answer.workload)
-            # The pod of a surge goes when a healthy one more is there: nobody's disruption is used up.
+            # The pod of a surge goes when one more healthy pod is there: no budget is used up.
             budget = "" if answer.surge else self.ledger.take(pod, given_back)
             self.moves.append(replace(answer, budget=budget, waits=after is not None))
             self.make(answer)
@@ -208,7 +212,7 @@ class PlanBuilder:
             return Refusal("OtherScheduler", f'scheduler "{named}" places the pod, and no policy serves it')
         is_forecast = named not in self._rebalancing.profiles
         if candidate.target and is_forecast:
-            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and cannot be told where')
+            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and takes no target node')
         asked = next((each for each in interested(profile.extenders, pod) if each.places), None)
         if asked is not None:
             return Refusal(
@@ -219,10 +223,10 @@ class PlanBuilder:
         if ranking is None:
             return Refusal("Gone", f"the pod is not on node {source} any more")
         if surge is not None:
-            beside = self._scheduler(profile).rank(replacement_of(pod, self.fork))
-            alone, ranking = ranking, narrowed(ranking, beside, source, self._is_target)
-            if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *beside.nodes}:
-                why = f": {beside.diagnosis}" if beside.diagnosis else ""
+            meanwhile = self._scheduler(profile).rank(replacement_of(pod, self.fork))
+            alone, ranking = ranking, narrowed(ranking, meanwhile, source, self._is_target)
+            if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *meanwhile.nodes}:
+                why = f": {meanwhile.diagnosis}" if meanwhile.diagnosis else ""
                 return Refusal(
                     "NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}"
                 )
@@ -283,7 +287,7 @@ class PlanBuilder:
         )
 
     def ranked(self, pod: PodInfo, source: str) -> Ranking | None:
-        """Where a pod of ours could go, all moves so far made; None when nobody can say."""
+        """Where a pod of ours could go, all moves so far made; None when no profile can say."""
         profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
         if profile is None:
             return None

@@ -12,7 +12,7 @@ from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTe
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
-from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
+from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 
 
 class ForkAttempt:
@@ -52,14 +52,14 @@ class ForkProspects:
     Args:
         fork: The cluster with all moves made.
         rebalancing: Whose profiles place replacements, and which nodes may be targets.
-        ranked: Where a pod could go if it left a node; None when nobody can say.
+        ranked: Where a pod could go if it left a node; None when no profile can say.
         scheduler_of: The scheduler of a scheduler name that a policy serves, None for others.
     """
 
     def __init__(
         self,
         fork: Cluster,
-        rebalancing: Rebalancing,
+        rebalancing: RebalancingConfig,
         ranked: Callable[[PodInfo, str], Ranking | None],
         scheduler_of: Callable[[str], ProfileScheduler | None],
     ) -> None:

@@ -25,7 +25,7 @@ from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally
-from plimsoll.planning.moves import Circumstances, Refused, workload_of
+from plimsoll.planning.moves import PlanningContext, Refused, workload_of
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.strategy_run import proposals
 
@@ -134,18 +134,18 @@ class UpstreamCycle:
     Args:
         policy: What to do.
         cluster: The placed pods.
-        circumstances: What surrounds them; neither the memory nor ``over_for`` counts here.
+        planning_context: What surrounds them; neither the memory nor ``over_for`` counts here.
 
     Attributes:
         outcome: What the cycle has done so far.
     """
 
-    def __init__(self, policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> None:
+    def __init__(self, policy: UpstreamPolicy, cluster: Cluster, planning_context: PlanningContext) -> None:
         self.outcome = UpstreamOutcome()
         self._policy = policy
         self._cluster = cluster
-        self._circumstances = circumstances
-        self._unplaced = UnplacedPods(circumstances.unplaced)
+        self._circumstances = planning_context
+        self._unplaced = UnplacedPods(planning_context.unplaced)
         self._requested: set[str] = set()
         self._closed: Refusal | None = None
 

@@ -18,10 +18,10 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import wants_restart
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.moves import (
-    Circumstances,
     EvictionPlan,
     Move,
-    Rebalancing,
+    PlanningContext,
+    RebalancingConfig,
     replacement_of,
     workload_of,
 )
@@ -44,13 +44,17 @@ class UpstreamRun:
         policy: What to do.
         forecast: Names the targets.
         cluster: The placed pods.
-        circumstances: What surrounds them.
+        context: What surrounds them.
     """
 
     def __init__(
-        self, policy: UpstreamPolicy, forecast: "Forecast", cluster: Cluster, circumstances: Circumstances
+        self,
+        policy: UpstreamPolicy,
+        forecast: "Forecast",
+        cluster: Cluster,
+        context: PlanningContext,
     ) -> None:
-        self._cycle = UpstreamCycle(policy, cluster, circumstances)
+        self._cycle = UpstreamCycle(policy, cluster, context)
         self._evictions = self._cycle.evictions()
         self._forecast = forecast
         self._asked: Move | None = None
@@ -74,11 +78,11 @@ class UpstreamRun:
         )
 
     def begin(self) -> Move | None:
-        """The first move, None when there is none."""
+        """The first move, if any."""
         return self._told(next(self._evictions, None))
 
     def answer(self, answer: EvictionAnswer) -> Move | None:
-        """Take the answer to the latest move; the next one, None when there is none."""
+        """Take the answer to the latest move; the next one, if any."""
         is_accepted = answer.result not in (EvictionResult.REFUSED, EvictionResult.CLOSED)
         if self._asked is not None and is_accepted and not answer.is_repeat:
             self._forecast.made(self._asked)
@@ -108,7 +112,7 @@ class Forecast:
         cluster: The placed pods; it is only read.
     """
 
-    def __init__(self, rebalancing: Rebalancing, cluster: Cluster) -> None:
+    def __init__(self, rebalancing: RebalancingConfig, cluster: Cluster) -> None:
         self._rebalancing = rebalancing
         self._cluster = cluster
         self._renewing = {each.name for each in rebalancing.strategies if wants_restart(each)}
@@ -162,16 +166,16 @@ class Forecast:
         return self._schedulers.setdefault(id(profile), ProfileScheduler(profile, self._fork))
 
 
-def upstream_run(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
+def upstream_run(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> UpstreamRun:
     """Begin a run of a policy: one profile, with the policy's own limits."""
     profile = StrategyProfile("policy", tuple(rebalancing.evictors), tuple(rebalancing.strategies))
     policy = UpstreamPolicy((profile,), rebalancing.nodes, rebalancing.limits)
-    return UpstreamRun(policy, Forecast(rebalancing, cluster), cluster, circumstances)
+    return UpstreamRun(policy, Forecast(rebalancing, cluster), cluster, context)
 
 
-def upstream_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+def upstream_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
     """Plan one cycle as descheduler's dry run does; the cluster is only read."""
-    return upstream_run(rebalancing, cluster, circumstances).rehearse()
+    return upstream_run(rebalancing, cluster, context).rehearse()
 
 
 def still_stands(move: Move, cluster: Cluster) -> Move | Refusal:

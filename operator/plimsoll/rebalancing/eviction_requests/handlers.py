@@ -11,7 +11,7 @@ from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton
-from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
 from plimsoll.rebalancing.eviction_requests.transitions import NoteUnattended
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.events import Event, RequestAnswered, RequestProgressed, RequestReviewed
@@ -44,7 +44,7 @@ class RequestHandlers:
         self,
         *,
         requester: EvictionRequester,
-        offer: Offer,
+        offer: EvictionRequestProbe,
         policies: Mapping[str, SchedulingPolicy],
         stop: StopButton,
         cache: Cache,

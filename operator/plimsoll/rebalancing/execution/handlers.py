@@ -25,7 +25,7 @@ from plimsoll.rebalancing.moves.instructions import (
     NodeDone,
     WriteRecord,
 )
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
 class MoveHandlers:
@@ -45,7 +45,7 @@ class MoveHandlers:
 
     def __init__(
         self,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         evictor: PodEviction,
         recorder: EventRecorder,
         closed: ClosedNodes,

@@ -15,7 +15,7 @@ from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.records.drafts import move_of
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
 class Restart:
@@ -33,7 +33,7 @@ class Restart:
     def __init__(
         self,
         *,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         executor: MoveExecutor,
         answer: Callable[[str], bool | None],
         pending: PendingPods,

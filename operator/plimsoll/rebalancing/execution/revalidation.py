@@ -13,7 +13,7 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move, Rebalancing, workload_of
+from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
 from plimsoll.planning.planners import ask_again
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.surges import Deployments
@@ -23,11 +23,11 @@ from plimsoll.rebalancing.moves.endings import NOT_REVALIDATED, OTHERWISE, POLIC
 from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
 from plimsoll.rebalancing.moves.instructions import Revalidate
 from plimsoll.rebalancing.moves.state import Landing, Way, workload_uid
-from plimsoll.rebalancing.planning_context import PlanningContext
+from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.history import memory_of
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 #: Phases of a move that is under way.
 MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
@@ -55,11 +55,11 @@ class MoveRevalidator:
         self,
         *,
         book: ReservationBook,
-        keeper: RecordKeeper,
-        context: PlanningContext,
+        keeper: EvictionRecordStore,
+        context: PlanningContexts,
         deployments_of: Callable[[Move], Awaitable[Deployments]],
         clock: Clock,
-        configured: Callable[[str], Rebalancing | None],
+        configured: Callable[[str], RebalancingConfig | None],
         spec_of: Callable[[str], RebalancingSpec | None],
         observer: Observer,
     ) -> None:
@@ -113,7 +113,7 @@ class MoveRevalidator:
             move,
             rebalancing,
             self._book.claimed(),
-            self._context.circumstances(policy, memory, move, deployments),
+            self._context.of(policy, memory, move, deployments),
         )
         if isinstance(present, Refusal):
             return cancelled(present.reason, present.message)
@@ -128,7 +128,7 @@ class MoveRevalidator:
             return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, story, blocked_by=closed)
         return present
 
-    def _clash(self, record: Record, move: Move, rebalancing: Rebalancing) -> Refusal | None:
+    def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why the moves under way of other policies leave no room for this one, None when they do."""
         others, all_of_them = 0, 1
         for each in self._keeper.unfinished():
@@ -152,7 +152,7 @@ class MoveRevalidator:
             f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
         )
 
-    def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
+    def _closed_budget(self, rebalancing: RebalancingConfig, evicted: int) -> str:
         """The budget that opened since the plan was made and allows no further eviction, "" for none."""
         populations = Populations(self._book.cache.cluster, rebalancing.evictors, rebalancing.nodes)
         for name, ceiling in rebalancing.limits.budgets:

@@ -22,7 +22,7 @@ from plimsoll.rebalancing.moves.events import MovePlanned
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import MoveStage
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: Stages of a victim whose eviction has been answered.
@@ -45,7 +45,7 @@ class VictimEvictions:
         self,
         *,
         cache: Cache,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         executor: MoveExecutor,
         around: ClusterSurroundings,
         clock: Clock,

@@ -8,7 +8,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.events import RecordDeleted
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 #: Seconds between two looks at records that may be too old.
 TIDY_S = 60.0
@@ -29,7 +29,7 @@ class Retention:
         self,
         *,
         policies: Mapping[str, SchedulingPolicy],
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         post: Callable[[RecordDeleted], None],
         clock: Clock,
         observer: Observer,
