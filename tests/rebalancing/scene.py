@@ -1,7 +1,7 @@
 """A cluster of two nodes, one of them tainted, and the rebalancing of one policy, without a server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +11,7 @@ import msgspec
 
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.app.rebalancing_wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.pod_groups import Groups
@@ -22,10 +23,10 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
-from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.way import RolloutSurges
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -130,40 +131,43 @@ class Scene:
         registry = Registry(IN_TREE)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
-        self.rebalancers = Rebalancers(
-            cache=self.cache,
-            book=self.book,
-            timer=self.timer,
-            strategies=StrategyRegistry(STRATEGIES),
-            evictors=EvictorRegistry(EVICTORS),
-            forecast=profile,
-            keeper=self.keeper,
-            evictor=self.evictor,
-            closer=self.closer,
-            surges=surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
-            requests=requests or partial(EvictionsByRequest, self.requester),
-            recorder=self.recorder,
-            statuses=self.statuses,
-            meter=self.meter,
-            clock=self.clock,
-            computer=self.computer,
-            observer=self.observer,
-            groups=self.groups,
-            access=self.access,
-            namespace="plimsoll",
+        self.wing = RebalancingWing(
+            self.book,
+            self.groups,
+            self.keeper,
+            Registries(StrategyRegistry(STRATEGIES), EvictorRegistry(EVICTORS), profile),
+            self.access,
+            RebalancingPorts(
+                self.evictor,
+                self.closer,
+                self.recorder,
+                self.statuses,
+                self.meter,
+                surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
+                requests or partial(EvictionsByRequest, self.requester),
+            ),
+            Runtime(self.timer, self.clock, self.computer, self.observer, "plimsoll"),
         )
-        self.rebalancers._executor.machine._validates = True  # off in production
-        self.rebalancers.profiles = {"default-scheduler": profile}
+        self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
+        self.wing.executor.machine._validates = True  # off in production
+        self.wing.serve({"default-scheduler": profile})
+        self.on_trouble: Callable[[], Awaitable[None]] = self._ignore
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
         feed = QueueFeed(mirror, queue, ServedProfiles(), self.book, self.clock, self.observer)
-        self.ingestion = Ingestion((self.groups, mirror, feed, self.rebalancers), self.observer)
+        self.ingestion = Ingestion((self.groups, mirror, feed, self.wing), self.observer)
         self.tell(
             NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),
             NodeAdded(a_node("good")),
             PodAdded(web(1, "bad")),
             PodAdded(web(2, "good")),
         )
+
+    async def _ignore(self) -> None:
+        """Tests look reasons up."""
+
+    async def _report(self) -> None:
+        await self.on_trouble()
 
     def tell(self, *events: Any) -> None:
         """What the watches tell; afterwards no reservation may be out of place."""
@@ -183,7 +187,7 @@ class Scene:
     @asynccontextmanager
     async def running(self, policy: Any = None) -> AsyncIterator[Any]:
         """Rebalancers at work, after recovery; the policy is run by hand."""
-        task = asyncio.create_task(self.rebalancers.run())
+        task = asyncio.create_task(self.wing.run(self._report))
         timer = asyncio.create_task(self.timer.run())
         await settled()
         if policy is not None:
@@ -201,7 +205,7 @@ class Scene:
 
     async def run(self) -> None:
         """One run of the policy."""
-        await self.rebalancers.rebalance(POLICY)
+        await self.runs.rebalance(POLICY)
         await settled()
 
     @property

@@ -20,6 +20,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.rebalancing_wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
@@ -53,10 +54,10 @@ from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
-from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.way import RolloutSurges
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import EVICTORS
@@ -153,7 +154,6 @@ class Operator:
         )
         groups = Groups()
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
-        keeper = EvictionRecordStore(EvictionRecords(session), self.clock, self.observer)
         self.extenders = HTTPExtenders()
         extending = Extending(
             self.extenders,
@@ -163,30 +163,29 @@ class Operator:
             observer=self.observer,
         )
         self.extender_health = extending.health
-        self.rebalancers = Rebalancers(
-            cache=self.cache,
-            book=book,
-            timer=self.timer,
-            strategies=strategies,
-            evictors=EvictorRegistry(EVICTORS),
-            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
-            keeper=keeper,
-            evictor=PodEvictor(session),
-            closer=NodeTainter(session, self.clock),
-            surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
-            requests=functools.partial(
-                EvictionsByRequest,
-                PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
+        self.rebalancing = RebalancingWing(
+            book,
+            groups,
+            EvictionRecordStore(EvictionRecords(session), self.clock, self.observer),
+            Registries(
+                strategies,
+                EvictorRegistry(EVICTORS),
+                forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
             ),
-            recorder=self.recorder,
-            statuses=statuses,
-            meter=UsageMeter(session),
-            clock=self.clock,
-            computer=ThreadComputer(),
-            observer=self.observer,
-            groups=groups,
-            access=access,
-            namespace=namespace_of(settings),
+            access,
+            RebalancingPorts(
+                evictor=PodEvictor(session),
+                closer=NodeTainter(session, self.clock),
+                recorder=self.recorder,
+                statuses=statuses,
+                meter=UsageMeter(session),
+                surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
+                requests=functools.partial(
+                    EvictionsByRequest,
+                    PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
+                ),
+            ),
+            Runtime(self.timer, self.clock, ThreadComputer(), self.observer, namespace_of(settings)),
         )
         self.wing = SchedulingWing(
             book,
@@ -203,7 +202,7 @@ class Operator:
             self.observer,
             WingParts(
                 access=access,
-                evictor=self.rebalancers.victims,
+                evictor=self.rebalancing.victims,
                 groups=(groups, PodGroupStatusPatcher(session)),
                 extending=extending,
                 fair_share=True,
@@ -221,7 +220,7 @@ class Operator:
                 extending=extending,
                 observer=self.observer,
             ),
-            rebalancing=self.rebalancers,
+            rebalancing=self.rebalancing.rebalancers,
             statuses=statuses,
             clock=self.clock,
             observer=self.observer,
@@ -238,8 +237,7 @@ class Operator:
             on_change=self.policies.refresh,
         )
         self.policies.advice = self.orphans.advice
-        self.ingestion = self.wing.ingestion((self.rebalancers, self.orphans), self.observer)
-        self.rebalancers.on_trouble = self.policies.refresh
+        self.ingestion = self.wing.ingestion((self.rebalancing, self.orphans), self.observer)
         if left_out:
             self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
         self.reflectors = [
@@ -271,7 +269,7 @@ class Operator:
             conditions=self.policies.conditions,
             degraded=self.policies.degradations,
             stalled=self._stalled,
-            runs=self.rebalancers.statistics.figures,
+            runs=self.rebalancing.statistics.figures,
         )
 
     def _stalled(self) -> Mapping[str, int]:
@@ -296,7 +294,7 @@ class Operator:
         gc.freeze()
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
+        self.rebalancing.serve({name: scheduler.profile for name, scheduler in schedulers.items()})
         self.wing.serve(schedulers)
 
     def unready(self) -> str:
@@ -370,10 +368,10 @@ class Operator:
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.orphans.run(), name="orphaned pods")
-            group.create_task(self.rebalancers.run(), name="rebalancing")
+            group.create_task(self.rebalancing.run(self.policies.refresh), name="rebalancing")
             with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
-                    await self.rebalancers.recovered.wait()
+                    await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
             group.create_task(self.failures.run(self.policies.refresh), name="plugin failures")
             group.create_task(self.extender_health.run(self.policies.refresh), name="extender health")

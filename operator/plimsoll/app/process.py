@@ -109,7 +109,7 @@ class OperatorProcess:
         lifecycle_handlers.register(registry, login=logged_in, stop=ended)
         policy_handlers.register(registry, self._operator.policies)
         eviction_handlers.register(
-            registry, self._operator.rebalancers.keeper, self._operator.rebalancers.approvals
+            registry, self._operator.rebalancing.keeper, self._operator.rebalancing.approvals
         )
         roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
         _heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal

@@ -87,7 +87,7 @@ async def test_a_policy_rests_when_what_it_moved_finds_no_place() -> None:
     async def listen() -> None:
         told.append(dict(scene.rebalancers.troubles(POLICY)))
 
-    scene.rebalancers.on_trouble = listen
+    scene.on_trouble = listen
     async with scene.running(moves()):
         await scene.run()
         before = list(scene.evictor.evicted)

@@ -84,7 +84,7 @@ async def test_who_is_asked_is_told_when_it_is_pressed_and_released() -> None:
     async def on_trouble() -> None:
         told.append(dict(scene.rebalancers.troubles(POLICY)))
 
-    scene.rebalancers.on_trouble = on_trouble
+    scene.on_trouble = on_trouble
     async with scene.running(a_policy()):
         scene.tell(ObjectAdded(namespace("true")))
         await scene.clock.advance(5)

@@ -4,12 +4,10 @@ The next bundle follows when the one before it is over, or waits for another mov
 of it is known to the planner that judges the next.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -17,7 +15,6 @@ from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
 from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
-from plimsoll.rebalancing.run_status import RunTotals
 
 
 class MoveFeeder:
@@ -26,7 +23,6 @@ class MoveFeeder:
     Args:
         executor: Takes them.
         revalidator: Knows what broke the judgement of one.
-        policies: Those that rebalance, as they are at any moment; keys are their names.
         empties: Whether a move empties its node together with others.
     """
 
@@ -34,26 +30,11 @@ class MoveFeeder:
         self,
         executor: MoveExecutor,
         revalidator: MoveRevalidator,
-        policies: Mapping[str, SchedulingPolicy],
         empties: Callable[[Move], bool],
     ) -> None:
         self._executor = executor
         self._revalidator = revalidator
-        self._policies = policies
         self._empties = empties
-
-    async def carry_out(self, totals: RunTotals, memory: Memory) -> None:
-        """Make the moves of a run; ``memory`` is what past moves teach.
-
-        Raises:
-            Exception: What broke the judgement of a move; the rest of the run is dropped.
-        """
-        name = totals.policy.metadata.name
-        with self.remembering(totals.cycle, memory):
-            for _, group in groupby(enumerate(totals.plan.moves), lambda each: each[1].bundle or each[0]):
-                if self._policies.get(name) is not totals.policy:
-                    return  # changed, suspended or deleted meanwhile: the rest is dropped
-                await self.feed([move for _, move in group], name, Mode.ENFORCE, totals.cycle)
 
     @contextmanager
     def remembering(self, run: str, memory: Memory) -> Iterator[None]:

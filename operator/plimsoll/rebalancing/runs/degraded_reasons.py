@@ -11,16 +11,14 @@ from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.runs import plan_runner
+from plimsoll.rebalancing.runs.inputs import RunInput
 from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.status import RunResult, sentence_of
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
-
-#: Seconds that a plan may take, beyond the longest search that a policy may ask for. The thread of one that
-#: takes longer cannot be ended; the other policies go on without it.
-PLANNING_S = 900.0
 
 #: Seconds after which a run that makes others be skipped degrades its policy.
 OVERDUE_S = 60.0
@@ -68,9 +66,9 @@ class DegradedReasons:
             found["Stopped"] = stop.sentence
         if self._breakers.planning.is_hanging(name):
             found["Hanging"] = (
-                f"a strategy or plugin did not end within {PLANNING_S:.0f} s and still runs; the policy runs"
-                " again when it ends, within the hour, or when its spec is changed; a restart of the operator"
-                " ends it"
+                f"a strategy or plugin did not end within {plan_runner.PLANNING_S:.0f} s and still runs; the"
+                " policy runs again when it ends, within the hour, or when its spec is changed; a restart of"
+                " the operator ends it"
             )
         if self._broken.get(name):
             found["RunFailed"] = (
@@ -101,6 +99,12 @@ class DegradedReasons:
         self._known.pop(name, None)
         self._broken.pop(name, None)
         self._breakers.planning.forget(name)
+        self.spec_changed(name)
+
+    def spec_changed(self, name: str) -> None:
+        """What the policy did before counts no longer."""
+        self._breakers.displacements.forget(name)
+        self._scopes.forget(name)
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -124,6 +128,13 @@ class DegradedReasons:
             self._observer.failed(f"rebalancing {name}", problem)
         self._changed.notify()
 
+    async def review(
+        self, policy: SchedulingPolicy, inputs: RunInput, failures: Iterable[PluginError]
+    ) -> None:
+        """Look at the scope of a policy, and at what its run has shown."""
+        await self._scopes.look(policy, inputs.rebalancing, inputs.cluster)
+        self.look_back(policy.metadata.name, inputs.memory, failures, surges=inputs.rebalancing.surge)
+
     def look_back(
         self, name: str, memory: Memory, failures: Iterable[PluginError] = (), *, surges: bool = False
     ) -> None:
@@ -136,14 +147,14 @@ class DegradedReasons:
             surges: Whether it may surge pods.
         """
         resting, _ = memory.rest(name)
-        may_surge = all(map(self._breakers.access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
+        # A right that is known to be missing is reported with the others.
+        are_allowed = all(map(self._breakers.access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
         found = {
             "Resting": resting,
             "PodsDisplaced": self._breakers.displacements.sentence(name),
             "StrategySuspended": "; ".join(memory.suspended(name)),
             "StrategyFailed": "; ".join(sorted({sentence_of(each) for each in failures})),
-            # A right that is known to be missing is reported with the others.
-            "SurgeForbidden": self._surges.trouble if surges and may_surge else "",
+            "SurgeForbidden": self._surges.trouble if surges and are_allowed else "",
         }
         self._known[name] = {reason: sentence for reason, sentence in found.items() if sentence}
         self._changed.notify()

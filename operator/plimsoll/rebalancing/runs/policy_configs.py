@@ -48,6 +48,7 @@ class PolicyConfigs:
         clock: Time.
 
     Attributes:
+        breakers: The same.
         profiles: By scheduler name: who places replacements; set when policies change.
     """
 
@@ -63,7 +64,7 @@ class PolicyConfigs:
         self._policies = policies
         self._registries = registries
         self._objects = objects
-        self._breakers = breakers
+        self.breakers = breakers
         self._clock = clock
 
     def configured(self, policy: SchedulingPolicy) -> RebalancingConfig:
@@ -72,7 +73,7 @@ class PolicyConfigs:
         Raises:
             ConfigurationError: It cannot be carried out; names the field.
         """
-        now, breakers = datetime.fromtimestamp(self._clock.now(), UTC), self._breakers
+        now, breakers = datetime.fromtimestamp(self._clock.now(), UTC), self.breakers
         wanted = rebalancing_of(policy, self._registries, self.profiles, self._objects, now)
         if breakers.displacements.sentence(policy.metadata.name):
             wanted = bounded(wanted, "rest until displaced pods have a place")
@@ -97,18 +98,18 @@ class PolicyConfigs:
             other: self.configured(policy)
             for other, policy in self._policies.items()
             if other != name
-            and not self._breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
+            and not self.breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
             and policy.spec.rebalancing is not None
             and policy.spec.rebalancing.mode is not Mode.DRY_RUN
         }
 
     def hold_up(self, name: str) -> str:
         """Why approved moves of a policy wait, "" when they do not."""
-        if self._breakers.stop.is_pressed:
-            return self._breakers.stop.sentence
+        if self.breakers.stop.is_pressed:
+            return self.breakers.stop.sentence
         policy = self._policies.get(name)
         if policy is None:
             return ""
-        return self._breakers.displacements.sentence(name) or self._breakers.access.obstacle(
+        return self.breakers.displacements.sentence(name) or self.breakers.access.obstacle(
             policy, Part.REBALANCING
         )

@@ -50,6 +50,7 @@ class _Runs:
     """The runs of one policy so far."""
 
     due: float | None = None
+    began: float = 0.0  #: of the monotonic clock
     last_success: float | None = None
     imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     violations: Mapping[str, int] = field(default_factory=dict)
@@ -81,24 +82,29 @@ class RunStatistics:
         self._observer = observer
         self._runs: dict[str, _Runs] = {}
 
-    def fell_due(self, policy: str) -> None:
-        """Record that the timetable has started a run, which may still have to wait."""
-        runs = self._runs.setdefault(policy, _Runs())
+    def fell_due(self, policy: str) -> float:
+        """Record that the timetable has started a run, which may still have to wait; the time."""
+        runs, now = self._runs.setdefault(policy, _Runs()), self._clock.now()
         if runs.due is None:
-            runs.due = self._clock.now()
+            runs.due = now
+        return now
+
+    def begun(self, policy: str) -> None:
+        """Record that a run has begun."""
+        self._runs.setdefault(policy, _Runs()).began = self._clock.monotonic()
 
     def skipped(self, policy: str) -> None:
         """Report a run that was due while the one before it was under way."""
         self._observer.run_finished(policy, RunResult.SKIPPED.value, 0.0)
 
-    def finished(self, policy: str, result: RunResult, seconds: float) -> None:
+    def finished(self, policy: str, result: RunResult) -> None:
         """Record how a run ended; one that did not complete is still due."""
         runs = self._runs.setdefault(policy, _Runs())
         if result in _COMPLETED:
             runs.due = None
         if result is RunResult.SUCCEEDED:
             runs.last_success = self._clock.now()
-        self._observer.run_finished(policy, result.value, seconds)
+        self._observer.run_finished(policy, result.value, self._clock.monotonic() - runs.began)
 
     @contextmanager
     def strategies(self, policy: str) -> Iterator[None]:
@@ -134,6 +140,11 @@ class RunStatistics:
             if next_run is not None:
                 due = next_run.timestamp() if runs.due is None else runs.due
                 found[policy] = RunFigures(
-                    next_run.timestamp(), due, runs.last_success, moves[policy], runs.imbalance, runs.violations
+                    next_run.timestamp(),
+                    due,
+                    runs.last_success,
+                    moves[policy],
+                    runs.imbalance,
+                    runs.violations,
                 )
         return found

@@ -174,8 +174,8 @@ class RunReports:
             await self._send(name, {} if totals is None else run_status(totals, self._next_run(name)))
 
     async def run(self) -> None:
-        """Write the status of all policies, then of those whose moves progress, until cancelled."""
-        await asyncio.gather(*(self.write(name) for name in list(self._policies)))  # records outlive a process
+        """Write the status of all policies (records outlive a process), then of those with news."""
+        await asyncio.gather(*(self.write(name) for name in list(self._policies)))
         while True:
             await self._changed.until(lambda: bool(self._dirty))
             await self.write(self._dirty.pop())
