@@ -17,7 +17,7 @@ from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.rebalancing_wing import RebalancingPorts, RebalancingWing, Runtime
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups

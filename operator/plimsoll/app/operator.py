@@ -20,7 +20,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.rebalancing_wing import RebalancingPorts, RebalancingWing, Runtime
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision

@@ -135,7 +135,7 @@ class Rebalancers:
     def start(self) -> None:
         """Run by the timetable from now on."""
         self._running = True
-        self._timetable.start(self._runs.skip)
+        self._timetable.start()
         for policy in self._policies.values():
             self._schedule(policy)
 

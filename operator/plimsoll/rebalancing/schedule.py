@@ -30,18 +30,18 @@ Job = Callable[[], Awaitable[None]]
 
 
 class Timetable:
-    """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once."""
+    """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once.
 
-    def __init__(self) -> None:
+    Args:
+        skipped: Called with the name of a job that was due while it was still running.
+    """
+
+    def __init__(self, skipped: Callable[[str], None]) -> None:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
+        self._scheduler.add_listener(lambda event: skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
 
-    def start(self, on_skipped: Callable[[str], None] = lambda _: None) -> None:
-        """Begin; needs a running event loop.
-
-        Args:
-            on_skipped: Called with the name of a job that was due while it was still running.
-        """
-        self._scheduler.add_listener(lambda event: on_skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
+    def start(self) -> None:
+        """Begin; needs a running event loop."""
         self._scheduler.start()
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """DegradedReasons say what keeps policies from moving pods: breakers, failing strategies, hanging plans."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from plimsoll.access.rights import LOOK_AT_DEPLOYMENTS, SURGE
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -10,7 +10,6 @@ from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectU
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.inputs import RunInput
 from plimsoll.rebalancing.runs.policy_configs import Breakers
@@ -33,8 +32,8 @@ class DegradedReasons:
         scopes: What is wrong with their scopes.
         surges: Which right it lacks.
         clock: Time.
-        observer: Notified of statuses that could not be written.
         changed: Notified by breakers and plans; wakes ``run``.
+        conditions: Notified when the sentences about a policy have changed.
     """
 
     def __init__(
@@ -44,16 +43,16 @@ class DegradedReasons:
         scopes: ScopeReviews,
         surges: SurgeWay,
         clock: Clock,
-        observer: Observer,
         changed: Signal,
+        conditions: Signal,
     ) -> None:
         self._policies = policies
         self._breakers = breakers
         self._scopes = scopes
         self._surges = surges
         self._clock = clock
-        self._observer = observer
         self._changed = changed
+        self._conditions = conditions
         self._known: dict[str, dict[str, str]] = {}  #: of the latest run, by policy
         self._broken: dict[str, str] = {}  #: what broke the latest run, by policy
         self._begun: dict[str, float] = {}  #: when the run under way began, by policy
@@ -124,8 +123,6 @@ class DegradedReasons:
         if result is not RunResult.SKIPPED:
             is_hanging = result is RunResult.TIMED_OUT and self._breakers.planning.is_hanging(name)
             self._broken[name] = "" if is_hanging else problem
-        if result is RunResult.CRASHED:
-            self._observer.failed(f"rebalancing {name}", problem)
         self._changed.notify()
 
     async def review(
@@ -161,8 +158,8 @@ class DegradedReasons:
 
     # -- the statuses --------------------------------------------------------------------------------
 
-    async def run(self, refresh: Callable[[], Awaitable[None]]) -> None:
-        """Have the statuses of policies refreshed when their reasons have changed, until cancelled."""
+    async def run(self) -> None:
+        """Have the conditions of policies written when their reasons have changed, until cancelled."""
         before: Mapping[str, object] = {}
         while True:
             seen = self._changed.count
@@ -170,10 +167,7 @@ class DegradedReasons:
             present = {name: said for name, said in reasons.items() if any(said)}
             if present != before:
                 before = present
-                try:
-                    await refresh()
-                except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
-                    self._observer.failed("reporting what keeps policies from moving pods", repr(exc))
+                self._conditions.notify()
             now = self._clock.monotonic()
             due = min(filter(lambda at: at > now, map(self._overdue, self._skipped)), default=math.inf)
             if due < math.inf:

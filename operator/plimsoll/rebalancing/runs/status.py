@@ -154,6 +154,8 @@ class RunReports:
     ) -> None:
         """Report a run that broke off in place of whatever it had planned; other results are ignored."""
         outcome, name = _BROKEN.get(result), policy.metadata.name
+        if result is RunResult.CRASHED:
+            self._observer.failed(f"rebalancing {name}", problem)
         if outcome is None or name not in self._policies:
             return
         self._totals.pop(name, None)

@@ -4,7 +4,7 @@ Everything gets its collaborators when it is built, so the order here is the ord
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
-from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.ports.clock import Clock, Computer
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.nodes import NodeCloser
@@ -94,6 +94,7 @@ class Runtime:
         clock: Time.
         computer: Runs functions in threads.
         observer: Notified of everything.
+        conditions: Notified when the sentences about policies have changed.
         namespace: The operator's own, which carries the stop button; "" has none.
     """
 
@@ -101,6 +102,7 @@ class Runtime:
     clock: Clock
     computer: Computer
     observer: Observer
+    conditions: Signal
     namespace: str = ""
 
 
@@ -146,8 +148,8 @@ class RebalancingWing:
         clock, observer = runtime.clock, runtime.observer
         policies: dict[str, SchedulingPolicy] = {}
         changed = Signal()  #: what keeps policies from moving pods may have changed
-        self.recovered, self.keeper = asyncio.Event(), keeper
-        self.timetable = Timetable()
+        self.recovered, self.keeper, self._access = asyncio.Event(), keeper, access
+        self.timetable = Timetable(lambda name: self.runs.skip(name))
 
         # What keeps policies from moving pods, and what they want otherwise.
         pending = PendingPods(cache)
@@ -165,7 +167,7 @@ class RebalancingWing:
         self.configs = configs = PolicyConfigs(policies, registries, objects, breakers, clock)
         scopes = ScopeReviews(policies, self.planning, clock)
         self._degraded = degraded = DegradedReasons(
-            policies, breakers, scopes, surges, clock, observer, changed
+            policies, breakers, scopes, surges, clock, changed, runtime.conditions
         )
         self.statistics = statistics = RunStatistics(
             policies, self.timetable.next_run, keeper.unfinished, clock, observer
@@ -218,7 +220,6 @@ class RebalancingWing:
                 **requests.awaited,
             },
         )
-        access.on_change.append(self._rights_changed)
         self._requests = requests.watch(executor)
         self.approvals = Approvals(executor)
         self._restart = Restart(
@@ -268,16 +269,28 @@ class RebalancingWing:
         for each in self._subscribers:
             each.observe(event)
 
-    async def _rights_changed(self) -> None:
+    def take_records(self, events: Iterable[WatchEvent]) -> None:
+        """Notice what others did to records: deleted one, or answered by an annotation."""
+        for event in events:
+            match event:
+                case ObjectAdded(record) | ObjectUpdated(_, record):
+                    meta = record.metadata
+                    self.approvals.annotated(meta.namespace, meta.name, meta.annotations)
+                case ObjectDeleted(record):
+                    self.keeper.forget(record.metadata.namespace, record.metadata.name)
+                    self.approvals.forget(record.metadata.namespace, record.metadata.name)
+                case _:
+                    continue
+
+    async def _follow_rights(self) -> None:
         """Approved moves may wait for what is allowed now."""
-        self.executor.post(HoldUpsChanged())
+        seen = 0
+        while True:
+            seen = await self._access.changed.wait(seen)
+            self.executor.post(HoldUpsChanged())
 
-    async def run(self, refresh: Callable[[], Awaitable[None]]) -> None:
-        """Complete what earlier processes began, then run by the timetable until cancelled.
-
-        Args:
-            refresh: Writes the conditions of policies; called when what keeps one from moving pods changes.
-        """
+    async def run(self) -> None:
+        """Complete what earlier processes began, then run by the timetable until cancelled."""
         await self._restart.recover()
         self.rebalancers.announce()
         self.recovered.set()
@@ -290,8 +303,9 @@ class RebalancingWing:
             "predictions": self._predictions.run(),
             "run status": self._reports.run(),
             "eviction requests": self._requests.run(),
-            "obstacles to rebalancing": self._degraded.run(refresh),
+            "obstacles to rebalancing": self._degraded.run(),
             "usage": self._collector.run(),
+            "rights of moves": self._follow_rights(),
         }
         try:
             async with asyncio.TaskGroup() as group:
