@@ -7,7 +7,7 @@ from plimsoll.model.columns.pod_counts import PodClass, PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS, STORAGE
 from plimsoll.model.columns.term_counts import TermCounts
-from plimsoll.model.kinds.node_facts import allocatable_of
+from plimsoll.model.kinds.node import allocatable_of
 from plimsoll.model.kinds.pod import Container
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
 from plimsoll.model.kinds.requests import is_extended, is_scalar

@@ -74,7 +74,7 @@ ClassT = TypeVar("ClassT", bound=Registrable)
 
 
 class ClassRegistry(Generic[ClassT]):
-    """Classes by name.
+    """The classes that a policy may name.
 
     Attributes:
         what: What the classes are, in the sentences that refuse one.

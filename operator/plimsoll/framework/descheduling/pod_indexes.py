@@ -4,20 +4,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Self
 
-from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 #: Instead of a namespace: pods of all of them.
 ANYWHERE = ""
 
 
-class OwnerCounts:
+class OwnerCounts(PodIndex):
     """Placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
 
     By namespace and uid: owners keep to their namespace, but anybody may name one in a pod's metadata.
     """
 
-    def __init__(self, cluster: Cluster | None = None) -> None:
+    def __init__(self, _cluster: object = None) -> None:
         self.counts: dict[tuple[str, str], int] = {}
 
     def of(self, namespace: str, uid: str) -> int:
@@ -35,12 +35,6 @@ class OwnerCounts:
         for owner in pod.pod.metadata.owner_references:
             for namespace in (pod.namespace, ANYWHERE):
                 self.counts[namespace, owner.uid] -= 1
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
 
     def fork(self) -> Self:
         """An independent copy."""
@@ -68,14 +62,14 @@ def is_serving(pod: PodInfo) -> bool:
     return pod.pod.is_ready and not pod.is_terminating
 
 
-class PodsByTemplate:
+class PodsByTemplate(PodIndex):
     """Placed pods by namespace and template, by uid: a pod index (see ``Cluster.index``).
 
     Siblings match the same selectors, so a strategy asks a question once for each template. A fork shares the
     pods of a template with its origin until one of the two changes them.
     """
 
-    def __init__(self, cluster: Cluster | None = None) -> None:
+    def __init__(self, _cluster: object = None) -> None:
         self.groups: dict[str, dict[PodTemplate, dict[str, PodInfo]]] = {}
         self._own: set[tuple[str, PodTemplate]] = set()
 
@@ -90,12 +84,6 @@ class PodsByTemplate:
         if not pods:
             del self.groups[pod.namespace][pod.template]
             self._own.discard((pod.namespace, pod.template))
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
 
     def fork(self) -> Self:
         """An independent copy."""
@@ -113,10 +101,10 @@ class PodsByTemplate:
         return templates[pod.template]
 
 
-class PodsByOwner:
+class PodsByOwner(PodIndex):
     """Placed pods by owner (namespace, kind, name), by uid: a pod index, shared with forks likewise."""
 
-    def __init__(self, cluster: Cluster | None = None) -> None:
+    def __init__(self, _cluster: object = None) -> None:
         self.groups: dict[tuple[str, str, str], dict[str, PodInfo]] = {}
         self._own: set[tuple[str, str, str]] = set()
 
@@ -134,12 +122,6 @@ class PodsByOwner:
             if not pods:
                 del self.groups[key]
                 self._own.discard(key)
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
 
     def fork(self) -> Self:
         """An independent copy."""

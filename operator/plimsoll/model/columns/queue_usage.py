@@ -5,6 +5,7 @@ A queue is a label of pods (``plimsoll.dev/queue``) among those of one scheduler
 
 from collections.abc import Mapping
 
+from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo
 
 QUEUE_LABEL = "plimsoll.dev/queue"
@@ -32,7 +33,7 @@ def added(sums: Amounts, requests: Mapping[str, int], sign: int = 1) -> None:
             sums.pop(name, None)
 
 
-class QueueUsage:
+class QueueUsage(PodIndex):
     """Sums of requests by queue; a pod index.
 
     Attributes:
@@ -67,12 +68,6 @@ class QueueUsage:
         added(self.requested.setdefault(key, {}), pod.requests, sign)
         if pod.is_terminating:
             added(self.leaving.setdefault(key, {}), pod.requests, sign)
-
-    def move_row(self, source: int, target: int) -> None:
-        """Sums know no rows."""
-
-    def grow(self, capacity: int) -> None:
-        """Sums know no rows."""
 
     def fork(self) -> "QueueUsage":
         """An independent copy."""
