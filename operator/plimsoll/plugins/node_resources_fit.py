@@ -106,14 +106,10 @@ class _Scored:
     """What the score looks at, for one template and the axes there are.
 
     Attributes:
-        template: Whose.
-        resources: The R axis.
-        axes: The K axes that count.
-        columns: How to cut them out of the R axis.
+        columns: How to cut the K axes that count out of the R axis.
         defaults: Of these, position and column of ``nonzero_requested`` for those that have a minimum.
         default_columns: These columns, if all K have a minimum.
         amounts: Shape (K,): what the pod requests.
-        weights: K weights.
         is_modest: Whether the amounts are doubles: then no sum with them wraps around to a small number.
     """
 

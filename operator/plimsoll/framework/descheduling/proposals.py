@@ -52,8 +52,6 @@ class Candidate:
     """A pod that a strategy would rather see elsewhere. Earlier candidates are preferred to later ones.
 
     Attributes:
-        pod: The pod.
-        node: The node that it runs on.
         reason: Why it should go, in one sentence without its name; becomes the record's reason.
         target: The node that it should go to, for pods of our own schedulers only: the target is held, and
             the replacement is sent there if it is feasible, whatever its score. "" leaves the choice to

@@ -120,11 +120,7 @@ LOG_LENGTH = 65_536
 
 
 class ChangeLog:
-    """Changes in order; a tick is how many there have been.
-
-    Attributes:
-        tick: Rises with every change.
-    """
+    """Changes in order; a tick is how many there have been."""
 
     __slots__ = ("_rows", "_start", "tick")
 

@@ -34,12 +34,7 @@ def added(sums: Amounts, requests: Mapping[str, int], sign: int = 1) -> None:
 
 
 class QueueUsage(PodIndex):
-    """Sums of requests by queue; a pod index.
-
-    Attributes:
-        requested: Of all placed pods.
-        leaving: Of those whose deletion has begun.
-    """
+    """Sums of requests by queue, of all placed pods and of those whose deletion has begun; a pod index."""
 
     def __init__(self, _cluster: object = None) -> None:
         self.requested: dict[QueueKey, Amounts] = {}

@@ -29,8 +29,6 @@ class PodTemplate:
 
     Attributes:
         sample: Some pod of this shape; read its spec, never its name, uid or status.
-        namespace: Part of the shape.
-        labels: Part of the shape.
         owner: The controlling owner reference, or None.
         requests: Effective requests of a pod to be scheduled: cpu in milli, the rest in units.
         score_requests: What NodeResourcesFit scores with: 100m and 200 MiB for containers that name none.
@@ -98,12 +96,7 @@ class HolderKind(StrEnum):
 
 
 class Holder(NamedTuple):
-    """Who holds room on a node; everyone holds at most one.
-
-    Attributes:
-        kind: What it is.
-        key: Which one, as the kind says.
-    """
+    """Who holds room on a node; everyone holds at most one."""
 
     kind: HolderKind
     key: str
@@ -118,10 +111,7 @@ class PodInfo:
     """One pod: its object, its template, and what differs between siblings.
 
     Attributes:
-        pod: The API object.
-        template: The shape it shares.
         stands_in_for: The holder that this pod stands in for; None for a pod that exists.
-        key: ``namespace/name``.
         requests: What it takes on its node, status-aware (in-place resize): cpu in milli, the rest in units.
         nonzero_cpu_milli: The same with kube-scheduler's minimum of 100m a container.
         nonzero_memory_bytes: Likewise with 200 MiB.

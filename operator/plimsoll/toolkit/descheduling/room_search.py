@@ -65,16 +65,9 @@ def moves_off(
     highest: int,
     reason: str,
 ) -> tuple[Candidate, ...]:
-    """Moves of pods of one node that together request the deficit; empty if impossible.
+    """Moves of at most ``most`` pods of one node, none above a priority, that cover the deficit, shape (R,).
 
-    Args:
-        row: The node.
-        deficit: Shape (R,).
-        context: The cluster.
-        fit: Finds their targets; not changed.
-        most: How many may go.
-        highest: The highest priority of a pod that may go.
-        reason: Why they should.
+    Empty if impossible. ``fit`` finds their targets and is not changed.
     """
     snapshot = context.snapshot
     node = snapshot.node(row).name

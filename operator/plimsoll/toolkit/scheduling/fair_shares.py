@@ -34,12 +34,9 @@ LARGEST_WEIGHT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one queue brings into the division.
+    """What one queue brings into the division: what its placed and waiting pods request, weight, and ceiling.
 
-    Attributes:
-        demand: What its placed and waiting pods request.
-        weight: Above 0.
-        capability: At most so much; resources that it does not name have no ceiling.
+    Resources that the capability does not name have no ceiling.
     """
 
     demand: Mapping[str, int]
@@ -49,13 +46,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The cluster as it is divided, and as it should be.
-
-    Attributes:
-        total: Of the cluster, by resource.
-        usage: By queue and resource.
-        due: Dominant share that each queue deserves.
-    """
+    """The cluster's resources, what each queue uses of them, and the dominant share that is due to each."""
 
     total: Mapping[str, int]
     usage: Mapping[str, Amounts]
