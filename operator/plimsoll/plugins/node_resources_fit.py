@@ -145,8 +145,6 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             else interpolated([(each.utilization, each.score * 10) for each in ratio.shape])
         )
 
-    # -- filter --------------------------------------------------------------------------------------
-
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List what is wanted."""
         requests, resources = pod.template.requests, self._wanted(pod)
@@ -204,8 +202,6 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return fwk.Status(
             fwk.Code.UNRESOLVABLE if code & HOPELESS else fwk.Code.UNSCHEDULABLE, tuple(reasons)
         )
-
-    # -- score ---------------------------------------------------------------------------------------
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Points per node, shape (N,)."""
@@ -278,8 +274,6 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             utilization = np.clip(np.where(taken > capacity, 100, utilization), 0, 100)
             points = np.where(capacity > 0, np.asarray(self._shape)[utilization], 0)
         return points
-
-    # -- waking --------------------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Pods that left or shrank, and nodes that offer more."""

@@ -156,7 +156,7 @@ class StrategyContext:
 
     def owned_by(self, namespace: str, kind: str, name: str) -> Mapping[str, PodInfo]:
         """Placed pods that name this owner, by uid; likewise."""
-        return self.cluster.index(PodsByOwner).groups.get((namespace, kind, name), {})
+        return self.cluster.index(PodsByOwner).groups.get(namespace, {}).get((kind, name), {})
 
     def node_of(self, pod: PodInfo) -> str:
         """The name of the node that the pod holds a place on, "" when it holds none."""
@@ -204,6 +204,10 @@ class StrategyContext:
         return self._passes(
             pod, wanted, (evictor.pre_eviction_filter(pod, self) for evictor in self.evictors)
         )
+
+    def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
+        """Whether no evictor protects the pod, by either check."""
+        return self.is_evictable(pod, wanted) and self.is_movable(pod, wanted)
 
     def _passes(self, pod: PodInfo, wanted: str, answers: Iterable[Refusal | None]) -> bool:
         for refusal in answers:

@@ -1,6 +1,6 @@
 """Proposals of strategies, and verdicts of planners on them."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
@@ -109,6 +109,13 @@ Proposal: TypeAlias = Candidate | Bundle
 
 Candidates: TypeAlias = Generator[Proposal, Verdict, None]
 """What a strategy returns: proposals out, verdicts in."""
+
+
+def until_closed(candidates: Iterable[Candidate]) -> Candidates:
+    """Propose candidates of one node, as long as the node is not closed."""
+    for each in candidates:
+        if (yield each) is Verdict.NODE_CLOSED:
+            return
 
 
 class SurgePermission(Protocol):

@@ -169,8 +169,6 @@ class CSINodeDriver(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     """A driver on a node."""
 
     name: str = ""
-    node_id: str = msgspec.field(default="", name="nodeID")
-    topology_keys: tuple[str, ...] = ()
     allocatable: VolumeNodeResources | None = None
 
 
@@ -190,7 +188,6 @@ class CSIDriverSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     """Properties of a driver."""
 
     storage_capacity: bool = False
-    attach_required: bool = True
 
 
 class CSIDriver(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -20,7 +20,6 @@ class PriorityClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fal
     """A name for a priority; admission copies the value into the pod."""
 
     value: int = 0
-    global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
 
 

@@ -85,7 +85,7 @@ def moves_off(
             if not worth[pod.uid] or len(chosen) == most:
                 return ()
             del left[pod.uid]
-            if context.is_evictable(pod) and context.is_movable(pod):
+            if context.may_go(pod):
                 move = fit.move(pod, row, reason)
             if move is not None:
                 break

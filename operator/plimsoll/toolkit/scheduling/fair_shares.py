@@ -20,7 +20,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from plimsoll.framework.extension_points import Plugin
-from plimsoll.model.columns.queue_usage import QUEUE_LABEL, Amounts, QueueKey, QueueUsage, added
+from plimsoll.model.columns.queue_usage import QUEUE_LABEL as QUEUE_LABEL
+from plimsoll.model.columns.queue_usage import Amounts as Amounts
+from plimsoll.model.columns.queue_usage import QueueKey as QueueKey
+from plimsoll.model.columns.queue_usage import QueueUsage as QueueUsage
+from plimsoll.model.columns.queue_usage import added as added
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import milli, units
@@ -162,20 +166,3 @@ class FairQueues(Plugin, Protocol):
 
     def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
         """A queue's dominant share by its weight, among the pods of a scheduler: the lowest goes first."""
-
-
-__all__ = [
-    "EPSILON",
-    "LARGEST_WEIGHT",
-    "QUEUE_LABEL",
-    "Amounts",
-    "Claim",
-    "Division",
-    "FairQueues",
-    "QueueKey",
-    "QueueUsage",
-    "added",
-    "amounts_of",
-    "deserved",
-    "dominant_share",
-]
