@@ -2,7 +2,7 @@
 
     PYTHONPATH=tools python benchmarks/convergence.py --starts 30 [--trace FOLDER]
 
-Random clusters of two to nine nodes whose pods nobody placed with care, four of seven applications with
+Random clusters of two to nine nodes whose pods were placed carelessly, four of seven applications with
 a PodDisruptionBudget: of none for one of them, of one for the others; with ``--trace`` a part of the OpenB
 cluster, too. The strategies, limits and evictor are those of a policy by default, for every planner; a
 scheduler with kube-scheduler's default plugins places the replacements and breaks ties randomly. A budget is
@@ -124,7 +124,7 @@ def openb(folder: Path, nodes: int, pods: int, seed: int) -> Cluster:
     )
 
 
-#: Strategies that the usual policy leaves out, with what each is told here.
+#: Strategies that the usual policy leaves out, with the arguments of each.
 FURTHER: tuple[tuple[str, dict[str, Any]], ...] = (
     ("HighNodeUtilization", {"thresholds": {"cpu": 20}}),
     ("PodLifeTime", {"maxPodLifeTimeSeconds": 86_400}),
@@ -155,7 +155,7 @@ def drifted(seed: int) -> Cluster:
 
 
 def by_strategy(given: argparse.Namespace) -> None:
-    """Print Proven beside Upstream for each strategy alone and for the usual ones together."""
+    """Print Proven next to Upstream for each strategy alone and for the usual ones together."""
     print(f"\n{given.starts} drifted clusters, at most {given.cycles} cycles each\n")
     print(
         "| Strategy | Planner | evictions | violations left | pods left without a node | returned"

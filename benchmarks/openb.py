@@ -148,7 +148,7 @@ def upper_bound(trace: Trace, *, of_gpus: bool) -> float:
     """No placement holds more GPUs (or pods) than this: the program over classes and shapes, relaxed."""
     classes, shapes = Counter(trace.nodes), Counter(trace.pods)
     program = highspy.Highs()  # type: ignore[no-untyped-call] # its stubs leave the constructor out
-    program.setOptionValue("output_flag", False)  # noqa: FBT003 - how the library is told
+    program.setOptionValue("output_flag", False)  # noqa: FBT003 - the library's signature
     placed = {
         (shape, node): program.addVariable(0, min(count, MOST_PODS * nodes))
         for shape, count in shapes.items()

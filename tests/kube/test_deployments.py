@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.scripted_server import ToldServer
-from planning.surging import a_deployment
+from planning.surge_builders import a_deployment
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.deployment import SURGED

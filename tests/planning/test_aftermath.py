@@ -50,7 +50,7 @@ def around() -> PlanningContext:
 
 
 def test_measured_usage_follows_the_pods() -> None:
-    """Three of eight cpus are to go: afterwards the hot node is at five, and nobody wants more."""
+    """Three of eight cpus are to go: afterwards the hot node is at five, and no strategy wants more."""
     cluster = a_hot_node()
     policy = a_policy(MEASURED, evictor={}, limits=UNLIMITED, planner=Planner.OPTIMAL)
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from planning.moving import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
+from planning.builders import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
 from planning.proven.test_planner import READY, a_budget
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Refusal, Verdict
@@ -73,7 +73,7 @@ def test_a_target_that_cannot_be_is_refused(sent: dict[str, Any], reason: str) -
 
 
 def test_a_pod_of_another_scheduler_cannot_be_sent() -> None:
-    """Nobody could tell it where to go."""
+    """That scheduler takes no target node."""
     cluster = a_cluster(
         [a_node("large"), a_node("one")],
         [a_pod("p0", node="large", owner="ReplicaSet/r0", schedulerName="somebody")],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planning.moving import SURROUNDINGS, Named, a_rebalancing
+from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.planning.planners import make_plan

@@ -48,5 +48,5 @@ def moves_of(found: EvictionPlan) -> list[tuple[str, ...]]:
 
 
 def served(found: EvictionPlan) -> dict[str, Any]:
-    """Node by name of the pending pod that room is made for."""
+    """Nodes by the name of the pending pod that room is made for."""
     return {move.beneficiary.pod.name: move.beneficiary.node for move in found.moves if move.beneficiary}

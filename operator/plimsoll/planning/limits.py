@@ -1,6 +1,6 @@
 """Limits on the evictions of one cycle, and their remaining amounts.
 
-Order of checks, as descheduler's: total, node, namespace. What upstream does not have: beside the total,
+Order of checks, as descheduler's: total, node, namespace. What upstream does not have: after the total,
 evictions within a minute and budgets by time of day; at the end the workload.
 Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 """
@@ -125,7 +125,7 @@ class Tally:
     def reached(
         self, node: str, namespace: str, workload: Workload, but: LimitLevel | None = None
     ) -> LimitReached | None:
-        """The first ceiling that one more eviction would break, None when there is none.
+        """The first ceiling that one more eviction would break, if any.
 
         Args:
             node: That the pod would leave.

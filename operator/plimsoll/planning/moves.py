@@ -132,10 +132,10 @@ class PlanningContext:
         memory: What past moves teach.
         recent: Evictions of the policy within the last minute, and those that will be sent without a plan.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
-        too_early: Strategies and nodes, by name, where that is not often enough in this cycle either; the
+        too_early: Names of strategies and nodes where that is not often enough in this cycle either; the
             Optimal planner sets it, so that what it looks ahead to is judged alike.
         deployments: Owners of pods that may be surged.
-        others: Other live policies, by name, whose strategies must not be given new complaints.
+        others: Other live policies, keyed by name, whose strategies must not be given new complaints.
         moved: Uids of pods that are the outcome of a move within the last hour; they stay where they are.
         gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; one that
             cannot be started yet, whatever room there is, is missing.
@@ -169,8 +169,8 @@ class Move:
             decided; None when the own node is not feasible, or the target is the own node.
         maximum: Points that a node can score at most; None when nothing was scored.
         ties: How many nodes score as well as the target; the scheduler may take any of them.
-        is_forecast: Whether nothing vouches for the target: somebody else's scheduler places the
-            replacement, or nobody proved the place.
+        is_forecast: Whether nothing vouches for the target: another scheduler places the
+            replacement, or the planner proves no place.
         workload: Whose pod it is.
         budget: The PodDisruptionBudget that covers it (``namespace/name``), or "".
         planner: Who decided it.

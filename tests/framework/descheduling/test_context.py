@@ -6,7 +6,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts, PodsByOwner, PodsByTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from strategies.driving import a_context, pods_on
+from strategies.builders import a_context, pods_on
 
 
 def the_context() -> StrategyContext:
@@ -16,7 +16,7 @@ def the_context() -> StrategyContext:
     return a_context(nodes, [*pods_on("n1", 2), *pods_on("n2", 1), ended, waiting])
 
 
-def test_pods_are_walked_by_name() -> None:
+def test_pods_are_sorted_by_name() -> None:
     """Those that hold a place, or all that were ever put on the node."""
     context = the_context()
 

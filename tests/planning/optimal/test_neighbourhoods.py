@@ -36,7 +36,7 @@ def mine(name: Any, node: Any, cpu: Any, **kwargs: Any) -> Pod:
 def a_row_of_moves() -> Cluster:
     """The pod of six on A fits B only when B's has gone to C: three nodes for one pod of ten.
 
-    A: 10 - 6 = 4 free; B: 9 - 5 = 4; C: 10 - 5 = 5. Nobody else may leave: C's fits neither A nor B.
+    A: 10 - 6 = 4 free; B: 9 - 5 = 4; C: 10 - 5 = 5. No other pod may leave: C's fits neither A nor B.
     """
     nodes = [a_node("a", cpu="10"), a_node("b", cpu="9"), a_node("c", cpu="10")]
     pods = [mine("six", "a", "6"), mine("five", "b", "5"), mine("other", "c", "5")]
@@ -82,7 +82,7 @@ def test_a_limit_is_a_limit_here_too(given: dict[str, Any]) -> None:
     assert (made.optimisation.waiting, made.optimisation.served) == (1, 0)
 
 
-def test_nobody_moves_for_a_pod_of_lower_priority() -> None:
+def test_no_pod_moves_for_one_of_lower_priority() -> None:
     """The pod on B matters more than the one that waits."""
     cluster = a_row_of_moves()
     cluster.displace(next(uid for uid, pod in cluster.pods.items() if pod.name == "five"))

@@ -182,7 +182,7 @@ def test_nodes_are_freed_completely() -> None:
 
 
 def test_rules_that_the_program_does_not_know_are_learnt() -> None:
-    """Two pods that cannot stand each other: where the filters say no the program sends nobody again."""
+    """Two pods that cannot stand each other: where the filters reject one the program sends none again."""
     apart = {
         "podAntiAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -238,7 +238,7 @@ def test_an_over_used_node_is_left_alone_at_first(objective: Objective, seen: in
 
 
 def test_another_strategy_does_not_wait_for_a_node_to_be_over_used_for_long() -> None:
-    """Pods that do not tolerate its taint go at once; the rest stays."""
+    """Pods that do not tolerate its taint go immediately; the rest stays."""
     cluster = an_over_used_node()
     cluster.set_node(a_node("n1", cpu="10", taints=["broken=yes:NoSchedule"]))
     tolerant = a_pod("t", node="n1", cpu="1", owner="ReplicaSet/t", tolerations=[{"operator": "Exists"}])

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from planning.moving import (
+from planning.builders import (
     NOW,
     SURROUNDINGS,
     Named,
@@ -147,7 +147,7 @@ def test_the_only_feasible_node_is_no_move() -> None:
     assert reasons(planned(cluster)) == {"p": "NoOtherNode"}
 
 
-def test_no_feasible_node_at_all_is_told_in_counts() -> None:
+def test_no_feasible_node_at_all_is_reported_in_counts() -> None:
     """The sentence is the scheduler's own."""
     cluster = a_cluster(
         [a_node("a", labels={"pool": "red"}), a_node("b", labels={"pool": "red"})],
@@ -161,7 +161,7 @@ def test_no_feasible_node_at_all_is_told_in_counts() -> None:
 
 
 def test_protected_pods_stay() -> None:
-    """An evictor's word is final, whoever asks."""
+    """An evictor's refusal holds for every strategy."""
     found = planned(crowded(labels={"stay": ""}))
 
     assert set(reasons(found).values()) == {"Stays"}
@@ -207,7 +207,7 @@ def test_a_total_limit_ends_the_strategy_and_a_node_limit_the_node() -> None:
 
 
 def test_a_budget_is_counted_within_the_plan_and_named() -> None:
-    """One disruption is allowed: the first pod takes it, the second is told which budget said no."""
+    """One disruption is allowed: the first pod takes it, the second's refusal names the budget."""
     cluster = with_budgets(crowded(labels={"app": "web"}), a_budget(allowed=1, selector={"app": "web"}))
 
     found = planned(cluster, limits=FREE)
@@ -284,7 +284,7 @@ def test_refusals_are_counted_by_reason() -> None:
 
 
 def test_a_pod_without_owner_is_its_own_workload() -> None:
-    """Whoever makes its replacement: the limit for each workload cannot bind two of them together."""
+    """However its replacement is made, the limit for each workload does not count two of them together."""
     cluster = a_cluster(
         [a_node("full"), a_node("idle"), a_node("other")],
         [a_pod(f"bare{n}", cpu="1", node="full") for n in range(2)]
@@ -395,7 +395,7 @@ def test_a_strategy_that_raises_harms_only_itself() -> None:
 
 
 class TestRevalidate:
-    """The same questions, asked of the cluster as it is right before the eviction."""
+    """The same checks against the cluster as it is right before the eviction."""
 
     def test_a_move_that_still_holds_comes_back(self) -> None:
         """With the pod and target of now."""

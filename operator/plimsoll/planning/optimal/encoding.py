@@ -61,8 +61,8 @@ class Setting:
         problem: The program.
         nodes: Names, by index.
         templates: By index.
-        pods: The movable pods of each stock: those that somebody wants elsewhere first, then the cheapest.
-        default_wish: For pods that nobody wants elsewhere and that move for the good of the whole.
+        pods: The movable pods of each stock: those that a strategy wants elsewhere first, then the cheapest.
+        default_wish: For pods that no strategy wants elsewhere and that move for the objective.
     """
 
     problem: PlacementProblem
@@ -110,7 +110,7 @@ class Setting:
         nodes: Sequence[str],
         waiting: Sequence[PodInfo],
     ) -> Self:
-        """Look at some nodes and at pods that wait for room there; nobody moves for a pod of lower priority.
+        """Look at some nodes and at pods that wait for room there; no pod moves for one of lower priority.
 
         Only requests are arithmetic here: topology constraints are left to the proof.
         """
@@ -184,7 +184,7 @@ class Setting:
 
     @property
     def nothing(self) -> tuple[Ints, Ints]:
-        """Nobody leaves, nothing arrives."""
+        """No pod leaves, none arrives."""
         return np.zeros(len(self.problem.stocks), dtype=np.int64), np.zeros_like(self.problem.most)
 
     def source_of(self, pod: PodInfo) -> str:

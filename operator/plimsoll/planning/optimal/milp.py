@@ -11,7 +11,7 @@ Minimise ``worth of what is wrong + price of a move * moves`` under
 
 Solved by HiGHS (Huangfu and Hall, 2018) within a time limit; at any time it has a solution and a bound,
 and begins with the one given. Requests are scaled to shares of the largest node, so a solution may miss a
-node's room by a millionth: whoever makes the moves asks the scheduler, not this program.
+node's room by a millionth: the moves are proven by the scheduler, not by this program.
 """
 
 import math
@@ -157,7 +157,7 @@ class _Model:
                     self._row(terms, -INFINITY, float(room[node, resource]))
 
     def _order(self) -> None:  # noqa: C901, PLR0912 - one constraint after the other
-        """Each step: who leaves arrives, beside all that no earlier step has taken away."""
+        """Each step: what leaves arrives, and fits next to all that no earlier step has taken away."""
         problem = self.problem
         scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
         room = np.maximum(problem.allocatable - problem.used, 0.0) / scale

@@ -4,11 +4,11 @@ A strategy that makes room looks at one node for one pod. What it leaves often f
 nodes change places, and a program over all nodes is too large, so:
 
 1. For a pod that waits, the nodes where only requests stand in its way are taken in order, those that lack
-   least first, some at a time; beside them nodes where pods from there could go.
+   least first, some at a time; with them nodes where pods from there could go.
 2. A program over these nodes, all pods that may leave them and all pods of that priority that wait
    (:meth:`plimsoll.planning.optimal.encoding.Setting.around`) says who moves where and who gets a place. A
    pod that gets none counts as a violation. Where no order of the moves is found, it is solved once more
-   for a few steps, each of which fits beside what no earlier one has taken away: there are no swaps then.
+   for a few steps, each of which fits next to what no earlier one has taken away: there are no swaps then.
 3. The solution becomes bundles, one for each pending pod: the moves off its node, before each those that
    make place for it on its target, until the pod fits. Later bundles stand on earlier ones. Each is judged
    as any strategy's proposal: by limits, budgets and the scheduler's filters, all or nothing.
@@ -42,7 +42,7 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 #: Nodes of a neighbourhood on which room is sought, and as many at most to which pods may go from there.
 FOCUS = 16
 
-#: Seconds for one program at most; what looking at a neighbourhood counts for beside it, and for each node.
+#: Seconds for one program at most; what looking at a neighbourhood adds to it, and what each node adds.
 MOST_S, LOOK_S, NODE_S = 3.0, 0.1, 0.0004
 
 #: Steps in which pods of a neighbourhood change places.

@@ -86,8 +86,8 @@ class PlacementProblem:
             node 20, a percentage point of a node's distance from the mean one).
         staying: Shape (N,): whether pods stay on the node that keep it from being freed.
         balanced: Indices of the resources whose use SmallestSpread evens out; none means all.
-        phases: In how many steps, all moves of one at once, it must be possible to get there: what arrives in
-            a step fits beside all that has not left in an earlier one. 0 asks for no order.
+        phases: In how many steps, each of simultaneous moves, the result must be reachable: what arrives in
+            a step fits next to all that has not left in an earlier one. 0 requires no order.
     """
 
     requests: Floats

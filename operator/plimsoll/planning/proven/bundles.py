@@ -116,7 +116,7 @@ def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
         for move in plan.moves[made:]:
             plan.set_replacement(move, PodStatus(phase="Pending"))  # other proposals do not wait
     for each in beneficiary.all if beneficiary is not None else ():
-        plan.moved.add(each.pod.uid)  # nobody moves it in this plan
+        plan.moved.add(each.pod.uid)  # no other proposal of this plan moves it
         plan.context.unplaced.discard(each.pod.uid)
         plan.fork.place(each.pod, each.node)
 

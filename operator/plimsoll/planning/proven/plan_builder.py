@@ -137,7 +137,7 @@ class PlanBuilder:
             answer = Refusal("PluginError", str(exc))
         if isinstance(answer, Move):
             self.tally.count(answer.source, pod.namespace, answer.workload)
-            # The pod of a surge goes when a healthy one more is there: nobody's disruption is used up.
+            # The pod of a surge goes when one more healthy pod is there: no budget is used up.
             budget = "" if answer.surge else self.ledger.take(pod, given_back)
             self.moves.append(replace(answer, budget=budget, waits=after is not None))
             self.make(answer)
@@ -212,7 +212,7 @@ class PlanBuilder:
             return Refusal("OtherScheduler", f'scheduler "{named}" places the pod, and no policy serves it')
         is_forecast = named not in self._rebalancing.profiles
         if candidate.target and is_forecast:
-            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and cannot be told where')
+            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and takes no target node')
         asked = next((each for each in interested(profile.extenders, pod) if each.places), None)
         if asked is not None:
             return Refusal(
@@ -223,10 +223,10 @@ class PlanBuilder:
         if ranking is None:
             return Refusal("Gone", f"the pod is not on node {source} any more")
         if surge is not None:
-            beside = self._scheduler(profile).rank(replacement_of(pod, self.fork))
-            alone, ranking = ranking, narrowed(ranking, beside, source, self._is_target)
-            if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *beside.nodes}:
-                why = f": {beside.diagnosis}" if beside.diagnosis else ""
+            meanwhile = self._scheduler(profile).rank(replacement_of(pod, self.fork))
+            alone, ranking = ranking, narrowed(ranking, meanwhile, source, self._is_target)
+            if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *meanwhile.nodes}:
+                why = f": {meanwhile.diagnosis}" if meanwhile.diagnosis else ""
                 return Refusal(
                     "NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}"
                 )
@@ -287,7 +287,7 @@ class PlanBuilder:
         )
 
     def ranked(self, pod: PodInfo, source: str) -> Ranking | None:
-        """Where a pod of ours could go, all moves so far made; None when nobody can say."""
+        """Where a pod of ours could go, all moves so far made; None when no profile can say."""
         profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
         if profile is None:
             return None

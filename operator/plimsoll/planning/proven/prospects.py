@@ -52,7 +52,7 @@ class ForkProspects:
     Args:
         fork: The cluster with all moves made.
         rebalancing: Whose profiles place replacements, and which nodes may be targets.
-        ranked: Where a pod could go if it left a node; None when nobody can say.
+        ranked: Where a pod could go if it left a node; None when no profile can say.
         scheduler_of: The scheduler of a scheduler name that a policy serves, None for others.
     """
 

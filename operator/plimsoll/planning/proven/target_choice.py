@@ -163,26 +163,26 @@ def short_of_gain(
     )
 
 
-def narrowed(ranking: Ranking, beside: Ranking, source: str, is_target: IsTarget) -> Ranking:
+def narrowed(ranking: Ranking, meanwhile: Ranking, source: str, is_target: IsTarget) -> Ranking:
     """The pod's own node, and the targets that take the replacement while the pod still runs.
 
     Args:
-        ranking: Of the cluster without the pod, as it will be. Its scores count: beside itself, a pod
+        ranking: Of the cluster without the pod, as it will be. Its scores count: next to itself, a pod
             finds every other node better than it is.
-        beside: Of the cluster with the pod, as it is until the replacement is ready.
+        meanwhile: Of the cluster with the pod, as it is until the replacement is ready.
         source: The node that the pod runs on.
         is_target: Of the policy.
     """
     kept = [
         at
         for at, name in enumerate(ranking.nodes)
-        if name == source or (beside.total_of(name) is not None and is_target(name))
+        if name == source or (meanwhile.total_of(name) is not None and is_target(name))
     ]
     return Ranking(
         ranking.cluster,
         ranking.rows[kept],
         ranking.totals[kept],
-        None if kept else ranking.diagnosis or beside.diagnosis,
+        None if kept else ranking.diagnosis or meanwhile.diagnosis,
     )
 
 

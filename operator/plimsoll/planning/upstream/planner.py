@@ -78,11 +78,11 @@ class UpstreamRun:
         )
 
     def begin(self) -> Move | None:
-        """The first move, None when there is none."""
+        """The first move, if any."""
         return self._told(next(self._evictions, None))
 
     def answer(self, answer: EvictionAnswer) -> Move | None:
-        """Take the answer to the latest move; the next one, None when there is none."""
+        """Take the answer to the latest move; the next one, if any."""
         is_accepted = answer.result not in (EvictionResult.REFUSED, EvictionResult.CLOSED)
         if self._asked is not None and is_accepted and not answer.is_repeat:
             self._forecast.made(self._asked)

@@ -63,7 +63,7 @@ def a_rebalancing(*strategies: Any, plugins: tuple[str, ...] = (), **kwargs: Any
 
 
 def planned(cluster: Cluster, *names: str, **kwargs: Any) -> EvictionPlan:
-    """The plan for moving pods of those names, all when there is none."""
+    """The plan for moving pods of those names, or of all pods."""
     return plan(a_rebalancing(Named(*names), **kwargs), cluster, SURROUNDINGS)
 
 
