@@ -1,4 +1,4 @@
-"""Our taint is set and removed; whatever else a node has stays as it is."""
+"""NodeTainter sets and removes our taint, and leaves the rest of a node as it is."""
 
 from kube.scripted_server import ToldServer
 from plimsoll.kube.nodes import NodeTainter
@@ -16,7 +16,7 @@ def node(*taints: object) -> dict[str, object]:
     return {"metadata": {"name": "n", "resourceVersion": "7"}, "spec": {"taints": list(taints)}}
 
 
-async def test_a_taint_is_set_beside_those_of_others(told: tuple[ToldServer, Session]) -> None:
+async def test_a_taint_is_set_next_to_those_of_others(told: tuple[ToldServer, Session]) -> None:
     """At the version that was read, as a merge patch; fields that we do not know stay."""
     server, session = told
     server.then(node(OTHER))

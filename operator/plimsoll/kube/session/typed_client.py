@@ -68,7 +68,7 @@ class TypedClient(client.ApiClient):
         return TypedAnswer(f"{method} {path}", content)
 
     def deserialize(self, response: Any, response_type: Any) -> Any:
-        """A model; what is none is an error, where the base class returns an empty one."""
+        """A model; anything but an object is an error, where the base class returns an empty model."""
         try:
             if not response.data.startswith("{"):
                 raise ValueError(response.data[:200])  # noqa: TRY301 - as for fields that make no sense
