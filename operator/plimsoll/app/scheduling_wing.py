@@ -196,7 +196,9 @@ class SchedulingWing:
             oversight,
             OfTypes((PodUpdated, PodDeleted), tuple(each for each in ends if each is not None)),
         )
-        self.subscribers: tuple[EventSubscriber, ...] = tuple(each for each in optional if each is not None)
+        self.subscribers: tuple[EventSubscriber | OfTypes, ...] = tuple(
+            each for each in optional if each is not None
+        )
 
     def ingestion(self, others: Sequence[EventSubscriber], observer: Observer) -> Ingestion:
         """The way of events into the wing, and on to the other subscribers."""

@@ -42,10 +42,14 @@ class Reads(IntEnum):
 
 @runtime_checkable
 class Plugin(Protocol):
-    """What all plugins have."""
+    """What all plugins have; one without arguments needs neither ``args_model`` nor ``__init__``."""
 
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
+
+    def __init__(self, args: PluginArgs) -> None:
+        """Take the arguments, an instance of ``args_model``."""
+        return
 
 
 @runtime_checkable

@@ -75,7 +75,7 @@ class StrategyConformance:
             cluster=cluster,
             nodes=considered_nodes(cluster),
             now=NOW,
-            evictors=(_Protects(),),
+            evictors=(_Protects(NoArgs()),),
             planner=planner,
             unplaced=UnplacedPods(ended),
             prospects=_prospects(cluster) if planner is Planner.PROVEN else Nowhere(),

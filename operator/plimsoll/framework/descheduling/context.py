@@ -37,6 +37,10 @@ class Evictor(Protocol):
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
 
+    def __init__(self, args: PluginArgs) -> None:
+        """Take the arguments, an instance of ``args_model``."""
+        return
+
     def filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
         """Why the pod is protected, None when it is not; asked while strategies look around."""
 

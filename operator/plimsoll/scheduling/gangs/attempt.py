@@ -221,8 +221,8 @@ class GangTaker:
         stopped: list[tuple[QueuedPod, BindingAttempt, Status]] = []
         for placement in decision.placements:
             queued = by_uid[placement.decision.pod.uid]
-            scheduler = schedulers[queued.pod.pod.spec.scheduler_name]
-            attempt, status = self._pipeline.begin(queued, scheduler, placement.node, placement.state, began)
+            profile = schedulers[queued.pod.pod.spec.scheduler_name].profile
+            attempt, status = self._pipeline.begin(queued, profile, placement.node, placement.state, began)
             if status.is_success or status.code is Code.WAIT:
                 begun.append((queued, attempt))
             else:

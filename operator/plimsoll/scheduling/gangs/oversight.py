@@ -116,7 +116,7 @@ class GangOversight(BindingHook):
 
     def keeps_room(self, uid: str) -> bool:
         """Whether a member whose binding failed has its room until the group gives it up."""
-        held = self.book.held_by_pod(uid)
+        held = self.book.held_by_uid(uid)
         return held is not None and held.reason is ReservationReason.GANG
 
     async def end_late_start(self, key: str, started_at: float, patience_s: float) -> None:

@@ -122,12 +122,13 @@ class Constraints:
 NONE = Constraints()
 
 
-def _own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
+def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
+    """The constraints that the pods of a template state, or why one cannot be parsed."""
     try:
         pairs = [(each, _selector(each, template)) for each in own]
     except SelectorError as exc:
         return Constraints(problem=str(exc))
-    return _compiled(template, pairs, all_keys_required=True)
+    return compiled(template, pairs, all_keys_required=True)
 
 
 def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
@@ -137,12 +138,13 @@ def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Se
     )
 
 
-def _compiled(
+def compiled(
     template: PodTemplate,
     pairs: list[tuple[TopologySpreadConstraint, Selector]],
     *,
     all_keys_required: bool,
 ) -> Constraints:
+    """Constraints with their selectors, as hard and soft ones."""
     spec = template.sample.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     matcher = compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
