@@ -45,7 +45,6 @@ class EvictionAnswer:
     """The answer to an eviction.
 
     Attributes:
-        result: What became of it.
         refusal: Why the pod stays, for people; None when it does not.
         is_repeat: Whether the pod had been evicted or asked before, so that nothing was sent for it now.
     """
@@ -61,13 +60,7 @@ DRY_RUN = EvictionAnswer(EvictionResult.GONE)
 
 @dataclass(frozen=True, slots=True)
 class StrategyProfile:
-    """A named set of strategies with the evictors that they ask.
-
-    Attributes:
-        name: Its name, which need not be unique.
-        evictors: Who protects pods, in the order asked.
-        strategies: Deschedule and Balance ones, each kind in its order.
-    """
+    """A named set of strategies with the evictors that they ask."""
 
     name: str
     evictors: tuple[Evictor, ...]
@@ -79,8 +72,6 @@ class UpstreamPolicy:
     """A descheduler policy, in plain values.
 
     Attributes:
-        profiles: In order.
-        nodes: Nodes whose pods are looked at.
         limits: Ceilings of one cycle; descheduler's own policies have none for workloads.
     """
 
@@ -114,10 +105,7 @@ class UpstreamOutcome:
     """What one cycle did.
 
     Attributes:
-        evictions: In the order made.
         classes: What utilisation strategies found, one entry for each run, with the strategy's name.
-        remarks: What strategies say of the run as a whole, with their names.
-        failures: Strategies that ended with an error.
         refused: Pods that evictors protect, that limits keep, or whose eviction was refused.
     """
 
@@ -132,8 +120,6 @@ class UpstreamCycle:
     """One cycle, decided eviction by eviction on a fork; the cluster is only read.
 
     Args:
-        policy: What to do.
-        cluster: The placed pods.
         planning_context: What surrounds them; neither the memory nor ``over_for`` counts here.
 
     Attributes:

@@ -120,7 +120,7 @@ class GangOversight(BindingHook):
 
     def keeps_room(self, uid: str) -> bool:
         """Whether a member whose binding failed has its room until the group gives it up."""
-        held = self.book.held_by_pod(uid)
+        held = self.book.held_by_uid(uid)
         return held is not None and held.reason is ReservationReason.GANG
 
     def started(self, group: Group) -> None:
