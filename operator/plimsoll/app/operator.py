@@ -20,7 +20,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
@@ -204,7 +204,7 @@ class Operator:
             WingParts(
                 access=access,
                 evictor=self.rebalancers.victims,
-                groups=(groups, PodGroupStatusPatcher(session)),
+                gangs=GangParts(groups, PodGroupStatusPatcher(session), self.timer),
                 extending=extending,
                 fair_share=True,
             ),
