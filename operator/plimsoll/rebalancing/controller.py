@@ -37,25 +37,19 @@ from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
 from plimsoll.rebalancing.breakers.stop_button import DegradedReasons, StopButton, rested
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.config import WHERE
+from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.feeder import MoveFeeder
+from plimsoll.rebalancing.execution.handlers import MoveHandlers
+from plimsoll.rebalancing.execution.restart import Restart
+from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
+from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
+from plimsoll.rebalancing.execution.targets import MoveTargets
+from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
-from plimsoll.rebalancing.moves.events import Event, HoldUpsChanged, PolicyChanged, StopPressed
-from plimsoll.rebalancing.moves.executor import MoveExecutor
-from plimsoll.rebalancing.moves.feeder import MoveFeeder
-from plimsoll.rebalancing.moves.handlers import (
-    EvictionHandlers,
-    NodeHandlers,
-    RecordHandlers,
-    SightingHandlers,
-)
+from plimsoll.rebalancing.moves.events import HoldUpsChanged, PolicyChanged, StopPressed
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.restart import Restart
-from plimsoll.rebalancing.moves.revalidation import MoveRevalidator
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
-from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
-from plimsoll.rebalancing.moves.targets import MoveTargets
-from plimsoll.rebalancing.moves.victims import VictimEvictions
-from plimsoll.rebalancing.moves.watcher import MoveWatcher
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.planning_context import PlanningContexts
@@ -65,7 +59,6 @@ from plimsoll.rebalancing.proposals import Approvals, Proposals
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.rooms import BeneficiaryRooms
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
@@ -184,56 +177,51 @@ class Rebalancers:
         around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._probe.refusal)
         recovering = recovery.table([way.recovered for way in ways])
         machine = MoveMachine(around, (recovering, *(way.table for way in ways)))
-        self._rooms = BeneficiaryRooms(book, self._pending, timer, clock)
         self._context = PlanningContexts(
-            cache=cache,
+            book=book,
             groups=groups,
             keeper=keeper,
             machine=machine,
             pending=self._pending,
-            rooms=self._rooms,
             clock=clock,
             others=self._configs.others,
         )
         revalidator = MoveRevalidator(
-            cache=cache,
-            claimed=book.claimed,
+            book=book,
             keeper=keeper,
             context=self._context,
             deployments_of=surges.present,
             clock=clock,
             configured=self._configs.of,
             spec_of=self._configs.spec_of,
+            observer=observer,
         )
         replacements = ReplacementSightings()
         sightings = (replacements, *(each for way in ways for each in way.sightings))
-        targets = MoveTargets(cache, book, self._rooms, machine, replacements.siblings, self._pending.find)
-        evictions = EvictionHandlers(evictor, recorder)
+        self._targets = MoveTargets(book, self._pending, machine, replacements.siblings, clock)
+        handlers = MoveHandlers(keeper, evictor, recorder, self._closed, clock)
         self._executor = MoveExecutor(
             machine,
             timer,
             clock,
             observer,
+            sightings=sightings,
             immediate={
                 CountMove: self._count,
-                NoteDisplacement: self._note_displacement,
-                **targets.immediate,
-                **evictions.immediate,
-                **SightingHandlers(sightings).immediate,
+                NoteDisplacement: lambda order: self._displacements.before_move(order.policy),
+                **self._targets.immediate,
+                **handlers.immediate,
                 **surges.immediate,
                 **by_request.immediate,
             },
             awaited={
                 Revalidate: revalidator.judge,
-                **RecordHandlers(keeper, clock).awaited,
-                **evictions.awaited,
-                **NodeHandlers(self._closed).awaited,
+                **handlers.awaited,
                 **surges.awaited,
                 **by_request.awaited,
             },
         )
         access.on_change.append(self._rights_changed)
-        self._watcher = MoveWatcher(self._executor, sightings)
         self._requests = by_request.watch(self._executor)
         self.approvals = Approvals(self._executor)
         self._feeder = MoveFeeder(self._executor, revalidator, self._policies, self._closed.concerns)
@@ -241,7 +229,7 @@ class Rebalancers:
         self._restart = Restart(
             keeper=keeper,
             executor=self._executor,
-            approvals=self.approvals,
+            answer=self.approvals.answer,
             pending=self._pending,
             inspect=surges.inspect,
             clock=clock,
@@ -260,7 +248,7 @@ class Rebalancers:
             clock=clock,
         )
         self.retention = Retention(
-            policies=self._policies, keeper=keeper, executor=self._executor, clock=clock, observer=observer
+            policies=self._policies, keeper=keeper, post=self._executor.post, clock=clock, observer=observer
         )
 
     @property
@@ -352,7 +340,7 @@ class Rebalancers:
         """Something happened: replacements appear, pods that hold no place come and go."""
         self._troubles.observe(event)
         self._pending.observe(event)
-        self._rooms.observe(event)
+        self._targets.observe(event)
         self._closed.observe(event)
         fired = triggers_of(event)
         if fired and self._running:
@@ -360,19 +348,14 @@ class Rebalancers:
                 spec = policy.spec.rebalancing
                 if spec is not None and not fired.isdisjoint(spec.schedule.triggers):
                     self._timetable.hasten(name, TRIGGERED)
-        self._watcher.observe(event)
+        self._executor.observe(event)
         self._requests.observe(event)
         if self._stop.is_pressed is not self._was_stopped:
             self._was_stopped = self._stop.is_pressed
             self._executor.post(StopPressed(self._stop.sentence) if self._was_stopped else HoldUpsChanged())
 
-    def _count(self, order: CountMove) -> Sequence[Event]:
+    def _count(self, order: CountMove) -> None:
         self._reports.count(order.policy, order.run, evicted=order.evicted, verified=order.verified)
-        return ()
-
-    def _note_displacement(self, order: NoteDisplacement) -> Sequence[Event]:
-        self._displacements.before_move(order.policy)
-        return ()
 
     # -- the life of this part -----------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.breakers.stop_button import StopButton, barred
+from plimsoll.rebalancing.execution.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered
-from plimsoll.rebalancing.moves.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.moves.transition import MoveTable, Step

@@ -91,7 +91,6 @@ class HolderKind(StrEnum):
 
     POD = "pod"  #: a pod that exists; the key is its uid
     REPLACEMENT = "replacement"  #: the pod that an owner will create; record key, or the moved pod's uid
-    WAITING_MOVE = "waiting-move"  #: a replacement whose move waits for its turn; record key or pod uid
     BENEFICIARY = "beneficiary"  #: a pending pod that moves make room for; the key is its uid
 
 

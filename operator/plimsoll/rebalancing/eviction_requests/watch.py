@@ -24,8 +24,8 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.leftovers import Clearing, clearing
 from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
+from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import PodProtected, RequestProgressed
-from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer

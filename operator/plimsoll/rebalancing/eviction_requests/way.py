@@ -7,7 +7,7 @@ from plimsoll.rebalancing.eviction_requests import transitions
 from plimsoll.rebalancing.eviction_requests.handlers import RequestHandlers
 from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
 from plimsoll.rebalancing.eviction_requests.watch import RequestWatch
-from plimsoll.rebalancing.moves.executor import MoveExecutor
+from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.ways import RequestNeeds
