@@ -132,7 +132,7 @@ bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: 
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
 
 bench-starting: $(STAMP) ## starts in a large cluster under CPU load: ARGS="--nodes 5000 --pods 100000 --starts 10 --load 4"
-	$(BIN)/python benchmarks/starting.py $(ARGS)
+	$(BIN)/python benchmarks/startup.py $(ARGS)
 
 bench-soak: $(STAMP) ## whether two replicas last under load: [MINUTES=30] [ARGS="--nodes 500 --load 2"]
 	$(BIN)/python benchmarks/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

@@ -16,7 +16,7 @@ from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
@@ -45,7 +45,7 @@ from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.strategies import EVICTORS
@@ -110,7 +110,7 @@ class World:
         registry, recorder = Registry(IN_TREE), FakeRecorder()
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
         access = Access(FakeAccessReviewer(), self._clock, self._observer)
-        keeper = RecordKeeper(self._records, self._clock, self._observer)
+        keeper = EvictionRecordStore(self._records, self._clock, self._observer)
         fence = Fence(self._clock)
         fence.open(float("inf"))
         port = FakeExtenders()
@@ -147,7 +147,7 @@ class World:
             WingParts(
                 access=access,
                 evictor=self._rebalancers.victims,
-                groups=(groups, FakeGroupStatuses()),
+                gangs=GangParts(groups, FakeGroupStatuses(), self._timer),
                 extending=extending,
             ),
         )

@@ -24,7 +24,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
@@ -126,7 +126,7 @@ class Scene:
         self.reviewer = FakeAccessReviewer()
         self.access = Access(self.reviewer, self.clock, self.observer)
         self.computer = computer or InlineComputer()
-        self.keeper = RecordKeeper(self.records, self.clock, self.observer)
+        self.keeper = EvictionRecordStore(self.records, self.clock, self.observer)
         registry = Registry(IN_TREE)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)

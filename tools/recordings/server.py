@@ -33,7 +33,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import PLANNING_S
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.moves.state import TimerName
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.run_status import RunTotals
 from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -114,7 +114,7 @@ class RecordedServer:
         self._refusing = refusing
         self._terminates = terminates
         self._clock = ImpatientClock(now.timestamp())
-        self._keeper = RecordKeeper(FakeRecords(), self._clock, Observer())
+        self._keeper = EvictionRecordStore(FakeRecords(), self._clock, Observer())
         self._accepted: list[str] = []
         self._timer = _ImpatientTimer(self._clock, Observer())
         self._rebalancers = Rebalancers(

@@ -13,13 +13,13 @@ from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.watch_event import WatchEvent
-from plimsoll.planning.moves import Move, Rebalancing
+from plimsoll.planning.moves import Move, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.breakers.stop_button import StopButton, barred
+from plimsoll.rebalancing.execution.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered
-from plimsoll.rebalancing.moves.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
@@ -77,7 +77,7 @@ class RequestProbe(Protocol):
 
     on_change: Callable[[], Awaitable[None]]
 
-    def heeded(self, policy: SchedulingPolicy, rebalancing: Rebalancing) -> Rebalancing:
+    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction while the policy's way is not available."""
 
     def refusal(self) -> tuple[str, str] | None:
@@ -192,7 +192,7 @@ class WithoutRequests(_NoWay):
         """The same: there is nothing to watch."""
         return self
 
-    def heeded(self, policy: SchedulingPolicy, rebalancing: Rebalancing) -> Rebalancing:
+    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction of a policy whose pods leave by request."""
         spec = policy.spec.rebalancing
         if spec is None or spec.mode is Mode.DRY_RUN or spec.evict_by is not EvictBy.EVICTION_REQUEST:

@@ -331,7 +331,7 @@ class TestCallingOff:
         assert len(scene.requester.dropped) == 1
 
 
-class TestOffer:
+class TestEvictionRequestProbe:
     """A server that cannot be asked."""
 
     async def test_without_the_api_nothing_is_evicted_and_the_policy_says_so(self) -> None:

@@ -26,7 +26,6 @@ from plimsoll.rebalancing.moves.instructions import (
     Instruction,
     ReleaseTarget,
     ReserveTarget,
-    ReserveWaiting,
     RetryAt,
     Revalidate,
     WriteRecord,
@@ -62,7 +61,7 @@ class AnyMoves(RuleBasedStateMachine):
                     self.timers[order.key, order.timer] = order.at
                 case CancelTimer():
                     self.timers.pop((order.key, order.timer), None)
-                case ReserveTarget() | ReserveWaiting():
+                case ReserveTarget():
                     self.reserved.add(order.key)
                 case ReleaseTarget():
                     self.reserved.discard(order.key)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from planning.surging import an_only_pod
+from planning.surge_builders import an_only_pod
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.limits import Workload

@@ -16,11 +16,11 @@ from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectU
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Ceiling
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.breakers.displacement import Displacements
-from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
+from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_status import sentence_of
 from plimsoll.timing.signal import Signal
@@ -60,12 +60,12 @@ class StopButton:
         """Why nothing is moved."""
         return f'namespace {self._namespace} is annotated {STOP}="true"; until it is removed no pod is moved'
 
-    def heeded(self, rebalancing: Rebalancing) -> Rebalancing:
+    def heeded(self, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction while the button is pressed."""
         return _bounded(rebalancing, STOP, 0) if self.is_pressed else rebalancing
 
 
-class Troubles:
+class DegradedReasons:
     """What keeps each policy from moving pods, in sentences for its status.
 
     Args:
@@ -86,8 +86,8 @@ class Troubles:
         *,
         policies: Mapping[str, SchedulingPolicy],
         stop: StopButton,
-        displacements: Displacements,
-        planning: Planning,
+        displacements: DisplacementBreaker,
+        planning: PlanRunner,
         clock: Clock,
         observer: Observer,
         changed: Signal,
@@ -223,7 +223,9 @@ class Troubles:
         return self._stop.is_pressed, {name: said for name, said in found.items() if said}
 
 
-def undisturbed(rebalancing: Rebalancing, displacements: Displacements, name: str) -> Rebalancing:
+def undisturbed(
+    rebalancing: RebalancingConfig, displacements: DisplacementBreaker, name: str
+) -> RebalancingConfig:
     """The same, without any eviction while pods wait that have lost their places."""
     return (
         _bounded(rebalancing, "rest until displaced pods have a place", 0)
@@ -232,18 +234,18 @@ def undisturbed(rebalancing: Rebalancing, displacements: Displacements, name: st
     )
 
 
-def barred(rebalancing: Rebalancing, name: str) -> Rebalancing:
+def barred(rebalancing: RebalancingConfig, name: str) -> RebalancingConfig:
     """The same, without any eviction; ``name`` is told as the budget that allows none."""
     return _bounded(rebalancing, name, 0)
 
 
-def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
+def rested(rebalancing: RebalancingConfig, memory: Memory, name: str) -> RebalancingConfig:
     """The same for a policy whose moves keep failing: it moves none for a while, then one."""
     resting, may_try = memory.rest(name)
     return _bounded(rebalancing, "rest after fruitless moves", int(may_try)) if resting else rebalancing
 
 
-def _bounded(rebalancing: Rebalancing, name: str, most: int) -> Rebalancing:
+def _bounded(rebalancing: RebalancingConfig, name: str, most: int) -> RebalancingConfig:
     budgets = (*rebalancing.limits.budgets, (name, Ceiling(count=most)))
     return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
 

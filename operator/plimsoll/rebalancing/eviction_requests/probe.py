@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.eviction_requests import EvictionRequester
 from plimsoll.ports.observer import Observer
@@ -32,7 +32,7 @@ _WHERE = "spec.rebalancing.evictBy is EvictionRequest"
 _WHAT_TO_DO = "no pod is evicted until it does, or until evictBy is Eviction"
 
 
-class Offer:
+class EvictionRequestProbe:
     """What the server offers.
 
     Args:
@@ -93,7 +93,7 @@ class Offer:
         spec = policy.spec.rebalancing
         return spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
 
-    def heeded(self, policy: SchedulingPolicy, rebalancing: Rebalancing) -> Rebalancing:
+    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction while the policy's way cannot be had; predictions go on."""
         spec = policy.spec.rebalancing
         if spec is None or spec.mode is Mode.DRY_RUN or not self.concerns(policy) or not self.problem:

@@ -291,11 +291,9 @@ class RevalidationRefused(MoveEvent):
 
     Attributes:
         cause: What the record is to say: Cancelled or Blocked.
-        problem: What broke, when the planner raised; "" otherwise.
     """
 
     cause: Landing
-    problem: str = ""
 
 
 # -- the API server's answers ----------------------------------------------------------------------------

@@ -56,13 +56,6 @@ class ReserveTarget(MoveInstruction):
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveWaiting(MoveInstruction):
-    """Keep the target of a move of a bundle whose turn has not come."""
-
-    move: Move
-
-
-@dataclass(frozen=True, slots=True)
 class TransferTarget(MoveInstruction):
     """Keep the target in the name of the replacement, which has no node yet."""
 
@@ -272,14 +265,6 @@ class NoteDisplacement:
     policy: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFailure:
-    """Tell of something that broke."""
-
-    what: str
-    problem: str
-
-
 # -- time ------------------------------------------------------------------------------------------------
 
 
@@ -307,5 +292,4 @@ Instruction = (
     | EmitEvent
     | CountMove
     | NoteDisplacement
-    | ReportFailure
 )

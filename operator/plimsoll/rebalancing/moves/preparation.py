@@ -29,9 +29,7 @@ from plimsoll.rebalancing.moves.events import (
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
     NoteDisplacement,
-    ReportFailure,
     ReserveTarget,
-    ReserveWaiting,
     Revalidate,
 )
 from plimsoll.rebalancing.moves.outcomes import end, is_forecast, is_victim, release
@@ -62,7 +60,7 @@ def _reserve_waiting(step: Step) -> None:
     move = step.state.move
     if move is not None and move.waits and move.target and not move.is_forecast:
         step.become(holds=True)
-        step.order(ReserveWaiting(step.state.key, move))
+        step.order(ReserveTarget(step.state.key, move))
 
 
 def recorded(step: Step, _event: RecordWritten) -> None:
@@ -223,8 +221,6 @@ def _announce(step: Step, phase: Phase, reason: str, message: str) -> None:
 
 def not_judged(step: Step, event: RevalidationRefused) -> None:
     """The planner would not make the move now, or could not judge it."""
-    if event.problem:
-        step.order(ReportFailure(f"judging the move of record {step.state.key}", event.problem))
     end(step, event.cause)
 
 

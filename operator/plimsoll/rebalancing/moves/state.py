@@ -106,6 +106,12 @@ class Landing:
 _NO_TIMERS: Mapping[TimerName, float] = MappingProxyType({})
 
 
+def workload_uid(spec: EvictionSpec) -> str:
+    """Uid of the workload whose pod a record is about."""
+    owner = spec.surge or spec.owner
+    return spec.pod.uid if owner is None else owner.uid
+
+
 @dataclass(frozen=True, slots=True)
 class MoveState:
     """How far one move is.
@@ -187,10 +193,7 @@ class MoveState:
     @property
     def workload(self) -> str:
         """Uid of the workload whose pod is moved."""
-        spec = self.spec
-        if spec.surge is not None:
-            return spec.surge.uid
-        return spec.owner.uid if spec.owner is not None else spec.pod.uid
+        return workload_uid(self.spec)
 
 
 @dataclass(frozen=True, slots=True)

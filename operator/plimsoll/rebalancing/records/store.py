@@ -40,7 +40,7 @@ CATCH_UP_S = 5.0
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 
-class RecordKeeper:
+class EvictionRecordStore:
     """Writes records and remembers them."""
 
     def __init__(self, records: Records, clock: Clock, observer: Observer) -> None:

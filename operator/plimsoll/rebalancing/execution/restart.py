@@ -7,15 +7,15 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.ports.clock import Clock
+from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, RolloutAnswered
-from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.recovery import in_order, restarted
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.proposals import Approvals, move_of
+from plimsoll.rebalancing.records.drafts import move_of
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
 class Restart:
@@ -24,7 +24,7 @@ class Restart:
     Args:
         keeper: Reads the records.
         executor: Takes the events.
-        approvals: What people say of proposals.
+        answer: What people say of a proposal, by record; None for nothing.
         pending: The pods, placed or not.
         inspect: Says what the Deployment of a surge, by record, is like now.
         clock: Time.
@@ -33,16 +33,16 @@ class Restart:
     def __init__(
         self,
         *,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         executor: MoveExecutor,
-        approvals: Approvals,
+        answer: Callable[[str], bool | None],
         pending: PendingPods,
         inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]],
         clock: Clock,
     ) -> None:
         self._keeper = keeper
         self._executor = executor
-        self._approvals = approvals
+        self._answer = answer
         self._pending = pending
         self._inspect = inspect
         self._clock = clock
@@ -69,7 +69,7 @@ class Restart:
             pod=None if pod is None else facts_of(pod.pod),
             move=None if pod is None or record.is_finished else move_of(record.spec, pod),
             rollout=rollout,
-            approved=self._approvals.answer(record.key),
+            approved=self._answer(record.key),
         )
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:

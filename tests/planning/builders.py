@@ -10,11 +10,11 @@ from plimsoll.framework import NoArgs, Registry
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import proven_plan as plan
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SURROUNDINGS = Circumstances(now=NOW)
+SURROUNDINGS = PlanningContext(now=NOW)
 
 
 class Named:
@@ -57,13 +57,13 @@ def a_profile(*names: str) -> Profile:
     return build_profile(ProfileConfig("default-scheduler"), Registry(ALL), defaults)
 
 
-def a_rebalancing(*strategies: Any, plugins: tuple[str, ...] = (), **kwargs: Any) -> Rebalancing:
+def a_rebalancing(*strategies: Any, plugins: tuple[str, ...] = (), **kwargs: Any) -> RebalancingConfig:
     profiles = kwargs.pop("profiles", {"default-scheduler": a_profile(*plugins)})
-    return Rebalancing(strategies=strategies, evictors=(Guard(),), profiles=profiles, **kwargs)  # type: ignore[arg-type] # a fake has only what is used
+    return RebalancingConfig(strategies=strategies, evictors=(Guard(),), profiles=profiles, **kwargs)  # type: ignore[arg-type] # a fake has only what is used
 
 
 def planned(cluster: Cluster, *names: str, **kwargs: Any) -> EvictionPlan:
-    """The plan for moving pods of those names, all when there is none."""
+    """The plan for moving pods of those names, or of all pods."""
     return plan(a_rebalancing(Named(*names), **kwargs), cluster, SURROUNDINGS)
 
 

@@ -10,27 +10,39 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.events import Event, NodeNotClosed, RecordRefused, TimedOut
+from plimsoll.rebalancing.moves.events import (
+    Event,
+    EvictionAnswered,
+    NodeNotClosed,
+    PodGone,
+    PodTerminating,
+    RecordRefused,
+    TimedOut,
+)
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
     CloseNode,
     CreateRecord,
+    Evict,
+    FollowReplacement,
     Instruction,
     MoveInstruction,
     NodeDone,
-    ReportFailure,
     RetryAt,
+    StopFollowing,
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition, MoveMachine
+from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
-#: Carries an instruction out; the events that follow from it.
-Immediate = Callable[[Any], Sequence[Event]]
+#: Carries an instruction out; the events that follow from it, if any.
+Immediate = Callable[[Any], Sequence[Event] | None]
 
 #: Carries an instruction out that waits for an answer; the answer, None when it has none.
 Awaited = Callable[[Any], Awaitable[Event | None]]
@@ -44,6 +56,7 @@ class MoveExecutor:
         timer: Deadlines.
         clock: Time.
         observer: Notified of instructions that raise, and of events that cannot happen.
+        sightings: Find the replacements of moves, for each way of moving pods.
         immediate: What carries out the instructions that need no answer from outside, by type.
         awaited: What carries out the others.
 
@@ -59,6 +72,7 @@ class MoveExecutor:
         clock: Clock,
         observer: Observer,
         *,
+        sightings: Sequence[Sightings],
         immediate: Mapping[type, Immediate],
         awaited: Mapping[type, Awaited],
     ) -> None:
@@ -67,19 +81,29 @@ class MoveExecutor:
         self._timer = timer
         self._clock = clock
         self._observer = observer
-        self._immediate: dict[type, Immediate] = {
+        self._sightings = sightings
+        self._immediate: Mapping[type, Immediate] = {
             RetryAt: self._retry_at,
-            CancelTimer: self._cancel_timer,
-            ReportFailure: self._report,
+            CancelTimer: lambda order: self._timer.cancel((order.key, order.timer)),
+            FollowReplacement: lambda order: [event for each in sightings for event in each.follow(order)],
+            StopFollowing: self._stop_following,
             **immediate,
         }
-        self._awaited = dict(awaited)
+        self._awaited = awaited
         self._events: deque[Event] = deque()
         self._is_handling = False
         self._waiting: dict[str, deque[Instruction]] = {}  #: instructions that wait, by record or node
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- events --------------------------------------------------------------------------------------
+
+    def observe(self, event: WatchEvent) -> None:
+        """Something happened to a pod, or a ReplicaSet has come into sight."""
+        found = _departures(self.machine, event)
+        for each in self._sightings:
+            found += each.observe(event)
+        if found:
+            self.post(*found)
 
     def post(self, *events: Event) -> None:
         """Something has happened; returns when all that needs no answer from outside is done."""
@@ -98,15 +122,13 @@ class MoveExecutor:
         """Whether no instruction waits, of the records given or of all."""
         return not any(key in self._waiting for key in keys) if keys else not self._waiting
 
-    async def quiet(self, bundle: str, keys: Sequence[str]) -> None:
-        """Wait until a bundle is over or waits for another move of its workload, and is on record."""
-        await self.progress.until(lambda: self.machine.is_quiet(bundle) and self.is_idle(*keys))
-
     async def close(self) -> None:
         """Cancel what waits."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- instructions --------------------------------------------------------------------------------
 
     def _handle(self, event: Event) -> None:
         try:
@@ -120,17 +142,14 @@ class MoveExecutor:
                 self._enqueue(order)
                 continue
             try:
-                self._events.extend(immediate(order))
+                self._events.extend(immediate(order) or ())
             except Exception as exc:  # noqa: BLE001 - one instruction's failure must not stop the others
                 self._observer.failed(f"carrying out {type(order).__name__}", repr(exc))
 
-    # -- instructions that wait ----------------------------------------------------------------------
-
     def _enqueue(self, order: Instruction) -> None:
         key = _subject(order)
-        waiting = self._waiting.get(key)
-        if waiting is not None:
-            waiting.append(order)
+        if key in self._waiting:
+            self._waiting[key].append(order)
             return
         self._waiting[key] = deque([order])
         task = asyncio.create_task(self._carry_out(key), name=f"move {key}")
@@ -153,20 +172,26 @@ class MoveExecutor:
             del self._waiting[key]
         self.progress.notify()
 
-    # -- time and failures ---------------------------------------------------------------------------
-
-    def _retry_at(self, order: RetryAt) -> Sequence[Event]:
+    def _retry_at(self, order: RetryAt) -> None:
         event = TimedOut(order.key, order.timer)
         self._timer.set((order.key, order.timer), order.at, lambda: self.post(event))
-        return ()
 
-    def _cancel_timer(self, order: CancelTimer) -> Sequence[Event]:
-        self._timer.cancel((order.key, order.timer))
-        return ()
+    def _stop_following(self, order: StopFollowing) -> None:
+        for each in self._sightings:
+            each.stop(order)
 
-    def _report(self, order: ReportFailure) -> Sequence[Event]:
-        self._observer.failed(order.what, order.problem)
-        return ()
+
+def _departures(machine: MoveMachine, event: WatchEvent) -> list[Event]:
+    """Whether a pod that is moved goes, or is gone."""
+    match event:
+        case PodDeleted(pod):
+            return [PodGone(state.key) for state in machine.of_pod(pod.uid)]
+        case PodUpdated(_, pod) if pod.is_terminal:
+            return [PodGone(state.key, deleted=False) for state in machine.of_pod(pod.uid)]
+        case PodUpdated(_, pod) if pod.is_terminating:
+            return [PodTerminating(state.key) for state in machine.of_pod(pod.uid)]
+        case _:
+            return []
 
 
 def _subject(order: Instruction) -> str:
@@ -185,6 +210,9 @@ def _unanswered(order: Instruction, problem: str) -> Event | None:
     match order:
         case CreateRecord(key, phase=phase) | WriteRecord(key, phase=phase):
             return RecordRefused(key, phase, WriteResult(WriteOutcome.UNKNOWN, problem))
+        case Evict(key):
+            answer = WriteResult(WriteOutcome.UNKNOWN, f"asking for the eviction broke: {problem}")
+            return EvictionAnswered(key, answer, broke=True)
         case CloseNode(bundle):
             return NodeNotClosed(bundle)
         case _:

@@ -5,6 +5,7 @@ from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of
 from plimsoll.rebalancing.moves.events import (
     BundlePlanned,
@@ -14,7 +15,6 @@ from plimsoll.rebalancing.moves.events import (
     Revalidated,
     TurnReached,
 )
-from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.instructions import (
     CountMove,
     CreateRecord,
@@ -60,6 +60,7 @@ class Desk:
             self.timer,
             self.clock,
             self.observer,
+            sightings=(),
             immediate=dict.fromkeys(QUIET, self.note),
             awaited=dict.fromkeys((CreateRecord, WriteRecord, Revalidate, Evict), self.carry_out),
         )
@@ -107,7 +108,7 @@ async def test_a_move_is_carried_out_in_order() -> None:
     desk = Desk()
 
     await desk.plan(a_move())
-    await desk.executor.quiet(KEY, (KEY,))
+    await desk.executor.progress.until(desk.executor.is_idle)
 
     assert [each for each in desk.done if each not in ("EmitEvent", "NoteDisplacement")] == [
         "CreateRecord",
@@ -127,7 +128,7 @@ async def test_an_announcement_that_breaks_is_called_off() -> None:
     desk = Desk(WriteRecord=ValueError("no such field"))
 
     await desk.plan(a_move())
-    await desk.executor.quiet(KEY, (KEY,))
+    await desk.executor.progress.until(desk.executor.is_idle)
 
     state = desk.executor.machine.moves[KEY]
     assert (state.stage, state.phase, state.reason) == (MoveStage.CLOSED, Phase.CANCELLED, "NotRecorded")

@@ -15,18 +15,17 @@ from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
+from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.handlers import MoveHandlers
+from plimsoll.rebalancing.execution.restart import Restart
+from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
+from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
-from plimsoll.rebalancing.moves.executor import MoveExecutor
-from plimsoll.rebalancing.moves.handlers import EvictionHandlers, RecordHandlers
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
-from plimsoll.rebalancing.moves.restart import Restart
-from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
-from plimsoll.rebalancing.moves.victims import VictimEvictions
-from plimsoll.rebalancing.moves.watcher import MoveWatcher
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.proposals import Approvals
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
 from plimsoll.testing.builders import a_node, a_pod, the_info
 from plimsoll.testing.fakes import (
@@ -66,7 +65,7 @@ class Stage:
                 "status": {"disruptionsAllowed": 1},
             },
         )
-        self.keeper = RecordKeeper(self.records, self.clock, self.observer)
+        self.keeper = EvictionRecordStore(self.records, self.clock, self.observer)
         self.keeper.is_recovered = True
         self.timer = Timer(self.clock, self.observer)
         self.pending = PendingPods(self.cache)
@@ -79,19 +78,16 @@ class Stage:
             observer=self.observer,
         )
         around = ClusterSurroundings(self.pending, closed, lambda _: "", lambda: None)
-        evictions, records = (
-            EvictionHandlers(self.evictor, FakeRecorder()),
-            RecordHandlers(self.keeper, self.clock),
-        )
+        handlers = MoveHandlers(self.keeper, self.evictor, FakeRecorder(), closed, self.clock)
         self.executor = MoveExecutor(
             MoveMachine(around, (recovery.table(),), validates=True),
             self.timer,
             self.clock,
             self.observer,
-            immediate=evictions.immediate,
-            awaited={**evictions.awaited, **records.awaited},
+            sightings=(),
+            immediate=handlers.immediate,
+            awaited=handlers.awaited,
         )
-        self.watcher = MoveWatcher(self.executor, ())
         self.evictions = VictimEvictions(
             cache=self.cache,
             keeper=self.keeper,
@@ -116,7 +112,7 @@ class Stage:
     def gone(self, name: str) -> None:
         """The watch tells that a pod is gone."""
         self.cache.remove_pod(self.pods[name].uid)
-        self.watcher.observe(PodDeleted(self.pods[name]))
+        self.executor.observe(PodDeleted(self.pods[name]))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -269,7 +265,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> No
         await Restart(
             keeper=stage.keeper,
             executor=stage.executor,
-            approvals=Approvals(stage.executor),
+            answer=Approvals(stage.executor).answer,
             pending=stage.pending,
             inspect=SurgeRollouts(FakeRollouts()).inspect,
             clock=stage.clock,

@@ -8,7 +8,7 @@ from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import PodFacts
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.proposals import moves_of
+from plimsoll.rebalancing.records.drafts import moves_of
 
 
 class ClusterSurroundings:

@@ -9,25 +9,25 @@ from collections.abc import Awaitable, Callable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
-from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.proposals import Refusal
-from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move, Rebalancing, workload_of
+from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
 from plimsoll.planning.planners import ask_again
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.endings import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
 from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
 from plimsoll.rebalancing.moves.instructions import Revalidate
-from plimsoll.rebalancing.moves.state import Landing, Way
-from plimsoll.rebalancing.planning_context import PlanningContext
+from plimsoll.rebalancing.moves.state import Landing, Way, workload_uid
+from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.history import memory_of
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 #: Phases of a move that is under way.
 MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
@@ -37,14 +37,14 @@ class MoveRevalidator:
     """Judges moves again.
 
     Args:
-        cache: The cluster.
-        claimed: The cluster with all that is reserved in place.
+        book: The cluster, and the room that is reserved in it.
         keeper: The records.
         context: What surrounds the placed pods.
         deployments_of: Reads the Deployment of a surge; nothing for other moves.
         clock: Time.
         configured: What a policy wants now, in plain values; None when it rebalances no longer.
         spec_of: The same as its spec.
+        observer: Notified of judgements that raise, unless a run waits for them.
 
     Attributes:
         memories: What past moves teach in the runs under way, by run; in others it is looked up each time.
@@ -54,25 +54,25 @@ class MoveRevalidator:
     def __init__(
         self,
         *,
-        cache: Cache,
-        claimed: Callable[[], Cluster],
-        keeper: RecordKeeper,
-        context: PlanningContext,
+        book: ReservationBook,
+        keeper: EvictionRecordStore,
+        context: PlanningContexts,
         deployments_of: Callable[[Move], Awaitable[Deployments]],
         clock: Clock,
-        configured: Callable[[str], Rebalancing | None],
+        configured: Callable[[str], RebalancingConfig | None],
         spec_of: Callable[[str], RebalancingSpec | None],
+        observer: Observer,
     ) -> None:
         self.memories: dict[str, Memory] = {}
         self.problems: dict[str, Exception] = {}
-        self._cache = cache
-        self._claimed = claimed
+        self._book = book
         self._keeper = keeper
         self._context = context
         self._deployments_of = deployments_of
         self._clock = clock
         self._configured = configured
         self._spec_of = spec_of
+        self._observer = observer
 
     async def judge(self, order: Revalidate) -> Event:
         """Whether a move is still to be made, and how."""
@@ -82,11 +82,12 @@ class MoveRevalidator:
         try:
             found = await self._judged(order, record)
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or plugin did, the record is closed
-            is_awaited = order.run in self.memories
-            if is_awaited:
+            if order.run in self.memories:
                 self.problems[order.key] = exc
+            else:
+                self._observer.failed(f"judging the move of record {order.key}", repr(exc))
             cause = cancelled(NOT_REVALIDATED, f"the move could not be judged again: {exc!r}")
-            return RevalidationRefused(order.key, cause, "" if is_awaited else repr(exc))
+            return RevalidationRefused(order.key, cause)
         if isinstance(found, Landing):
             return RevalidationRefused(order.key, found)
         spec = self._spec_of(record.spec.policy)
@@ -111,8 +112,8 @@ class MoveRevalidator:
         present = ask_again(
             move,
             rebalancing,
-            self._claimed(),
-            self._context.circumstances(policy, memory, move, deployments),
+            self._book.claimed(),
+            self._context.of(policy, memory, move, deployments),
         )
         if isinstance(present, Refusal):
             return cancelled(present.reason, present.message)
@@ -127,7 +128,7 @@ class MoveRevalidator:
             return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, story, blocked_by=closed)
         return present
 
-    def _clash(self, record: Record, move: Move, rebalancing: Rebalancing) -> Refusal | None:
+    def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why the moves under way of other policies leave no room for this one, None when they do."""
         others, all_of_them = 0, 1
         for each in self._keeper.unfinished():
@@ -137,11 +138,13 @@ class MoveRevalidator:
             if is_other and each.spec.pod.uid == move.pod.uid:
                 story = f"policy {each.spec.policy} moves the pod (record {each.key})"
                 return Refusal("AlreadyMoving", story)
-            if _workload(each) == move.workload.uid:
+            if workload_uid(each.spec) == move.workload.uid:
                 all_of_them += 1
                 others += is_other
         ceiling = rebalancing.limits.per_workload
-        most = ceiling.of(self._replicas(move)) if others else None
+        pods = self._book.cache.cluster.pods.values()
+        replicas = sum(workload_of(pod) == move.workload for pod in pods)
+        most = ceiling.of(replicas) if others else None
         if most is None or all_of_them <= most:
             return None
         return Refusal(
@@ -149,23 +152,14 @@ class MoveRevalidator:
             f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
         )
 
-    def _replicas(self, move: Move) -> int:
-        return sum(workload_of(pod) == move.workload for pod in self._cache.cluster.pods.values())
-
-    def _closed_budget(self, rebalancing: Rebalancing, evicted: int) -> str:
+    def _closed_budget(self, rebalancing: RebalancingConfig, evicted: int) -> str:
         """The budget that opened since the plan was made and allows no further eviction, "" for none."""
-        populations = Populations(self._cache.cluster, rebalancing.evictors, rebalancing.nodes)
+        populations = Populations(self._book.cache.cluster, rebalancing.evictors, rebalancing.nodes)
         for name, ceiling in rebalancing.limits.budgets:
             most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
             if most is not None and evicted >= most:
                 return name
         return ""
-
-
-def _workload(record: Record) -> str:
-    """Uid of the workload whose pod a record is about."""
-    surge, owner = record.spec.surge, record.spec.owner
-    return surge.uid if surge is not None else owner.uid if owner is not None else record.spec.pod.uid
 
 
 def _is_as_recorded(move: Move, record: Record) -> bool:

@@ -4,7 +4,7 @@ The next bundle follows when the one before it is over, or waits for another mov
 of it is known to the planner that judges the next.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
@@ -12,10 +12,10 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move
+from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
 from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
-from plimsoll.rebalancing.moves.executor import MoveExecutor
-from plimsoll.rebalancing.moves.revalidation import MoveRevalidator
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.run_status import RunTotals
 
@@ -105,13 +105,9 @@ class MoveFeeder:
                 for key, move in zip(keys, ordered, strict=True)
             ),
         )
-        await self._executor.quiet(bundle, keys)
-        self._raise(keys)
-        return keys
-
-    def _raise(self, keys: Iterable[str]) -> None:
-        """What broke the judgement of a move breaks its run."""
+        machine, executor = self._executor.machine, self._executor
+        await executor.progress.until(lambda: machine.is_quiet(bundle) and executor.is_idle(*keys))
         problems = [self._revalidator.problems.pop(key, None) for key in keys]
-        for problem in problems:
-            if problem is not None:
-                raise problem
+        for problem in filter(None, problems):
+            raise problem
+        return keys

@@ -1,4 +1,4 @@
-"""A Deployment with one pod, as the API tells of it."""
+"""A Deployment with one pod, as the API returns it."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def an_only_pod(name: str = "web-1-x", *, node: str, digest: str = "1", **kwargs
 def a_crowded_node(
     pod: Pod | None = None, replica_set: ReplicaSet | None = None, nodes: list[Node] | None = None
 ) -> Cluster:
-    """The only pod of a Deployment beside others on one node; another node is empty."""
+    """The only pod of a Deployment and others on one node; another node is empty."""
     nodes = nodes or [a_node("full"), a_node("idle")]
     others = [a_pod("other", cpu="2", node="full", owner="Job/other")]
     cluster = a_cluster(nodes, [pod or an_only_pod(node="full"), *others])

@@ -16,13 +16,13 @@ from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.moves.events import MovePlanned
-from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import MoveStage
-from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: Stages of a victim whose eviction has been answered.
@@ -45,7 +45,7 @@ class VictimEvictions:
         self,
         *,
         cache: Cache,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         executor: MoveExecutor,
         around: ClusterSurroundings,
         clock: Clock,

@@ -1,11 +1,11 @@
 """Starts the operator repeatedly in a large cluster under CPU load.
 
-    python benchmarks/starting.py [--nodes 5000] [--pods 100000] [--starts 10] [--load 4] [--hold 30]
+    python benchmarks/startup.py [--nodes 5000] [--pods 100000] [--starts 10] [--load 4] [--hold 30]
 
 An API server (the development cluster's, in a process of its own) holds nodes and pods; one pod in a
 hundred waits for a node. For each start ``plimsoll run`` begins, must be ready and lead, binds, is held for
 a while, and is ended. Meanwhile ``/readyz`` is asked twice a second. A start succeeds when the process leads,
-keeps the lease, and ends with 0 when it is told to. Each row: seconds until it was ready and until it led,
+keeps the lease, and ends with 0 on SIGTERM. Each row: seconds until it was ready and until it led,
 its CPU seconds until then, the longest wait for a probe's answer, the largest lag of both loops (upper bound
 of the histogram's bucket), renewals that came late, pods bound. The exit status is 1 when a start failed. All
 processes end with this one, and each start after ``--patience`` seconds.
@@ -38,7 +38,7 @@ from roadstead.cluster import kubeconfig, new_token
 from roadstead.kubelets.nodes import make_node
 
 CRDS = Path(__file__).parents[1] / "crds"
-NAME = "starting"
+NAME = "startup"
 PROBE_S = 0.5
 
 
@@ -140,7 +140,7 @@ def free_port() -> int:
 
 
 def ask(port: int, path: str, patience_s: float) -> tuple[int, str]:
-    """Status and body, 0 where nobody listens yet."""
+    """Status and body, 0 where no process listens yet."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=patience_s) as answer:
             return answer.status, answer.read().decode()
