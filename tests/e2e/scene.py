@@ -234,7 +234,7 @@ class Scene:
         await eventually(counted)
 
     async def crash(self, operator: Operator) -> None:
-        """Kill the leader and delete its lease, so that the next process leads without waiting for its expiry."""
+        """Kill the leader and delete its lease: the next process need not wait until it expires."""
         operator.kill()
         for lease in await self.items(LEASES):
             name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]

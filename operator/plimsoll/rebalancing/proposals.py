@@ -15,7 +15,6 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.moves.endings import ANSWERS, APPROVED, REJECTED
 from plimsoll.rebalancing.moves.events import (
     ApprovalWithdrawn,
     MoveApproved,
@@ -23,6 +22,7 @@ from plimsoll.rebalancing.moves.events import (
     MoveUnplanned,
     RecordDeleted,
 )
+from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED, REJECTED
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 

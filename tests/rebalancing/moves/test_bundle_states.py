@@ -11,7 +11,6 @@ from plimsoll.framework.descheduling.proposals import Beneficiary
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     CloseNode,
     CreateRecord,
@@ -23,6 +22,7 @@ from plimsoll.rebalancing.moves.instructions import (
     Revalidate,
     WriteRecord,
 )
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, facts_of, together
 

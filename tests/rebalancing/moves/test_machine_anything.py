@@ -17,7 +17,6 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
     CloseNode,
@@ -30,6 +29,7 @@ from plimsoll.rebalancing.moves.instructions import (
     Revalidate,
     WriteRecord,
 )
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, TimerName, Way
 from rebalancing.moves.moves_world import POLICY, Play, a_move, a_replacement, a_victim, facts_of, together
 

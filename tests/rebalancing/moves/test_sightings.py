@@ -296,7 +296,7 @@ def test_the_oldest_sibling_made_since_is_credited(names: list[str]) -> None:
 
 
 def test_a_sibling_that_terminates_is_not_credited_after_a_restart() -> None:
-    """It was evicted as well, in the second in which it was made; the replacement of both is there already."""
+    """It was evicted as well, in the second in which it was made; it replaces no pod."""
     made = "2026-01-01T00:00:00Z"
     leaving = a_sibling("web-2", "bad", creationTimestamp=made, deletionTimestamp=made)
     watch = Watch(leaving, a_sibling("web-3", "good", "Pending", creationTimestamp=made))

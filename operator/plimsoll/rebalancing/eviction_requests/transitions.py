@@ -16,7 +16,6 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUESTED, TAKEN_UP_S, standing
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import APPROVED, POLICY_CHANGED, REJECTED, cancelled
 from plimsoll.rebalancing.moves.events import (
     PodGone,
     PodProtected,
@@ -41,6 +40,10 @@ from plimsoll.rebalancing.moves.instructions import (
     WithdrawRequest,
 )
 from plimsoll.rebalancing.moves.outcomes import (
+    APPROVED,
+    POLICY_CHANGED,
+    REJECTED,
+    cancelled,
     count,
     credited,
     end,

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.moves import Move
-from plimsoll.rebalancing.moves.endings import (
+from plimsoll.rebalancing.moves.events import BundleBroken, Event, MoveSkipped, PodGone, TurnReached
+from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
+from plimsoll.rebalancing.moves.outcomes import (
     FOR_NO_POD,
     GONE,
     NOT_JUDGED,
@@ -22,8 +24,6 @@ from plimsoll.rebalancing.moves.endings import (
     REJECTED,
     not_all,
 )
-from plimsoll.rebalancing.moves.events import BundleBroken, Event, MoveSkipped, PodGone, TurnReached
-from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
 from plimsoll.rebalancing.moves.state import BundleState, Landing, MoveStage, MoveState, Surroundings
 
 

@@ -9,7 +9,6 @@ its name never.
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.endings import NOT_RECORDED, cancelled
 from plimsoll.rebalancing.moves.events import (
     EvictionAnswered,
     PodGone,
@@ -26,6 +25,8 @@ from plimsoll.rebalancing.moves.events import (
 )
 from plimsoll.rebalancing.moves.instructions import Evict, FollowReplacement
 from plimsoll.rebalancing.moves.outcomes import (
+    NOT_RECORDED,
+    cancelled,
     credited,
     end,
     gave_up,

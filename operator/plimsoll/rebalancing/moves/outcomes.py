@@ -10,7 +10,6 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     CountMove,
     EmitEvent,
@@ -19,6 +18,7 @@ from plimsoll.rebalancing.moves.instructions import (
     StopFollowing,
     TransferTarget,
 )
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName
 from plimsoll.rebalancing.moves.transition import Step
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.rebalancing.moves.endings import GONE, POLICY_CHANGED, REJECTION, UNPLANNED, cancelled
 from plimsoll.rebalancing.moves.events import (
     ApprovalWithdrawn,
     BundleBroken,
@@ -32,7 +31,17 @@ from plimsoll.rebalancing.moves.instructions import (
     ReserveTarget,
     Revalidate,
 )
-from plimsoll.rebalancing.moves.outcomes import end, is_forecast, is_victim, release
+from plimsoll.rebalancing.moves.outcomes import (
+    GONE,
+    POLICY_CHANGED,
+    REJECTION,
+    UNPLANNED,
+    cancelled,
+    end,
+    is_forecast,
+    is_victim,
+    release,
+)
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 

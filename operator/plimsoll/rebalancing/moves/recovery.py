@@ -22,11 +22,11 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered, RolloutSight
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, ReserveTarget, StopFollowing
 from plimsoll.rebalancing.moves.outcomes import (
     PATIENCE_S,
+    cancelled,
     end,
     is_forecast,
     is_victim,

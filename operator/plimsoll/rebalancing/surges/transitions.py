@@ -22,7 +22,6 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.events import (
     PodGone,
     ProcessRestarted,
@@ -32,7 +31,7 @@ from plimsoll.rebalancing.moves.events import (
     TimedOut,
 )
 from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
-from plimsoll.rebalancing.moves.outcomes import count, credited, end, lost, returned, settled
+from plimsoll.rebalancing.moves.outcomes import cancelled, count, credited, end, lost, returned, settled
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
 from plimsoll.rebalancing.moves.transition import ASKS, MoveTable, Step, nothing
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
