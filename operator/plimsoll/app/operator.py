@@ -20,7 +20,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
@@ -34,18 +34,18 @@ from plimsoll.kube.access_reviews import AccessReviews, permissions
 from plimsoll.kube.custom_resources import PodGroupStatusPatcher, PolicyList, PolicyStatusPatcher
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.events import EventPoster
-from plimsoll.kube.eviction_records import EvictionRecords, shadowing_evictions
+from plimsoll.kube.eviction_records import RECORDS, EvictionRecords, shadowing_evictions
 from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodEvictor, PodPreemptor, PodStatusPatcher
-from plimsoll.kube.reflector import Reflector
+from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
-from plimsoll.kube.watched_resources import WATCHED
+from plimsoll.kube.watched_resources import WATCHED, WatchedResource
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
@@ -204,7 +204,7 @@ class Operator:
             WingParts(
                 access=access,
                 evictor=self.rebalancers.victims,
-                groups=(groups, PodGroupStatusPatcher(session)),
+                gangs=GangParts(groups, PodGroupStatusPatcher(session), self.timer),
                 extending=extending,
                 fair_share=True,
             ),
@@ -242,16 +242,14 @@ class Operator:
         self.rebalancers.on_trouble = self.policies.refresh
         if left_out:
             self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
+        sinks: dict[WatchedResource, Sink] = {
+            resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
+        }
         self.reflectors = [
             Reflector(
-                session,
-                resource,
-                functools.partial(self._ingest, resource.name),
-                clock=self.clock,
-                randomness=randomness,
-                observer=self.observer,
+                session, resource, sink, clock=self.clock, randomness=randomness, observer=self.observer
             )
-            for resource in WATCHED
+            for resource, sink in {**sinks, RECORDS: self._take_records}.items()
         ]
         self.metrics.register(StateCollector(self._sources()))
 
@@ -289,6 +287,20 @@ class Operator:
         self._unfrozen += len(events)
         if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
             self._freeze()
+
+    def _take_records(self, events: list[WatchEvent]) -> None:
+        """Records tell what others did to them: deleted them, or answered by an annotation."""
+        keeper, approvals = self.rebalancers.keeper, self.rebalancers.approvals
+        for event in events:
+            match event:
+                case ObjectAdded(record) | ObjectUpdated(_, record):
+                    meta = record.metadata
+                    approvals.annotated(meta.namespace, meta.name, meta.annotations)
+                case ObjectDeleted(record):
+                    keeper.forget(record.metadata.namespace, record.metadata.name)
+                    approvals.forget(record.metadata.namespace, record.metadata.name)
+                case _:
+                    continue
 
     def _freeze(self) -> None:
         """Take what was listed out of full garbage collections, which hold up every thread of the process."""
