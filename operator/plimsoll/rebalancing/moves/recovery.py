@@ -120,18 +120,7 @@ def restarted(
     rollout: RolloutAnswered | None = None,
     approved: bool | None = None,
 ) -> ProcessRestarted:
-    """The event of a record that was found.
-
-    Args:
-        key: ``namespace/name`` of the record.
-        spec: Of the record.
-        status: Of the record.
-        now: Seconds since the epoch.
-        pod: The pod that was to be moved, None when it is gone.
-        move: The move that the record proposes, for a pod that stands.
-        rollout: What the Deployment says of a surge; None for other records.
-        approved: What people say of a proposal.
-    """
+    """The event of a record that was found, ``now`` in seconds since the epoch."""
     reached = {each.phase: each.time for each in status.transitions}
     since = reached.get(Phase.EVICTING)
     begun = since or reached.get(Phase.SURGING)
