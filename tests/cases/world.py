@@ -12,13 +12,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
@@ -46,10 +44,9 @@ from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.config import Registries
-from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
+from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -57,7 +54,6 @@ from plimsoll.testing.fakes import (
     DONE,
     FakeAccessReviewer,
     FakeClock,
-    FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
     FakeNodeCloser,
@@ -66,7 +62,6 @@ from plimsoll.testing.fakes import (
     FakeRandomness,
     FakeRecorder,
     FakeRecords,
-    FakeRollouts,
     InlineComputer,
     RememberingObserver,
     settled,
@@ -122,26 +117,26 @@ class World:
         port.answers = dict(extenders or {})
         extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
         self._cache = cache
-        self._rebalancing = RebalancingWing(
-            book,
-            groups,
-            keeper,
-            Registries(
-                StrategyRegistry(STRATEGIES),
-                EvictorRegistry(EVICTORS),
-                build_profile(ProfileConfig("default-scheduler"), registry, defaults),
-            ),
-            access,
-            RebalancingPorts(
-                self,
-                FakeNodeCloser(),
-                recorder,
-                self._statuses,
-                FakeMeter(),
-                RolloutSurges(FakeRollouts(), cache.cluster.objects),
-                partial(EvictionsByRequest, FakeEvictionRequester()),
-            ),
-            Runtime(self._timer, self._clock, InlineComputer(), self._observer),
+        self._rebalancers = Rebalancers(
+            cache=cache,
+            book=book,
+            timer=self._timer,
+            strategies=StrategyRegistry(STRATEGIES),
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+            keeper=keeper,
+            evictor=self,
+            closer=FakeNodeCloser(),
+            surges=WithoutSurges(),
+            requests=WithoutRequests,
+            recorder=recorder,
+            statuses=self._statuses,
+            meter=FakeMeter(),
+            clock=self._clock,
+            computer=InlineComputer(),
+            observer=self._observer,
+            groups=groups,
+            access=access,
         )
         self._wing = SchedulingWing(
             book,
@@ -151,16 +146,16 @@ class World:
             self._observer,
             WingParts(
                 access=access,
-                evictor=self._rebalancing.victims,
-                groups=(groups, FakeGroupStatuses()),
+                evictor=self._rebalancers.victims,
+                gangs=GangParts(groups, FakeGroupStatuses(), self._timer),
                 extending=extending,
             ),
         )
         self._queue = self._wing.queue
-        self._ingestion = self._wing.ingestion((self._rebalancing,), self._observer)
+        self._ingestion = self._wing.ingestion((self._rebalancers,), self._observer)
 
         def serve(schedulers: Mapping[str, Any]) -> None:
-            self._rebalancing.serve({name: each.profile for name, each in schedulers.items()})
+            self._rebalancers.profiles = {name: each.profile for name, each in schedulers.items()}
             self._wing.serve(schedulers)
 
         self._profiles = ProfileSchedulers(
@@ -175,7 +170,7 @@ class World:
         )
         self._policies = Policies(
             profiles=self._profiles,
-            rebalancing=self._rebalancing.rebalancers,
+            rebalancing=self._rebalancers,
             statuses=self._statuses,
             clock=self._clock,
             observer=self._observer,
@@ -191,8 +186,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """The operator leads and works."""
         await self._access.begin()
-        parts = (self._wing.run(), self._rebalancing.run(self._policies.refresh), self._timer.run())
-        work = [asyncio.ensure_future(each) for each in parts]
+        work = [asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancers, self._timer)]
         await settled()
         try:
             yield
@@ -250,7 +244,7 @@ class World:
 
     async def rebalance(self, policy: str) -> None:
         """Run a policy once."""
-        result = await self._rebalancing.runs.rebalance(policy)
+        result = await self._rebalancers.rebalance(policy)
         assert result == "succeeded", result
         await self.wait(60)
 

@@ -20,8 +20,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
@@ -35,18 +34,18 @@ from plimsoll.kube.access_reviews import AccessReviews, permissions
 from plimsoll.kube.custom_resources import PodGroupStatusPatcher, PolicyList, PolicyStatusPatcher
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.events import EventPoster
-from plimsoll.kube.eviction_records import EvictionRecords, shadowing_evictions
+from plimsoll.kube.eviction_records import RECORDS, EvictionRecords, shadowing_evictions
 from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodEvictor, PodPreemptor, PodStatusPatcher
-from plimsoll.kube.reflector import Reflector
+from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
-from plimsoll.kube.watched_resources import WATCHED
+from plimsoll.kube.watched_resources import WATCHED, WatchedResource
 from plimsoll.leadership.fence import Fence
-from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.plugin_failures import PluginFailures
@@ -54,10 +53,10 @@ from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status_writer import RetriedStatuses
 from plimsoll.ports.observer import told_to_all
-from plimsoll.rebalancing.config import Registries
+from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.surges.way import RolloutSurges
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import EVICTORS
@@ -154,6 +153,7 @@ class Operator:
         )
         groups = Groups()
         statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
+        keeper = EvictionRecordStore(EvictionRecords(session), self.clock, self.observer)
         self.extenders = HTTPExtenders()
         extending = Extending(
             self.extenders,
@@ -163,29 +163,30 @@ class Operator:
             observer=self.observer,
         )
         self.extender_health = extending.health
-        self.rebalancing = RebalancingWing(
-            book,
-            groups,
-            EvictionRecordStore(EvictionRecords(session), self.clock, self.observer),
-            Registries(
-                strategies,
-                EvictorRegistry(EVICTORS),
-                forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+        self.rebalancers = Rebalancers(
+            cache=self.cache,
+            book=book,
+            timer=self.timer,
+            strategies=strategies,
+            evictors=EvictorRegistry(EVICTORS),
+            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+            keeper=keeper,
+            evictor=PodEvictor(session),
+            closer=NodeTainter(session, self.clock),
+            surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
+            requests=functools.partial(
+                EvictionsByRequest,
+                PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
             ),
-            access,
-            RebalancingPorts(
-                evictor=PodEvictor(session),
-                closer=NodeTainter(session, self.clock),
-                recorder=self.recorder,
-                statuses=statuses,
-                meter=UsageMeter(session),
-                surges=RolloutSurges(DeploymentRollouts(session), self.cache.cluster.objects),
-                requests=functools.partial(
-                    EvictionsByRequest,
-                    PodEvictionRequester(session, self.clock, SeededRandomness(settings.seed), self.observer),
-                ),
-            ),
-            Runtime(self.timer, self.clock, ThreadComputer(), self.observer, namespace_of(settings)),
+            recorder=self.recorder,
+            statuses=statuses,
+            meter=UsageMeter(session),
+            clock=self.clock,
+            computer=ThreadComputer(),
+            observer=self.observer,
+            groups=groups,
+            access=access,
+            namespace=namespace_of(settings),
         )
         self.wing = SchedulingWing(
             book,
@@ -202,8 +203,8 @@ class Operator:
             self.observer,
             WingParts(
                 access=access,
-                evictor=self.rebalancing.victims,
-                groups=(groups, PodGroupStatusPatcher(session)),
+                evictor=self.rebalancers.victims,
+                gangs=GangParts(groups, PodGroupStatusPatcher(session), self.timer),
                 extending=extending,
                 fair_share=True,
             ),
@@ -220,7 +221,7 @@ class Operator:
                 extending=extending,
                 observer=self.observer,
             ),
-            rebalancing=self.rebalancing.rebalancers,
+            rebalancing=self.rebalancers,
             statuses=statuses,
             clock=self.clock,
             observer=self.observer,
@@ -237,19 +238,18 @@ class Operator:
             on_change=self.policies.refresh,
         )
         self.policies.advice = self.orphans.advice
-        self.ingestion = self.wing.ingestion((self.rebalancing, self.orphans), self.observer)
+        self.ingestion = self.wing.ingestion((self.rebalancers, self.orphans), self.observer)
+        self.rebalancers.on_trouble = self.policies.refresh
         if left_out:
             self.policies.notes["ExtensionLeftOut"] = "; ".join(left_out)
+        sinks: dict[WatchedResource, Sink] = {
+            resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
+        }
         self.reflectors = [
             Reflector(
-                session,
-                resource,
-                functools.partial(self._ingest, resource.name),
-                clock=self.clock,
-                randomness=randomness,
-                observer=self.observer,
+                session, resource, sink, clock=self.clock, randomness=randomness, observer=self.observer
             )
-            for resource in WATCHED
+            for resource, sink in {**sinks, RECORDS: self._take_records}.items()
         ]
         self.metrics.register(StateCollector(self._sources()))
 
@@ -269,7 +269,7 @@ class Operator:
             conditions=self.policies.conditions,
             degraded=self.policies.degradations,
             stalled=self._stalled,
-            runs=self.rebalancing.statistics.figures,
+            runs=self.rebalancers.statistics.figures,
         )
 
     def _stalled(self) -> Mapping[str, int]:
@@ -288,13 +288,27 @@ class Operator:
         if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
             self._freeze()
 
+    def _take_records(self, events: list[WatchEvent]) -> None:
+        """Records tell what others did to them: deleted them, or answered by an annotation."""
+        keeper, approvals = self.rebalancers.keeper, self.rebalancers.approvals
+        for event in events:
+            match event:
+                case ObjectAdded(record) | ObjectUpdated(_, record):
+                    meta = record.metadata
+                    approvals.annotated(meta.namespace, meta.name, meta.annotations)
+                case ObjectDeleted(record):
+                    keeper.forget(record.metadata.namespace, record.metadata.name)
+                    approvals.forget(record.metadata.namespace, record.metadata.name)
+                case _:
+                    continue
+
     def _freeze(self) -> None:
         """Take what was listed out of full garbage collections, which hold up every thread of the process."""
         self._unfrozen = 0
         gc.freeze()
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        self.rebalancing.serve({name: scheduler.profile for name, scheduler in schedulers.items()})
+        self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
         self.wing.serve(schedulers)
 
     def unready(self) -> str:
@@ -368,10 +382,10 @@ class Operator:
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.orphans.run(), name="orphaned pods")
-            group.create_task(self.rebalancing.run(self.policies.refresh), name="rebalancing")
+            group.create_task(self.rebalancers.run(), name="rebalancing")
             with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
-                    await self.rebalancing.recovered.wait()
+                    await self.rebalancers.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
             group.create_task(self.failures.run(self.policies.refresh), name="plugin failures")
             group.create_task(self.extender_health.run(self.policies.refresh), name="extender health")

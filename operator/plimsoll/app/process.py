@@ -14,7 +14,7 @@ from prometheus_client import disable_created_metrics
 from prometheus_client.exposition import generate_latest
 
 import plimsoll
-from plimsoll.app import eviction_handlers, lifecycle_handlers, policy_handlers
+from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.login import KopfLogin
 from plimsoll.app.loop_thread import LoopThread
@@ -106,11 +106,7 @@ class OperatorProcess:
                 if task.get_name() != "kopf":
                     task.cancel()
 
-        lifecycle_handlers.register(registry, login=logged_in, stop=ended)
-        policy_handlers.register(registry, self._operator.policies)
-        eviction_handlers.register(
-            registry, self._operator.rebalancing.keeper, self._operator.rebalancing.approvals
-        )
+        kopf_handlers.register(registry, logged_in, ended, self._operator.policies)
         roots = await kopf.spawn_tasks(registry=registry, clusterwide=True, standalone=True, stop_flag=stop)
         _heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
         for root in roots:

@@ -7,7 +7,7 @@ import kopf
 import pytest
 from kopf._cogs.configs.configuration import OperatorSettings
 
-from plimsoll.app import lifecycle_handlers
+from plimsoll.app import kopf_handlers
 
 
 async def nothing() -> None:
@@ -18,7 +18,7 @@ async def nothing() -> None:
 def settings() -> OperatorSettings:
     """Kopf's settings after our start-up handler."""
     registry = kopf.OperatorRegistry()
-    lifecycle_handlers.register(registry, login=nothing, stop=nothing)  # type: ignore[arg-type] # a fake has only what is used
+    kopf_handlers.register(registry, nothing, nothing, None)  # type: ignore[arg-type] # a fake has only what is used
     (startup,) = [
         handler
         for handler in registry._activities.get_all_handlers()
