@@ -174,17 +174,15 @@ _ERRORS = (
 class KopfLines(logging.Filter):
     """Passes kopf's lines about its requests on to the outage log, and the rest through.
 
-    What ends kopf ends the process; it is said once, at the end.
-
-    Attributes:
+    Args:
         outages: Receives requests that fail.
         failed: Called when a task of kopf's has ended that must not: it may be one that kopf does not miss.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, outages: OutageLog, failed: Callable[[str], object]) -> None:
         super().__init__()
-        self.outages: OutageLog | None = None
-        self.failed: Callable[[str], object] = lambda _: None
+        self._outages = outages
+        self._failed = failed
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is shown."""
@@ -192,19 +190,18 @@ class KopfLines(logging.Filter):
             return True
         message = record.getMessage()
         if found := _ATTEMPT.match(message):
-            if self.outages is not None and found["error"] and CLOSED not in found["error"]:
+            if found["error"] and CLOSED not in found["error"]:
                 status = next((code for name, code in _ERRORS if name in found["error"]), 0)
                 resource = found["url"].partition("?")[0].rpartition("/")[2]
-                self.outages.watch_failed(f"{resource} (kopf)", found["error"], status)
+                self._outages.watch_failed(f"{resource} (kopf)", found["error"], status)
             return False
         if _CANCELLED.match(message):
             return False
         if message.startswith("Unresolved resources"):
-            if self.outages is not None:
-                for resource in _UNRESOLVED.findall(message):
-                    self.outages.watch_failed(resource, "not installed", 404)
+            for resource in _UNRESOLVED.findall(message):
+                self._outages.watch_failed(resource, "not installed", 404)
             return False
         if _ENDED.search(message):
-            self.failed(message.partition("\n")[0])
+            self._failed(message.partition("\n")[0])
             return False  # the process ends with this sentence
         return True
