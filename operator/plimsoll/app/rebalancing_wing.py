@@ -1,4 +1,4 @@
-"""Builds the rebalancing wing: the controller, and what it reads and writes through the API server."""
+"""Builds the rebalancing wing: the controller, and its adapters to the API server."""
 
 import functools
 from dataclasses import dataclass

@@ -67,7 +67,7 @@ class Startup:
 
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """The watches, by name of their task."""
+        """The watches, keyed by task."""
         return {f"watch of {each.resource.name}": self._mirror(each) for each in self._reflectors}
 
     async def _mirror(self, reflector: Reflector) -> None:

@@ -6,8 +6,8 @@ that does not exist must not go on deciding.
 
 from plimsoll.policies.controller import Policies
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.policies import PolicySource
 
 #: Seconds between two comparisons.
 EVERY_S = 60.0

@@ -11,9 +11,9 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.policies.conditions import PolicyState, described, stopped_parts
 from plimsoll.policies.warnings import PolicyWarnings
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 

@@ -25,11 +25,11 @@ from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
 from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.nodes import NodeCloser
+from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
-from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.breakers import stop_button

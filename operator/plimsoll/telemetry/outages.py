@@ -98,6 +98,7 @@ class OutageLog(Observer):
         self._log = structlog.get_logger("plimsoll")
         self._now = now
         self._server = server
+        self._trouble = asyncio.Event()
         self._failures: dict[str, _Failure] = {}
         self._told: dict[State, _Told] = {}
 
@@ -105,6 +106,7 @@ class OutageLog(Observer):
         """A list or watch broke."""
         state = _STATES.get(status, FAILING)
         self._failures[resource] = _Failure(state, problem, self._now())
+        self._trouble.set()
 
     def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's
         """The server answered."""
@@ -115,10 +117,13 @@ class OutageLog(Observer):
         self._failures.pop(resource, None)
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Look while something is wrong, until cancelled."""
         while True:
+            await self._trouble.wait()
             await asyncio.sleep(LOOK_S)
             self.look()
+            if not (self._failures or self._told):
+                self._trouble.clear()
 
     def look(self) -> None:
         """Log what has changed, and once a minute what has not."""
