@@ -16,7 +16,7 @@ from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
@@ -157,7 +157,7 @@ class World:
             WingParts(
                 access=access,
                 evictor=self._rebalancers.victims,
-                groups=(groups, FakeGroupStatuses()),
+                gangs=GangParts(groups, FakeGroupStatuses(), self._timer),
                 extending=extending,
             ),
         )

@@ -19,7 +19,7 @@ from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.rebalancing_wing import RebalancingWing, SharedParts
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.startup import Startup
 from plimsoll.app.supervision import Supervision
@@ -169,7 +169,7 @@ class Operator:
             WingParts(
                 access=access,
                 evictor=self.rebalancers.victims,
-                groups=(parts.groups, PodGroupStatusPatcher(session)),
+                gangs=GangParts(parts.groups, PodGroupStatusPatcher(session), self.timer),
                 extending=extending,
                 fair_share=True,
             ),

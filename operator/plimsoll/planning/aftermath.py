@@ -36,8 +36,7 @@ def aftermath(
         context,
         unplaced=[pod for pod in context.unplaced if pod.uid not in gone],
         measurements=shifted(
-            context.measurements,
-            [(move.pod.key, move.source, move.target) for move in moves if move.target],
+            context.measurements, [(move.pod.key, move.source, move.target) for move in moves if move.target]
         ),
     )
 
@@ -61,12 +60,7 @@ def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo
 
 
 def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measurements:
-    """Measured usage when pods have moved.
-
-    Args:
-        known: As measured.
-        trips: Keys of the pods (``namespace/name``) with the nodes that they leave and enter.
-    """
+    """Measured usage when pods have moved; ``trips`` are pod keys with the nodes left and entered."""
     if known.nodes is None and known.samples is None:
         return known
     left = {source for _, source, target in trips if source != target}

@@ -33,9 +33,7 @@ class BudgetLedger:
     def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
         """Why the eviction API would say no, None when it would not.
 
-        Args:
-            pod: To be evicted.
-            given_back: The budget of which a disruption was taken that is over before this one begins.
+        A disruption of the budget ``given_back`` was taken and is over before this one begins.
         """
         if _needs_none(pod):
             return None

@@ -32,9 +32,6 @@ class PolicyScope(Evictor):
 
     Attributes:
         include: Only these namespaces; none means all.
-        exclude: Not these namespaces.
-        namespace_selector: Labels of the namespaces.
-        pod_selector: Labels of the pods.
         priority_threshold: Pods of this priority and above are out; None for no threshold.
         unknown_class: Name of the threshold's PriorityClass if there is no such class, so that every pod is
             out; "" otherwise.

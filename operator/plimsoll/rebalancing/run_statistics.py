@@ -12,7 +12,7 @@ from datetime import datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.moves import EvictionPlan, RebalancingConfig
-from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
+from plimsoll.planning.strategy_run import TIMER, StrategyTimer
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.record import Record

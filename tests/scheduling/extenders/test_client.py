@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -39,6 +39,7 @@ from plimsoll.testing.fakes import (
     settled,
 )
 from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
 
 FILTER = {"urlPrefix": "http://f", "filterVerb": "filter", "nodeCacheCapable": True}
@@ -82,7 +83,10 @@ class Stage:
             self.clock,
             SeededRandomness(0),
             self.observer,
-            WingParts(groups=(self.groups, FakeGroupStatuses()), extending=self.extending),
+            WingParts(
+                gangs=GangParts(self.groups, FakeGroupStatuses(), Timer(self.clock, self.observer)),
+                extending=self.extending,
+            ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
         self.serve(*extenders)

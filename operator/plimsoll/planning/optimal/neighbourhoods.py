@@ -27,11 +27,11 @@ from itertools import count
 import numpy as np
 
 from plimsoll.engine.plugin_calls import calling
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Verdict
 from plimsoll.framework.descheduling.strategy import ServesPending
+from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
@@ -54,14 +54,7 @@ DEPTH, QUESTIONS = 6, 500
 
 @dataclass(slots=True)
 class NeighbourhoodSearch:
-    """Neighbourhoods, one after the other.
-
-    Attributes:
-        book: What has been decided so far, and where bundles are booked.
-        rebalancing: What the policy asks for.
-        strategy: Who serves pending pods.
-        seconds: Left.
-    """
+    """Neighbourhoods, one after the other."""
 
     book: PlanBuilder
     rebalancing: RebalancingConfig
@@ -190,9 +183,7 @@ class _Unfolding:
     ) -> None:
         self._setting = setting
         self._fork = book.context.cluster.fork()
-        self._schedulers = {
-            name: ProfileScheduler(profile, self._fork) for name, profile in rebalancing.profiles.items()
-        }
+        self._schedulers = ForkSchedulers(rebalancing.profiles, self._fork)
         leaving, self._open = setting.unfolded(found)
         self._leaving: defaultdict[str, list[PodInfo]] = defaultdict(list)
         for pods in leaving.values():
@@ -257,5 +248,5 @@ class _Unfolding:
         if not self._questions:  # no order is found in time
             return False
         self._questions -= 1
-        rows = self._schedulers[pod.pod.spec.scheduler_name].filtered(pod).rows
-        return bool(np.isin(self._fork.rows[node], rows))
+        scheduler = self._schedulers.serving(pod)
+        return scheduler is not None and bool(np.isin(self._fork.rows[node], scheduler.filtered(pod).rows))

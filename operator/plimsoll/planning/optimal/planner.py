@@ -167,11 +167,7 @@ class _Judge:
     """
 
     def __init__(
-        self,
-        rebalancing: RebalancingConfig,
-        cluster: Cluster,
-        context: PlanningContext,
-        setting: Setting,
+        self, rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext, setting: Setting
     ) -> None:
         self.cluster, self.context = cluster, context
         self._rebalancing = rebalancing

@@ -31,18 +31,9 @@ _LIMITS = frozenset(level.value for level in LimitLevel)
 
 
 def mend_exactly(
-    book: PlanBuilder,
-    strategy: MendsSpread,
-    rebalancing: RebalancingConfig,
-    context: PlanningContext,
+    book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> str:
     """Plan moves that help only together, if the strategy's single moves are exhausted; book them.
-
-    Args:
-        book: Of the plan, after the strategy has proposed its single moves.
-        strategy: Whose constraints are mended.
-        rebalancing: Of the policy.
-        context: Of the plan.
 
     Returns:
         How the spread was planned, in a sentence for the policy's status; "" when there was nothing to mend.
@@ -73,10 +64,7 @@ def mend_exactly(
 
 
 def _searched(
-    book: PlanBuilder,
-    strategy: MendsSpread,
-    rebalancing: RebalancingConfig,
-    context: PlanningContext,
+    book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> tuple[Sequence[Move], bool]:
     """The moves of the best solution that the scheduler's filters accept, and whether it is proven best."""
     seconds = min(rebalancing.goal.seconds, MOST_S)

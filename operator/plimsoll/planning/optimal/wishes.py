@@ -35,13 +35,8 @@ def wishes_of(
     """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
 
     Strategies that mend topology spread are left out: the program knows their constraints, and proposals
-    for one constraint at a time would be too many.
-
-    Args:
-        rebalancing: What the policy asks for.
-        cluster: The placed pods.
-        planning_context: What surrounds them.
-        complaints: Whether strategies that propose nothing, for want of places, are asked what is wrong.
+    for one constraint at a time would be too many. With ``complaints``, strategies that propose nothing for
+    want of places are asked what is wrong.
     """
     wishes: dict[str, Wish] = {}
     for strategy in rebalancing.strategies:

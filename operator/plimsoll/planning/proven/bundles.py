@@ -14,17 +14,9 @@ from plimsoll.framework.descheduling.proposals import (
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import (
-    MENDS_NOTHING,
-    NEW_COMPLAINT,
-    Trip,
-)
+from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, Trip
 from plimsoll.planning.limits import LimitLevel, Tally
-from plimsoll.planning.moves import (
-    Move,
-    Refused,
-    workload_of,
-)
+from plimsoll.planning.moves import Move, Refused, workload_of
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
 
@@ -149,9 +141,9 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
     above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
     if above is not None:
         return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")
-    scheduler = plan.serving(pod.pod.spec.scheduler_name)
+    scheduler = plan.schedulers.serving(pod)
     if scheduler is None or pod.uid not in plan.context.unplaced:
-        return Refusal(NO_USE, f"pod {pod.key} waits for no place that is ours to give")
+        return Refusal(NO_USE, f"pod {pod.key} is not pending, or no SchedulingPolicy serves its scheduler")
     try:
         ranking = scheduler.rank(pod)
     except PluginError as exc:

@@ -13,19 +13,9 @@ from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import AsksForGain, ServesPending, StrategyKind, wants_restart
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.planning.complaint_ledger import (
-    TOLERANCE,
-    ComplaintWatcher,
-    Conscience,
-    Trip,
-)
+from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
 from plimsoll.planning.limits import Workload
-from plimsoll.planning.moves import (
-    SCORE_GAIN,
-    PlanningContext,
-    RebalancingConfig,
-    workload_of,
-)
+from plimsoll.planning.moves import SCORE_GAIN, PlanningContext, RebalancingConfig, workload_of
 from plimsoll.planning.surges import Surge, Surging
 
 

@@ -23,15 +23,9 @@ from plimsoll.framework.descheduling.measurements import NodeClasses, Planner
 from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, StrategyKind
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import (
-    EvictionPlan,
-    Move,
-    PlanningContext,
-    RebalancingConfig,
-)
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.bundles import hear, judge
-from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 
 #: Plans moves that mend a topology spread only together, and books them; returns a remark, or "".
 SpreadRepair = Callable[[PlanBuilder, MendsSpread, RebalancingConfig, PlanningContext], str]
@@ -45,11 +39,7 @@ def plan(
 ) -> EvictionPlan:
     """Plan one cycle; the cluster is only read.
 
-    Args:
-        rebalancing: Of the policy.
-        cluster: As it is now.
-        planning_context: Of the plan.
-        repair: Runs after the single moves of a strategy that mends topology spread; None leaves it out.
+    ``repair`` runs after the single moves of a strategy that mends topology spread.
     """
     book = PlanBuilder(rebalancing, cluster, planning_context)
     failures: list[PluginError] = []
@@ -78,10 +68,7 @@ def plan(
 
 
 def revalidate(
-    move: Move,
-    rebalancing: RebalancingConfig,
-    cluster: Cluster,
-    planning_context: PlanningContext,
+    move: Move, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
 ) -> Move | Refusal:
     """Ask again, of the cluster as it is now, whether a move is right; right before its eviction.
 
@@ -96,7 +83,7 @@ def revalidate(
     """
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
-    free = replace(rebalancing, limits=Limits(per_workload=NO_CEILING), minimum_gain=None)
+    free = replace(rebalancing, limits=UNLIMITED, minimum_gain=None)
     book = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset()))
     book.objections.conscience.without_driving()
     # What stands and falls with others was judged with them.
