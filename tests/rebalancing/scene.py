@@ -1,7 +1,7 @@
 """A cluster of two nodes, one of them tainted, and the rebalancing of one policy, without a server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -11,7 +11,6 @@ import msgspec
 
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.pod_groups import Groups
@@ -27,6 +26,7 @@ from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -47,6 +47,7 @@ from plimsoll.testing.fakes import (
     RememberingObserver,
     settled,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 POLICY = "tidy"
@@ -125,6 +126,7 @@ class Scene:
         self.nominator = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
+        self.conditions = Signal()
         self.access = Access(self.reviewer, self.clock, self.observer)
         self.computer = computer or InlineComputer()
         self.keeper = EvictionRecordStore(self.records, self.clock, self.observer)
@@ -146,12 +148,12 @@ class Scene:
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
                 requests or partial(EvictionsByRequest, self.requester),
             ),
-            Runtime(self.timer, self.clock, self.computer, self.observer, "plimsoll"),
+            Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll"),
         )
         self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
         self.wing.executor.machine._validates = True  # off in production
         self.wing.serve({"default-scheduler": profile})
-        self.on_trouble: Callable[[], Awaitable[None]] = self._ignore
+        self.troubled: list[dict[str, str]] = []  #: sentences about the policy, after each change
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
         feed = QueueFeed(mirror, queue, ServedProfiles(), self.book, self.clock, self.observer)
@@ -162,12 +164,6 @@ class Scene:
             PodAdded(web(1, "bad")),
             PodAdded(web(2, "good")),
         )
-
-    async def _ignore(self) -> None:
-        """Tests look reasons up."""
-
-    async def _report(self) -> None:
-        await self.on_trouble()
 
     def tell(self, *events: Any) -> None:
         """What the watches tell; afterwards no reservation may be out of place."""
@@ -187,8 +183,9 @@ class Scene:
     @asynccontextmanager
     async def running(self, policy: Any = None) -> AsyncIterator[Any]:
         """Rebalancers at work, after recovery; the policy is run by hand."""
-        task = asyncio.create_task(self.wing.run(self._report))
+        task = asyncio.create_task(self.wing.run())
         timer = asyncio.create_task(self.timer.run())
+        listener = asyncio.create_task(self._listen())
         await settled()
         if policy is not None:
             self.rebalancers.adopt(policy)  # the timetable has a clock of its own
@@ -196,12 +193,18 @@ class Scene:
             yield self
         finally:
             crashed = task.done()
-            for each in (task, timer):
+            for each in (task, timer, listener):
                 each.cancel()
-            await asyncio.gather(task, timer, return_exceptions=True)
+            await asyncio.gather(task, timer, listener, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
             broken = [each for each in self.observer.failures if each[0] == "the move machine"]
             assert not broken, broken
+
+    async def _listen(self) -> None:
+        seen = self.conditions.count
+        while True:
+            seen = await self.conditions.wait(seen)
+            self.troubled.append(dict(self.rebalancers.troubles(POLICY)))
 
     async def run(self) -> None:
         """One run of the policy."""

@@ -52,12 +52,6 @@ async def test_a_run_that_breaks_off_is_told() -> None:
 async def test_runs_that_are_skipped_are_told() -> None:
     """One that goes on for more than a minute while others are due."""
     scene = Scene()
-    told = []
-
-    async def tell() -> None:
-        told.append(list(scene.rebalancers.troubles(POLICY)))
-
-    scene.on_trouble = tell
     goes_on = asyncio.Event()
     compute = scene.computer.compute
 
@@ -71,11 +65,11 @@ async def test_runs_that_are_skipped_are_told() -> None:
         await settled()
         scene.runs.skip(POLICY)
         await scene.clock.advance(degraded_reasons.OVERDUE_S)
-        assert told == [["RunOverdue"]]
+        assert list(map(list, scene.troubled)) == [["RunOverdue"]]
         goes_on.set()
         await running
         await settled()
-        assert told[-1] == []
+        assert scene.troubled[-1] == {}
     assert [result for _, result, _ in scene.observer.runs] == ["skipped", "succeeded"]
 
 

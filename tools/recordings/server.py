@@ -15,7 +15,6 @@ import msgspec
 
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
@@ -39,6 +38,7 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.plan_runner import PLANNING_S
 from plimsoll.rebalancing.runs.status import RunTotals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
@@ -52,6 +52,7 @@ from plimsoll.testing.fakes import (
     FakeRollouts,
     InlineComputer,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 Evicted = tuple[str, str, str, str]
@@ -137,7 +138,7 @@ class RecordedServer:
                 RolloutSurges(FakeRollouts(), self._cache.cluster.objects),
                 partial(EvictionsByRequest, FakeEvictionRequester()),
             ),
-            Runtime(self._timer, self._clock, InlineComputer(), Observer()),
+            Runtime(self._timer, self._clock, InlineComputer(), Observer(), Signal()),
         )
         self._rebalancers = self._wing.rebalancers
         pods = [*cluster.pods.values(), *unplaced]

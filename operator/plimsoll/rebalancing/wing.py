@@ -15,11 +15,11 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.nodes import NodeCloser
+from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
-from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
 from plimsoll.rebalancing.breakers.stop_button import StopButton
@@ -149,7 +149,7 @@ class RebalancingWing:
         policies: dict[str, SchedulingPolicy] = {}
         changed = Signal()  #: what keeps policies from moving pods may have changed
         self.recovered, self.keeper, self._access = asyncio.Event(), keeper, access
-        self.timetable = Timetable(lambda name: self.runs.skip(name))
+        self.timetable = Timetable(self._skip)
 
         # What keeps policies from moving pods, and what they want otherwise.
         pending = PendingPods(cache)
@@ -281,6 +281,9 @@ class RebalancingWing:
                     self.approvals.forget(record.metadata.namespace, record.metadata.name)
                 case _:
                     continue
+
+    def _skip(self, name: str) -> None:
+        self.runs.skip(name)
 
     async def _follow_rights(self) -> None:
         """Approved moves may wait for what is allowed now."""

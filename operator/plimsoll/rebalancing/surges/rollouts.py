@@ -13,7 +13,7 @@ from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.deployment import Deployment, mark_of
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments, obstacle
-from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.objects import Rollouts
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.events import RolloutAnswered, RolloutSight
