@@ -93,11 +93,7 @@ class Cache:
             self.remove_pod(uid)
 
     def validate(self) -> None:
-        """Check the invariants.
-
-        Raises:
-            AssertionError: One does not hold.
-        """
+        """Check the invariants."""
         assert set(self._node_of) == set(self.cluster.pods)
         assert all(self._node_of[uid] == node for uid, node in self.assumed.items())
         for uid, node in self._node_of.items():

@@ -122,12 +122,7 @@ class Ingestion:
 class Mirror:
     """Applies events to the cache.
 
-    Args:
-        cache: The cluster.
-        observer: Notified of objects that are left out.
-
     Attributes:
-        cache: As given.
         changes: What the last event changed for pods that wait, in the queue's words.
         synced: Kinds of objects that were listed.
         listed: Notified when one more kind was.

@@ -33,9 +33,7 @@ class Consultation:
     """The extenders that one pod concerns.
 
     Attributes:
-        cluster: The nodes that they are asked about.
         extenders: In the order of the profile, the ignorable ones last.
-        documents: Nodes as they are sent.
     """
 
     cluster: Cluster
@@ -119,13 +117,7 @@ class Consultation:
         answer: Mapping[str, PreemptionCandidate] | Failure,
         nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> Decision:
-        """The decision with the best candidate that is left and whose victims are all still there.
-
-        Args:
-            decision: As PostFilter made it.
-            answer: What the extenders left.
-            nominations: Pods by the node that they are nominated to.
-        """
+        """The decision with the best candidate that is left and whose victims are all still there."""
         pod, nomination = decision.pod, decision.nomination
         assert nomination is not None
         if isinstance(answer, Failure):

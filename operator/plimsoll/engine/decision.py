@@ -25,8 +25,6 @@ class Decision:
     """Where a pod goes, or why nowhere.
 
     Attributes:
-        pod: The pod.
-        outcome: How the attempt ended.
         node: The chosen node's name, "" when there is none.
         total: Its weighted score; None when it was the only one, or nominated, and nothing was scored.
         feasible: How many nodes were feasible.
@@ -60,7 +58,6 @@ class Evaluation:
         pre_filter: The status by which PreFilter rejected the pod, else success.
         statuses: Status by node name, for nodes that are not feasible.
         scores: Of the feasible nodes; None when there is none.
-        state: What the plugins learned on the way.
     """
 
     pre_filter: Status

@@ -29,8 +29,6 @@ class Placement:
     """One member's place.
 
     Attributes:
-        decision: Scheduled, or unschedulable with victims that have to leave first.
-        node: Where it goes.
         state: What the plugins learned; the member's own.
     """
 
@@ -83,11 +81,7 @@ class GangDecision:
         return any(each.nomination is not None and each.nomination.node is None for each in self.refused)
 
     def message(self, placed: int) -> str:
-        """How many fit and what the others lack.
-
-        Args:
-            placed: Members that have a node already.
-        """
+        """How many fit, with the ``placed`` members that have a node already, and what the others lack."""
         fitting = placed + len(self.placements)
         total = fitting + len(self.refused)
         counts = Counter(each.message for each in self.refused).most_common()

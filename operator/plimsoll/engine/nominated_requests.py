@@ -99,12 +99,7 @@ class _Level:
 
 
 class NominatedRequestsCache:
-    """The claims on one cluster.
-
-    Args:
-        cluster: Where nominated pods may have been placed meanwhile.
-        nominator: Who was promised what.
-    """
+    """The claims on one cluster."""
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster

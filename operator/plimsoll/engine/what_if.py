@@ -21,8 +21,6 @@ class TemplateWhatIf:
     """Questions about one pod that fits nowhere.
 
     Args:
-        lane: The lane that was refreshed for the pod.
-        pod: The pod.
         overrides: Statuses by row that replace the lane's own.
         claims: What nominated pods claim.
         nominations: Pending pods by the node they are nominated to.

@@ -110,14 +110,9 @@ class Elected:
     """Leads when elected.
 
     Args:
-        election: The candidate.
-        leases: Reads and writes the lease.
         fence: Open for as long as the lease is surely ours.
         process: Says whether it can lead; hears that it leads.
         clock: Time; must go on while the machine sleeps.
-        randomness: Jitter.
-        recorder: Records who became leader.
-        observer: Notified of the leader, of renewals that come late, and of failures.
     """
 
     def __init__(
@@ -289,12 +284,7 @@ class Elected:
 
 
 class Unchallenged:
-    """Leads always: for a single process that takes no part in an election.
-
-    Args:
-        fence: Opened for ever.
-        clock: Time.
-    """
+    """Leads always: for a single process that takes no part in an election."""
 
     standing = "leading, without an election"
 

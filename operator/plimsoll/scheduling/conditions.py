@@ -50,10 +50,6 @@ class Explanations:
     """Tells why pods are not scheduled; ``run`` must be running for that.
 
     Args:
-        statuses: Writes conditions.
-        recorder: Records events.
-        clock: Time.
-        observer: Told of what cannot be written.
         is_waiting: Whether a pod, by uid, still waits for a node.
     """
 

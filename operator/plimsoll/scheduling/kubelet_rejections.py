@@ -46,14 +46,7 @@ REASONS = frozenset(
 
 
 class KubeletRejections(BindingHook):
-    """Watches what becomes of bound pods.
-
-    Args:
-        served: Which pods are ours.
-        recorder: Tells it on the pod.
-        clock: Time.
-        observer: Counts and logs.
-    """
+    """Watches what becomes of bound pods."""
 
     def __init__(
         self, served: ServedProfiles, recorder: EventRecorder, clock: Clock, observer: Observer

@@ -35,9 +35,6 @@ class OrphanedPods:
 
     Args:
         claimed: Which policy claims a scheduler name, and why it does not serve it ("" when it does).
-        recorder: Records the events.
-        clock: Time.
-        observer: Receives failures.
 
     Attributes:
         on_change: Called when the policies that are meant have changed.

@@ -21,11 +21,6 @@ SAMPLED_ONE_IN = 10
 class PluginTimer:
     """Meters the attempts of all profiles.
 
-    Args:
-        clock: Measures.
-        randomness: Chooses the attempts to time.
-        observer: Told of timed calls and extension points.
-
     Attributes:
         counts: Calls by profile, then by plugin and extension point.
     """

@@ -11,6 +11,7 @@ Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Nomination, PodInfo
@@ -27,42 +28,25 @@ AT_ONCE = 16
 CallOff = Callable[[str, str, str], bool]
 
 
+@dataclass(eq=False)
 class Preemption:
     """Carries nominations out.
 
     Args:
-        preemptor: Deletes victims, clears nominations.
-        recorder: Records what happened to victims.
-        observer: Told of preemptions, and of what failed.
         call_off: Stops victims that are not bound yet.
         evictions: Evicts victims, for policies that want that; None where there are no records.
     """
 
-    def __init__(
-        self,
-        preemptor: Preemptor,
-        recorder: EventRecorder,
-        observer: Observer,
-        call_off: CallOff,
-        evictions: VictimEvictor | None = None,
-    ) -> None:
-        self._preemptor = preemptor
-        self._recorder = recorder
-        self._observer = observer
-        self._call_off = call_off
-        self._evictions = evictions
+    _preemptor: Preemptor
+    _recorder: EventRecorder
+    _observer: Observer
+    _call_off: CallOff
+    _evictions: VictimEvictor | None = None
 
     async def make_room(
         self, pod: PodInfo, nomination: Nomination, profile: Profile, is_wanted: Callable[[], bool]
     ) -> bool:
-        """Carry one nomination out; whether every victim is on its way.
-
-        Args:
-            pod: Who needs the room.
-            nomination: Where, and who has to leave.
-            profile: Whose plugins decided it.
-            is_wanted: Whether the pod still waits for a node.
-        """
+        """Carry one nomination out while the pod is wanted; whether every victim is on its way."""
         node = nomination.node or ""
         await asyncio.gather(
             *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)

@@ -31,8 +31,6 @@ class NodeColumn:
 
     Attributes:
         values: Shape (N,), read-only.
-        lowest: The least of them.
-        highest: The greatest.
         points: Of raw scores that are all the same: the normalised points, once somebody knows them.
     """
 
@@ -43,12 +41,7 @@ class NodeColumn:
 
 
 class NodeColumns:
-    """Columns by plugin, purpose and signature, for the nodes as they are now.
-
-    Args:
-        cluster: The nodes.
-        signed: Plugins whose answers are shared, by name.
-    """
+    """Columns by plugin, purpose and signature, for the nodes as they are now."""
 
     def __init__(self, cluster: Cluster, signed: Mapping[str, NodeSignature]) -> None:
         self._cluster = cluster

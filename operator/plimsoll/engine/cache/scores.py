@@ -42,7 +42,6 @@ class ScoreTable:
     Attributes:
         rows: Shape (F,): the feasible nodes.
         plugins: The score plugins that took part, in order.
-        weights: Their weights.
         raw: One (F,) array a plugin, as returned.
         normalized: The same within 0..100.
         totals: Shape (F,): the weighted sums.
@@ -113,11 +112,7 @@ class TemplateScores:
     def score(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
     ) -> ScoreTable:
-        """Score the feasible ``rows``, plugin by plugin.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or left 0..100.
-        """
+        """Score the feasible ``rows``, plugin by plugin."""
         if not self._scores:
             return ScoreTable(rows, (), (), (), (), _unscored(rows))
         self._renew(state, pod, part)

@@ -38,7 +38,7 @@ from plimsoll.model.columns.columns import RowArray
 
 
 class TemplateCache:
-    """What one profile knows about one template on one cluster.
+    """What one profile knows about one template on one cluster; its methods raise PluginError.
 
     Attributes:
         failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
@@ -78,11 +78,7 @@ class TemplateCache:
     # -- filtering -----------------------------------------------------------------------------------
 
     def refresh(self, pod: PodInfo) -> None:
-        """Bring masks up to date with the cluster, for this pod of the template.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or broke a rule.
-        """
+        """Bring masks up to date with the cluster, for this pod of the template."""
         cluster = self.cluster
         rows = self._changed_rows()
         if rows is not None and not len(rows) and not self._stages.individual:
@@ -262,12 +258,7 @@ class TemplateCache:
         return status
 
     def diagnose(self, pod: PodInfo, overrides: Mapping[int, Status]) -> Diagnosis:
-        """Fold the refusals of all nodes into counts.
-
-        Args:
-            pod: The pod.
-            overrides: Statuses by row that replace the lane's own (nodes with nominated pods).
-        """
+        """Fold the refusals of all nodes into counts; ``overrides`` replace own statuses by row."""
         if self._diagnosis is not None and not overrides:
             return self._diagnosis
         counted: list[tuple[Status, int]] = []
@@ -317,9 +308,5 @@ class TemplateCache:
         return self._scores.totals(self.state, pod, rows, self._part)
 
     def score(self, pod: PodInfo, rows: RowArray) -> ScoreTable:
-        """Score the feasible ``rows``, plugin by plugin.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or left 0..100.
-        """
+        """Score the feasible ``rows``, plugin by plugin."""
         return self._scores.score(self.state, pod, rows, self._part)

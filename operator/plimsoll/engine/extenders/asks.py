@@ -1,5 +1,6 @@
 """Defines what extenders are asked: an ask makes the body that is sent and judges the answer.
 
+``read`` raises AnswerError for an answer that cannot be used.
 :mod:`plimsoll.scheduling.extenders.client` sends them.
 
 Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``.
@@ -70,11 +71,7 @@ class FilterAsk(_NodesAsk):
         return self.extender.filter_verb
 
     def read(self, content: bytes) -> wire.FilterAnswer:
-        """The answer.
-
-        Raises:
-            AnswerError: It cannot be used.
-        """
+        """The answer."""
         names = frozenset(node.name for node in self.nodes)
         return wire.filter_answer(content, names, names=self.extender.node_cache_capable)
 
@@ -91,11 +88,7 @@ class PrioritizeAsk(_NodesAsk):
         return self.extender.prioritize_verb
 
     def read(self, content: bytes) -> Mapping[str, int]:
-        """Weighted points, on the scale of our scores, by node name.
-
-        Raises:
-            AnswerError: It cannot be used.
-        """
+        """Weighted points, on the scale of our scores, by node name."""
         factor = self.extender.weight * SCALE
         return {node: score * factor for node, score in wire.scores_answer(content).items()}
 
@@ -175,11 +168,7 @@ class BindAsk:
         return wire.binding_body(self.pod.pod, self.node)
 
     def read(self, content: bytes) -> None:
-        """Nothing, when it is bound.
-
-        Raises:
-            AnswerError: It is not.
-        """
+        """Nothing, when it is bound."""
         wire.binding_answer(content)
 
 

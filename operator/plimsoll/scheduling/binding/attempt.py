@@ -13,9 +13,6 @@ class BindingAttempt:
     """One pod on its way to one node.
 
     Attributes:
-        pod: The pod, assumed on ``node``.
-        node: Where it goes.
-        profile: Whose plugins are called.
         state: What the scheduling cycle's plugins wrote; the attempt's own.
         began: When the attempt began, in seconds that never go back.
         held: Set while plugins make it wait.

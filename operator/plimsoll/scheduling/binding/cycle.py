@@ -59,13 +59,6 @@ class _Port:
 class BindingCycle:
     """Carries attempts out.
 
-    Args:
-        binder: Sends bindings.
-        statuses: Writes where a pod will go while it waits.
-        volumes: Books and binds volumes.
-        clock: Time.
-        observer: Told of plugins that raise.
-
     Attributes:
         permits: The pods that wait on Permit.
     """
@@ -182,11 +175,7 @@ class BindingCycle:
         return error("no bind plugin took the pod; enable DefaultBinder")
 
     async def _pre_bind(self, attempt: BindingAttempt) -> Status:
-        """Ask the plugins that have something to do; SUCCESS when the pod may be bound.
-
-        Raises:
-            PluginError: One raised.
-        """
+        """Ask the plugins that have something to do; SUCCESS when the pod may be bound."""
         if not attempt.works:
             return SUCCESS
         uid = attempt.pod.uid
@@ -273,11 +262,7 @@ async def _work(plugin: PreBindPlugin, attempt: BindingAttempt) -> Status:
 
 
 def _answer(given: T, kind: type[T]) -> T:
-    """What a plugin answered, if it is an answer at all.
-
-    Raises:
-        TypeError: It is something else; the caller names the plugin.
-    """
+    """What a plugin answered; TypeError when it is no answer, and the caller names the plugin."""
     if not isinstance(given, kind):
         raise TypeError(f"it answered {given!r}; expected a {kind.__name__}")
     return given

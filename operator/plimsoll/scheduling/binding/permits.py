@@ -56,11 +56,7 @@ class HeldPod:
 
 
 class Permits:
-    """The pods that wait.
-
-    Args:
-        clock: Measures the timeouts.
-    """
+    """The pods that wait."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -78,13 +74,7 @@ class Permits:
         return self._held.get(uid)
 
     def hold(self, pod: PodInfo, node: str, timeouts: Mapping[str, float]) -> HeldPod:
-        """Make a pod wait.
-
-        Args:
-            pod: The pod, assumed on ``node``.
-            node: Where it will be bound.
-            timeouts: Plugin to seconds; cut to 15 minutes each.
-        """
+        """Make a pod wait; ``timeouts`` are seconds by plugin, cut to 15 minutes each."""
         cut = {plugin: min(max(seconds, 0.0), LONGEST_WAIT_S) for plugin, seconds in timeouts.items()}
         held = self._held[pod.uid] = HeldPod(pod, node, cut)
         return held

@@ -46,18 +46,7 @@ class BindingHook:
 class BindingPipeline:
     """Takes pods to their nodes.
 
-    Args:
-        book: Nominations, and the cache where pods are assumed and forgotten.
-        queue: Where attempts that fail continue.
-        cycle: Runs the plugins.
-        explanations: Says on a pod why it was not bound.
-        recorder: Records that it was.
-        clock: Time.
-        observer: Notified of attempts and bindings.
-        hooks: Take part.
-
     Attributes:
-        cache: Where pods are assumed and forgotten.
         slots: Bindings in flight; one is taken before ``bind`` and given back after.
         tasks: What runs concurrently with the scheduling loop.
     """

@@ -25,13 +25,7 @@ from plimsoll.toolkit.scheduling.node_matching import term_nodes
 
 
 class ClaimBinder:
-    """Books and binds; the objects' second writer besides ingestion, in the same event loop.
-
-    Args:
-        cache: Its cluster has the shelves, and the nodes that volumes are reached from.
-        writer: Writes to the API server.
-        clock: Time.
-    """
+    """Books and binds; the objects' second writer besides ingestion, in the same event loop."""
 
     def __init__(self, cache: Cache, writer: VolumeWriter, clock: Clock) -> None:
         self.cluster = cache.cluster

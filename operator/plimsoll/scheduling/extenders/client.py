@@ -57,11 +57,8 @@ class Extending(BindingHook):
     """The extenders of all profiles.
 
     Args:
-        port: Speaks to them.
         pods: Reads pods whole: extenders see every field.
         fence: Says whether a binding may be asked for.
-        clock: Time.
-        observer: Told of each ask.
     """
 
     def __init__(

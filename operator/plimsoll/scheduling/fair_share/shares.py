@@ -23,8 +23,6 @@ class FairShares:
     """Connects fair queues with the pods that wait.
 
     Args:
-        cache: Who is placed.
-        queue: Pops by share from now on.
         observer: Told of a plugin that breaks; its queues are served by their sort keys then.
     """
 

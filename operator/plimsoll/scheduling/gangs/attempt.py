@@ -36,18 +36,7 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
 class GangTaker:
-    """Starts gangs.
-
-    Args:
-        oversight: The groups and their state.
-        served: The schedulers of members.
-        queue: The waiting members.
-        pipeline: Takes members to their nodes.
-        failures: Makes room.
-        explanations: Says on a member why it has no node.
-        clock: Time.
-        observer: Notified of attempts.
-    """
+    """Starts gangs."""
 
     def __init__(
         self,

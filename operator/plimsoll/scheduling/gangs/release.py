@@ -6,6 +6,7 @@ follows when its turn comes.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from plimsoll.framework import Status, unschedulable
 from plimsoll.ports.clock import Clock
@@ -23,17 +24,12 @@ def too_few(group: str, permitted: int, needed: int) -> str:
     return f"{permitted} of the {needed} members that PodGroup {group} needs were permitted to start"
 
 
+@dataclass(eq=False)
 class GangRelease:
-    """Lets gangs bind.
+    """Lets gangs bind."""
 
-    Args:
-        pipeline: Binds members, or undoes what was begun.
-        clock: Time.
-    """
-
-    def __init__(self, pipeline: BindingPipeline, clock: Clock) -> None:
-        self._pipeline = pipeline
-        self._clock = clock
+    _pipeline: BindingPipeline
+    _clock: Clock
 
     async def release(self, group: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> int:  # noqa: C901, PLR0912 - one wait for permits, time and members
         """Bind when enough members may, and nobody where too few may in time; how many were permitted."""

@@ -36,14 +36,7 @@ class PodGroupStatusWriter(Protocol):
 
 
 class GroupReports:
-    """Keeps the status of PodGroups up to date while ``run`` is running.
-
-    Args:
-        groups: What is reported on.
-        writer: Writes.
-        clock: Time.
-        observer: Told of what cannot be written.
-    """
+    """Keeps the status of PodGroups up to date while ``run`` is running."""
 
     def __init__(
         self, groups: Groups, writer: PodGroupStatusWriter, clock: Clock, observer: Observer
