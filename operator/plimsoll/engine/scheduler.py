@@ -132,8 +132,8 @@ class ProfileScheduler:
     ) -> Filtered:
         """What the filters answer for the cluster as it is now, nominated pods included.
 
-        ``lane`` is handed in when it is refreshed already. With ``only``, nominations to other nodes than this
-        row are disregarded.
+        ``lane`` is handed in when it is refreshed already. With ``only``, nominations to other nodes
+        than this row are disregarded.
         """
         if lane is None:
             lane = self.refreshed(pod)
