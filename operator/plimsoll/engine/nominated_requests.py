@@ -83,7 +83,7 @@ class _Level:
         self._claims = None
 
     def _look_at(self, rows: Iterable[int]) -> None:
-        pods = dict(self._pods)  # whoever asked before goes on with what was said then
+        pods = dict(self._pods)  # an earlier caller goes on with the earlier mapping
         for row in rows:
             there = ahead_on(self._cluster, self._nominator, row, self._priority)
             if there:

@@ -9,7 +9,7 @@ from plimsoll.framework import MAX_SCORE, IntArray, PluginError
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.framework.extension_points import MIN_SCORE
 
-#: Told of a timed call: plugin, extension point, whether it raised, seconds.
+#: Receives a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]
 
 
@@ -19,7 +19,7 @@ class PluginCalls:
     Args:
         counts: Calls by plugin and extension point, shared by all attempts of the profile.
         clock: Seconds that never go back; None: count only.
-        timed: Told of each call when there is a clock.
+        timed: Receives each call when there is a clock.
     """
 
     __slots__ = ("clock", "counts", "timed")
@@ -36,7 +36,7 @@ class PluginCalls:
 
 
 #: Who meters the calls made here: of the context, so that a binding task is metered as the attempt it belongs
-#: to, and a plan that a thread computes beside it is not.
+#: to, and a plan that a thread computes meanwhile is not.
 METER: ContextVar[PluginCalls | None] = ContextVar("METER", default=None)
 
 

@@ -222,7 +222,7 @@ def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
 def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
     """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones.
 
-    What is disabled at the point is not in multiPoint for it: enabled again beside that, it comes last.
+    What is disabled at the point is not in multiPoint for it: enabled again in addition, it comes last.
     """
     if "*" in chosen.disabled:
         return list(chosen.enabled)

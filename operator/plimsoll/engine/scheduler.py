@@ -117,8 +117,6 @@ class ProfileScheduler:
         found = self.filtered(pod)
         return self._what_if(found.lane, pod, found.overrides)
 
-    # -- the steps of an attempt (plimsoll.engine.attempt) ---------------------------------------------
-
     def refreshed(self, pod: PodInfo) -> TemplateCache:
         """The caches of the pod's template, for the cluster as it is now."""
         # The node of a pod that names one is no part of its template: nothing kept for its siblings holds.

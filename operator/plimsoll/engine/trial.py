@@ -1,7 +1,7 @@
-"""Would the pod fit this node if these pods were there, or gone? Asked by nominations and preemption.
+"""Evaluates filters of one pod as if other pods were on a node, or gone; for nominations and preemption.
 
-A trial owns a fork of the cluster and a clone of the cycle state; what it adds or removes is told to the
-plugins that sum over pods (SimulatedPods), the others read the forked columns.
+A trial owns a fork of the cluster and a clone of the cycle state; plugins that sum over pods
+(PreFilterExtensions) are notified of what it adds or removes, the others read the forked columns.
 """
 
 from collections.abc import Mapping

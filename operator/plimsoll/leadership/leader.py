@@ -265,8 +265,6 @@ class Elected:
         note = EventNote(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
         self._process.notify(partial(self._recorder.record, note))
 
-    # -- the end -------------------------------------------------------------------------------------
-
     async def drain(self) -> None:
         """Send nothing more, and wait a little for what was sent."""
         self._fence.shut()

@@ -1,4 +1,4 @@
-"""Pods of ours that a kubelet did not admit: noticed, counted by reason, told on the pod.
+"""Counts pods of ours that a kubelet did not admit, by reason, and records an event on each.
 
 A scheduler decides by what it has seen. When another scheduler, a static pod or a change of the node took
 the room first, the kubelet has the last word: the pod fails before it starts, with a reason such as

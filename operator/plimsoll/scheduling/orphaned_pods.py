@@ -17,8 +17,8 @@ from plimsoll.ports.pods import pod_reference
 #: Seconds between two looks, and for which a pod must have waited.
 LOOK_S, PATIENCE_S = 15.0, 60.0
 
-#: Pods told at one look.
-AT_ONCE = 100
+#: Pods that get an event at one look.
+MOST_EVENTS = 100
 
 #: Served in every cluster.
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -109,7 +109,7 @@ class OrphanedPods:
             name = pod.spec.scheduler_name
             if name not in serving and name not in self._seen and now - since >= PATIENCE_S:
                 orphans.setdefault(name, []).append(pod)
-        left = AT_ONCE
+        left = MOST_EVENTS
         for name, pods in orphans.items():
             text = _sentence(name, claimed)
             for pod in [each for each in pods if each.uid not in self._told][:left]:

@@ -1,10 +1,10 @@
 """Makes room for a pod that was nominated: outranked nominations end, victims go.
 
 A victim that waits on Permit or in PreBind is called off in memory; nothing has to be deleted. The others
-are told why, then deleted: all but the last at once, then the last, so that the pod is not tried again
+get an event and are deleted: all but the last concurrently, then the last, so that the pod is not tried again
 before all of them are on their way. The pod counts as nominated before anything is sent, and stays in
-flight until it is. Where the policy says ``preemption.viaEviction``, nobody is deleted:
-the evictor keeps records of their evictions.
+flight until it is. Where the policy says ``preemption.viaEviction``, the evictor evicts
+them with records instead.
 
 Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
 """
@@ -21,8 +21,8 @@ from plimsoll.ports.pods import Preemptor, pod_reference
 from plimsoll.ports.victims import VictimEvictor
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: Victims that are deleted at once for one pod.
-AT_ONCE = 16
+#: Victims of one pod that are deleted concurrently.
+MOST_DELETIONS = 16
 
 #: Stops a pod that waits on Permit or in PreBind (by uid, for a plugin, for a reason), if it can.
 CallOff = Callable[[str, str, str], bool]
@@ -74,7 +74,7 @@ class Preemption:
         return True
 
     async def _delete_all(self, victims: Sequence[PodInfo], pod: PodInfo, node: str) -> bool:
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(MOST_DELETIONS)
 
         async def one(victim: PodInfo) -> bool:
             async with slots:

@@ -1,4 +1,4 @@
-"""Scores of one template under one profile: caches what looks at one node only, recomputes the rest.
+"""Caches scores of one pod template that depend on one node only, and recomputes the rest.
 
 Kept, one raw score a node, are the answers of plugins that look no further than the node; and, where
 they do not normalise or give every node the same, their weighted sum. Rows that changed are scored again
@@ -176,8 +176,6 @@ class TemplateScores:
             with calling(plugin.name, "score"):
                 raw = normalizing.normalize(state, pod, raw)
         return in_range(raw, plugin.name)
-
-    # -- scoring from what is kept -------------------------------------------------------------------
 
     def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
         """Renew the kept raw scores and totals in the rows that changed since the last scoring."""

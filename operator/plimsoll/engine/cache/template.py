@@ -1,4 +1,4 @@
-"""A lane: the masks and scores of one pod template under one profile, kept between attempts.
+"""Caches filter results and scores of one pod template under one profile: a lane.
 
 Pods of one template ask the same question again and again, and from one attempt to the next a handful
 of nodes changed. A lane therefore keeps, for each filter plugin, one code a node
@@ -74,8 +74,6 @@ class TemplateCache:
         self._objects_version = -1
         self._diagnosis: Diagnosis | None = None
         self._refused: dict[Code, RowArray] = {}
-
-    # -- filtering -----------------------------------------------------------------------------------
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring masks up to date with the cluster, for this pod of the template."""
@@ -205,8 +203,6 @@ class TemplateCache:
             self.absent = self.rejected
         return allowed
 
-    # -- explaining ----------------------------------------------------------------------------------
-
     def status(self, row: int, pod: PodInfo) -> Status:
         """Why a node is not feasible; success when it is."""
         position = int(self.failed[row])
@@ -293,8 +289,6 @@ class TemplateCache:
         if not overrides:
             self._diagnosis = diagnosis
         return diagnosis
-
-    # -- scoring -------------------------------------------------------------------------------------
 
     def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int | None]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.

@@ -1,4 +1,4 @@
-"""Permit's WAIT: pods that are assumed on a node and bind when all who hold them allow it.
+"""Holds assumed pods that wait on Permit until all plugins that hold them allow it.
 
 Waiting happens outside of the scheduling cycle: the loop goes on, other pods see the room as taken. A pod
 is let go when every plugin that holds it has allowed it, and rejected by the first rejection or when the
@@ -80,7 +80,7 @@ class Permits:
         return held
 
     def drop(self, uid: str) -> None:
-        """The pod will not bind, and nobody asks for the verdict."""
+        """The pod will not bind, and no caller waits for the verdict."""
         self._held.pop(uid, None)
 
     async def verdict(self, held: HeldPod) -> Status:

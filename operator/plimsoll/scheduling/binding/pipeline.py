@@ -20,13 +20,12 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome
-from plimsoll.scheduling.binding.attempt import BindingAttempt
-from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.conditions import Explanations, nominated_to
 from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
-#: Bindings in flight at once.
+#: The most bindings in flight.
 BINDINGS = 100
 
 

@@ -1,4 +1,4 @@
-"""Volumes for claims that waited for their pod: booked in memory, written, awaited.
+"""Books, writes and awaits volumes for claims that waited for their pod.
 
 A booking is what the API server will show once it is written: the volume's ``claimRef``, or the claim's
 selected node. It lies on the shelf of the cluster's objects, where the next decision sees it, until the watch

@@ -1,7 +1,7 @@
-"""The status of PodGroups: phase, counts, and why a group does not start; written when it says something new.
+"""Writes the status of PodGroups when it has changed: phase, counts, and why a group does not start.
 
-Beside the loop: a group of a thousand pods changes a thousand times while it starts, and is written a few
-times. What the API server has is the memory; a process that starts goes on from there.
+A group of a thousand pods changes a thousand times while it starts, and is written a few times. What the API
+server has is the memory; a process that starts goes on from there.
 """
 
 import asyncio

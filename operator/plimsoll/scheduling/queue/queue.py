@@ -228,7 +228,7 @@ class SchedulingQueue:
         return count
 
     def activate(self, uids: Collection[str], now: float) -> None:
-        """A plugin wants these pods tried at once; what is not here, or is gated, stays as it is."""
+        """A plugin wants these pods tried immediately; what is not here, or is gated, stays as it is."""
         for uid in uids:
             if uid in self._in_flight:
                 self._in_flight.record(Happened(None, only=uid))

@@ -102,7 +102,7 @@ class QueueingHints:
         return self._has_undeclared or any(self.covering(plugin, change) for plugin in self._declared)
 
 
-#: Of a profile that nobody knows: every event may help.
+#: Of an unknown profile: every event may help.
 UNKNOWN = QueueingHints({}, has_undeclared=True)
 
 
