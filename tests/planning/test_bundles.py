@@ -208,7 +208,10 @@ def test_a_bundle_for_a_pending_pod_is_booked_with_its_room() -> None:
     [
         (a_pod("big", cpu="8"), "pod default/big would still not fit node large"),
         (a_pod("big", cpu="7", priority=-1), "pod default/p0 has a higher priority than pod default/big"),
-        (a_pod("big", cpu="7", schedulerName="x"), "pod default/big waits for no place that is ours to give"),
+        (
+            a_pod("big", cpu="7", schedulerName="x"),
+            "pod default/big is not pending, or no SchedulingPolicy serves its scheduler",
+        ),
     ],
 )
 def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending: Pod, why: str) -> None:

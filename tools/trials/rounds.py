@@ -26,7 +26,7 @@ from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.limits import NO_CEILING, Limits
 from plimsoll.planning.moves import Move, Optimisation, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
-from plimsoll.planning.upstream.planner import upstream_plan
+from plimsoll.planning.upstream.planner import upstream_run
 
 #: The strategies that most policies run, with their arguments.
 USUAL: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -148,7 +148,7 @@ def rounds(
 def upstream_moves(policy: RebalancingConfig, cluster: Cluster, now: datetime) -> tuple[Move, ...]:
     """What descheduler would evict by the same strategies, without limits; new places are not looked for."""
     unlimited = replace(policy, nodes=EVERYTHING, limits=Limits(per_workload=NO_CEILING), profiles={})
-    return upstream_plan(unlimited, cluster, PlanningContext(now=now)).moves
+    return upstream_run(unlimited, cluster, PlanningContext(now=now)).rehearse().moves
 
 
 def measured(cluster: Cluster, policy: RebalancingConfig, around: PlanningContext) -> Measures:

@@ -20,10 +20,9 @@ from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.objects import VolumeWriter
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
-from plimsoll.ports.victims import VictimEvictor
-from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
 from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline

@@ -13,7 +13,7 @@ import msgspec
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, Node, Pod, PodInfo
-from plimsoll.model.kinds.node_facts import unreadable_of
+from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.watch_event import (

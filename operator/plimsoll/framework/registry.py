@@ -74,7 +74,7 @@ ClassT = TypeVar("ClassT", bound=Registrable)
 
 
 class ClassRegistry(Generic[ClassT]):
-    """Classes by name.
+    """The classes that a policy may name.
 
     Attributes:
         what: What the classes are, in the sentences that refuse one.
@@ -120,12 +120,7 @@ class ClassRegistry(Generic[ClassT]):
         raise NotImplementedError
 
     def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> ClassT:
-        """Make an instance from the arguments of a policy.
-
-        Args:
-            name: Which one.
-            args: As written; None takes the defaults.
-            path: Where they stand, for the sentence that refuses them.
+        """Make an instance from the arguments that a policy has at ``path``; None takes the defaults.
 
         Raises:
             ConfigurationError: No such name, or arguments it does not take; names the field.

@@ -83,6 +83,7 @@ class RebalancingConfig:
     Attributes:
         strategies: In the policy's order; Deschedule strategies run before Balance ones all the same.
         evictors: Who protects pods, in the order asked; put the policy's scope first.
+        profiles: By scheduler name: they place the replacements.
         forecast: Stands in for schedulers that are not ours; None refuses their pods.
         targets: Nodes that replacements may be expected on.
         minimum_gain: Share of the possible maximum by which the target's total must at least beat that of the

@@ -11,21 +11,19 @@ from plimsoll.planning.optimal.planner import optimal_plan
 from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.proven import planner as proven
 from plimsoll.planning.scope import never_evict
-from plimsoll.planning.upstream.planner import still_stands, upstream_plan
+from plimsoll.planning.upstream.planner import still_stands, upstream_run
 
 
 def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
     """Plan one cycle by the planner that the policy names; the cluster is only read."""
-    found = imbalance(cluster, rebalancing.nodes, context.measurements)
-    return replace(_planned(rebalancing, cluster, context), imbalance=found)
-
-
-def _planned(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
-    if rebalancing.planner is Planner.UPSTREAM:
-        return upstream_plan(rebalancing, cluster, context)
-    if rebalancing.planner is Planner.OPTIMAL:
-        return optimal_plan(rebalancing, cluster, context)
-    return proven_plan(rebalancing, cluster, context)
+    match rebalancing.planner:
+        case Planner.UPSTREAM:
+            made = upstream_run(rebalancing, cluster, context).rehearse()
+        case Planner.OPTIMAL:
+            made = optimal_plan(rebalancing, cluster, context)
+        case Planner.PROVEN:
+            made = proven_plan(rebalancing, cluster, context)
+    return replace(made, imbalance=imbalance(cluster, rebalancing.nodes, context.measurements))
 
 
 def proven_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:

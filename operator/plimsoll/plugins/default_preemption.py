@@ -69,12 +69,8 @@ class PreemptionSearch:
     """What was tried, and what came of it.
 
     Attributes:
-        snapshot: The cluster.
-        what_if: Asks the filters.
-        rows: Nodes that were tried simultaneously.
-        kept: The outcome on these.
-        found: Candidates among the nodes that were tried one by one.
-        refused: The others of these.
+        rows: Nodes that were tried simultaneously; ``kept`` has the outcome.
+        found: Candidates among the nodes that were tried one by one; ``refused`` has the others.
         is_walled: Whether a budget stands before some of them.
     """
 

@@ -91,8 +91,6 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         self._summed: tuple[tuple[int, int], dict[str, int]] = ((-1, -1), {})
         self._claimed: dict[str, tuple[fwk.PodInfo, tuple[fwk.PodInfo, ...]]] = {}
 
-    # -- order ---------------------------------------------------------------------------------------
-
     def queue_of(self, pod: fwk.PodInfo) -> str:
         """By its label; "default" where that names no queue of ours."""
         named = pod.labels.get(QUEUE_LABEL, "")
@@ -118,8 +116,6 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
             self._summed = (snapshot.node_mark, dict(zip(snapshot.resources, sums, strict=True)))
         return self._summed[1]
 
-    # -- ceilings ------------------------------------------------------------------------------------
-
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Refuse a pod that its queue's capability has no room for; no victim elsewhere would help."""
         queue = self.queue_of(pod)
@@ -143,8 +139,6 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
 
     def _frees(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         return fwk.QueueingHint.of(self.queue_of(change.old) == self.queue_of(pod))
-
-    # -- reclaim -------------------------------------------------------------------------------------
 
     def post_filter(
         self,

@@ -93,8 +93,6 @@ class InterPodAffinity(
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self.args = args
 
-    # -- filter --------------------------------------------------------------------------------------
-
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """SKIP when the pod requires nothing and no placed pod keeps it away."""
         if pod.template.terms_error:
@@ -129,8 +127,6 @@ class InterPodAffinity(
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """Which of the three rules."""
         return REFUSALS[code - 1]
-
-    # -- score ---------------------------------------------------------------------------------------
 
     def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Add up the points by domain; SKIP when no term of anybody matched."""

@@ -189,8 +189,6 @@ class NodeAffinity(
         """The share of the best node's weights, shape (F,)."""
         return scores * fwk.MAX_SCORE // max(int(scores.max(initial=0)), 1)
 
-    # -- waking --------------------------------------------------------------------------------------
-
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes that match now."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL

@@ -132,8 +132,6 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
         """The only refusal there is."""
         return fwk.unschedulable(TAKEN)
 
-    # -- waking --------------------------------------------------------------------------------------
-
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """New nodes, and pods that held a wanted port."""
         return (

@@ -53,15 +53,7 @@ class NodeResourcesBalancedAllocationArgs(fwk.PluginArgs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compared:
-    """What the score looks at, for one template and the axes there are.
-
-    Attributes:
-        template: Whose.
-        resources: The R axis.
-        axes: The K axes that count.
-        columns: How to cut them out of the R axis.
-        amounts: Shape (K,): what the pod requests.
-    """
+    """What the score looks at, for one template: K axes of R, and what the pod requests, shape (K,)."""
 
     template: fwk.PodTemplate
     resources: tuple[str, ...]
@@ -129,12 +121,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
 
 
 def _balance(fractions: FloatArray, counted: fwk.BoolArray | None) -> fwk.IntArray:
-    """How even the fractions of each node are, 0..100, shape (N,).
-
-    Args:
-        fractions: Taken of allocatable, shape (N, K), changed on the way; above 1 counts as 1.
-        counted: Where a node has the resource at all, shape (N, K); None: everywhere.
-    """
+    """How even the fractions of each node are, (N, K) to (N,), 0..100; counted where a node has any."""
     if fractions.max(initial=0) > 1:
         np.minimum(fractions, 1.0, out=fractions)
     if fractions.shape[1] == 2:

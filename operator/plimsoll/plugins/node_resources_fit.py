@@ -106,14 +106,10 @@ class _Scored:
     """What the score looks at, for one template and the axes there are.
 
     Attributes:
-        template: Whose.
-        resources: The R axis.
-        axes: The K axes that count.
-        columns: How to cut them out of the R axis.
+        columns: How to cut the K axes that count out of the R axis.
         defaults: Of these, position and column of ``nonzero_requested`` for those that have a minimum.
         default_columns: These columns, if all K have a minimum.
         amounts: Shape (K,): what the pod requests.
-        weights: K weights.
         is_modest: Whether the amounts are doubles: then no sum with them wraps around to a small number.
     """
 
@@ -148,8 +144,6 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             if ratio is None
             else interpolated([(each.utilization, each.score * 10) for each in ratio.shape])
         )
-
-    # -- filter --------------------------------------------------------------------------------------
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List what is wanted."""
@@ -208,8 +202,6 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return fwk.Status(
             fwk.Code.UNRESOLVABLE if code & HOPELESS else fwk.Code.UNSCHEDULABLE, tuple(reasons)
         )
-
-    # -- score ---------------------------------------------------------------------------------------
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Points per node, shape (N,)."""
@@ -282,8 +274,6 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             utilization = np.clip(np.where(taken > capacity, 100, utilization), 0, 100)
             points = np.where(capacity > 0, np.asarray(self._shape)[utilization], 0)
         return points
-
-    # -- waking --------------------------------------------------------------------------------------
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Pods that left or shrank, and nodes that offer more."""

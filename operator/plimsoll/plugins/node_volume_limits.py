@@ -112,8 +112,6 @@ class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensi
         """Too many, or the claim's problem."""
         return TOO_MANY if code == 1 else state.read(VolumeLimitsState).status
 
-    # -- waking --------------------------------------------------------------------------------------
-
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Higher limits, pods and attachments that left, and the pod's own claims."""
         claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM

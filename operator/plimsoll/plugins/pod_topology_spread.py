@@ -164,8 +164,6 @@ class PodTopologySpread(
             else tuple(TopologySpreadConstraint(**each.model_dump()) for each in args.default_constraints)
         )
 
-    # -- filter --------------------------------------------------------------------------------------
-
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Find the hard constraints; SKIP without any."""
         constraints = self._constraints(pod.template, snapshot.objects)
@@ -219,8 +217,6 @@ class PodTopologySpread(
         """Likewise."""
         _simulate(state.read(HardState), removed, node, snapshot, -1)
         return fwk.SUCCESS
-
-    # -- score ---------------------------------------------------------------------------------------
 
     def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Weigh the soft constraints by the number of domains among the feasible nodes."""
@@ -293,8 +289,6 @@ class PodTopologySpread(
             normal[ignored] = 0
         return normal
 
-    # -- waking --------------------------------------------------------------------------------------
-
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Pods that are counted, nodes that make domains, and the pod's own labels and tolerations."""
         comes_or_goes = fwk.ActionType.ADD | fwk.ActionType.DELETE
@@ -345,8 +339,6 @@ class PodTopologySpread(
 
     def _hard(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> tuple[Constraint, ...]:
         return self._constraints(pod.template, change.objects).hard
-
-    # -- constraints ---------------------------------------------------------------------------------
 
     def _constraints(self, template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> Constraints:
         """The pod's own constraints, or else the defaults with a selector made for it."""

@@ -60,8 +60,6 @@ class TaintToleration(fwk.FilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtens
         most = scores.max(initial=0)
         return fwk.MAX_SCORE - scores * fwk.MAX_SCORE // max(int(most), 1)
 
-    # -- waking --------------------------------------------------------------------------------------
-
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes whose hard taints are tolerated now, and tolerations."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_TAINT

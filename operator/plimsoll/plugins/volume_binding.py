@@ -236,9 +236,6 @@ def _after_capacity(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingH
     )
 
 
-# -- claims ------------------------------------------------------------------------------------------
-
-
 def _problem(pod: fwk.PodInfo, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
     """Why the claim makes the pod unschedulable everywhere; empty when it does not."""
     if claim is None:

@@ -111,8 +111,6 @@ class VolumeRestrictions(
         in_use.conflicts -= sum(name in in_use.claims for name in mounted_claims(removed))
         return fwk.SUCCESS
 
-    # -- waking --------------------------------------------------------------------------------------
-
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Pods that gave up a shared volume, new nodes, and the pod's own claims."""
         claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM

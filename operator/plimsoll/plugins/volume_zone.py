@@ -81,8 +81,6 @@ class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
         """The zone."""
         return CONFLICT
 
-    # -- waking --------------------------------------------------------------------------------------
-
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes and volumes elsewhere, and the pod's own claims."""
         either = fwk.ActionType.ADD | fwk.ActionType.UPDATE

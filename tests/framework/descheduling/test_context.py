@@ -81,13 +81,8 @@ def test_a_fork_and_its_origin_do_not_see_each_other_s_changes(
     """They share the pods of a group until one of them changes it, whichever does so first."""
 
     def seen(cluster: Cluster) -> list[str]:
-        groups = cluster.index(index).groups
-        inner = (
-            groups.values()
-            if index is PodsByOwner
-            else [g for each in groups.values() for g in each.values()]
-        )
-        return sorted(pod.name for pods in inner for pod in pods.values())
+        groups = cluster.index(index).groups.values()
+        return sorted(pod.name for each in groups for pods in each.values() for pod in pods.values())
 
     pods = [a_pod(f"p{n}", node="n1", owner="ReplicaSet/web") for n in range(3)]
     origin = a_cluster([a_node("n1"), a_node("n2")], pods)

@@ -143,7 +143,7 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
         return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")
     scheduler = plan.schedulers.serving(pod)
     if scheduler is None or pod.uid not in plan.context.unplaced:
-        return Refusal(NO_USE, f"pod {pod.key} waits for no place that is ours to give")
+        return Refusal(NO_USE, f"pod {pod.key} is not pending, or no SchedulingPolicy serves its scheduler")
     try:
         ranking = scheduler.rank(pod)
     except PluginError as exc:

@@ -50,9 +50,7 @@ def expected(
         )
     other = next((name for name in best if not is_target(name)), "")
     if other:
-        return Refusal(
-            "NotATarget", f"the scheduler may put it on node {other}, which the policy names no target"
-        )
+        return Refusal("NotATarget", f"the best node {other} is excluded by the policy's target selector")
     serves = candidate.destinations
     useless = next((name for name in best if serves is not None and not serves.admits(name)), "")
     if useless:

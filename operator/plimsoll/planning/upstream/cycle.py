@@ -119,8 +119,7 @@ class UpstreamOutcome:
 class UpstreamCycle:
     """One cycle, decided eviction by eviction on a fork; the cluster is only read.
 
-    Args:
-        planning_context: What surrounds them; neither the memory nor ``over_for`` counts here.
+    Neither the memory of the planning context nor its ``over_for`` counts here.
 
     Attributes:
         outcome: What the cycle has done so far.
@@ -130,7 +129,7 @@ class UpstreamCycle:
         self.outcome = UpstreamOutcome()
         self._policy = policy
         self._cluster = cluster
-        self._circumstances = planning_context
+        self._context = planning_context
         self._unplaced = UnplacedPods(planning_context.unplaced)
         self._requested: set[str] = set()
         self._closed: Refusal | None = None
@@ -141,14 +140,13 @@ class UpstreamCycle:
 
     def evictions(self) -> Generator[UpstreamEviction, EvictionAnswer, None]:
         """Yield the evictions in order; each is sent its answer."""
-        policy, fork, now = self._policy, self._fork, self._circumstances.now
+        policy, fork, now = self._policy, self._fork, self._context.now
         nodes = considered_nodes(fork, policy.nodes)
         if len(nodes) < 2:
             return
         evictors = [each for profile in policy.profiles for each in profile.evictors]
         populations = Populations(fork, evictors, policy.nodes)
-        around = self._circumstances
-        tally = Tally(policy.limits, populations, around.in_flight, around.recent)
+        tally = Tally(policy.limits, populations, self._context.in_flight, self._context.recent)
         for kind in StrategyKind:
             for profile in policy.profiles:
                 context = StrategyContext(
@@ -158,7 +156,7 @@ class UpstreamCycle:
                     evictors=profile.evictors,
                     planner=Planner.UPSTREAM,
                     unplaced=self._unplaced,
-                    measurements=self._circumstances.measurements,
+                    measurements=self._context.measurements,
                 )
                 for strategy in profile.strategies:
                     if strategy.kind is kind:
@@ -237,7 +235,7 @@ class UpstreamCycle:
             fork.displace(pod.uid)
             unplaced.discard(pod.uid)
         elif standing is None or not standing.is_terminating:
-            now = self._circumstances.now
+            now = self._context.now
             metadata = msgspec.structs.replace(pod.pod.metadata, deletion_timestamp=now)
             ending = fork.templates.info(msgspec.structs.replace(pod.pod, metadata=metadata))
             if standing is None:

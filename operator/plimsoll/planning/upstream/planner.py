@@ -37,11 +37,7 @@ from plimsoll.planning.upstream.cycle import (
 
 
 class UpstreamRun:
-    """One run, move by move; the cluster is only read.
-
-    Args:
-        context: What surrounds them.
-    """
+    """One run, move by move; the cluster is only read."""
 
     def __init__(
         self, policy: UpstreamPolicy, forecast: "Forecast", cluster: Cluster, context: PlanningContext
@@ -152,11 +148,6 @@ def upstream_run(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     profile = StrategyProfile("policy", tuple(rebalancing.evictors), tuple(rebalancing.strategies))
     policy = UpstreamPolicy((profile,), rebalancing.nodes, rebalancing.limits)
     return UpstreamRun(policy, Forecast(rebalancing, cluster), cluster, context)
-
-
-def upstream_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
-    """Plan one cycle as descheduler's dry run does; the cluster is only read."""
-    return upstream_run(rebalancing, cluster, context).rehearse()
 
 
 def still_stands(move: Move, cluster: Cluster) -> Move | Refusal:

@@ -43,6 +43,7 @@ from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.pipeline import BindingHook
 from plimsoll.scheduling.extenders.health import ExtenderHealth
 from plimsoll.timing.priority_semaphore import Turns
+from plimsoll.timing.signal import Signal
 
 #: Pods of one profile that ask simultaneously, and that are bound by an extender simultaneously.
 TURNS = 16
@@ -66,12 +67,20 @@ class Extending(BindingHook):
     Args:
         pods: Reads pods whole: extenders see every field.
         fence: Says whether a binding may be asked for.
+        conditions: Notified when an extender begins or ceases to fail.
     """
 
     def __init__(
-        self, port: ExtenderPort, pods: PodReader, *, fence: Fence, clock: Clock, observer: Observer
+        self,
+        port: ExtenderPort,
+        pods: PodReader,
+        *,
+        fence: Fence,
+        clock: Clock,
+        observer: Observer,
+        conditions: Signal,
     ) -> None:
-        self.health = ExtenderHealth()
+        self.health = ExtenderHealth(conditions)
         self._port = port
         self._pods = pods
         self._fence = fence

@@ -100,12 +100,9 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """All constraints of one template.
+    """The constraints of one template: the hard ones refuse nodes, the soft ones score them.
 
-    Attributes:
-        hard: Those that refuse nodes.
-        soft: Those that score them.
-        all_keys_required: Whether a node without one of the soft keys scores 0.
+    Unless ``all_keys_required``, a node without one of the soft keys is scored by the others.
     """
 
     hard: tuple[Constraint, ...] = ()
