@@ -132,7 +132,7 @@ bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: 
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
 
 bench-starting: $(STAMP) ## starts in a large cluster under CPU load: ARGS="--nodes 5000 --pods 100000 --starts 10 --load 4"
-	$(BIN)/python benchmarks/starting.py $(ARGS)
+	$(BIN)/python benchmarks/startup.py $(ARGS)
 
 bench-soak: $(STAMP) ## whether two replicas last under load: [MINUTES=30] [ARGS="--nodes 500 --load 2"]
 	$(BIN)/python benchmarks/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
@@ -160,7 +160,7 @@ image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
-lock: ## renew the lock files (needs uv): one for everything, and out of it the image's two; two for .tools
+lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for everything, and out of it the image's two; two for .tools
 	$(LOCKING) --upgrade --extra optimal --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
 	$(LOCKING) --extra optimal --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock

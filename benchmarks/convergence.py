@@ -2,7 +2,7 @@
 
     PYTHONPATH=tools python benchmarks/convergence.py --starts 30 [--trace FOLDER]
 
-Random clusters of two to nine nodes whose pods nobody placed with care, four of seven applications with
+Random clusters of two to nine nodes whose pods were placed carelessly, four of seven applications with
 a PodDisruptionBudget: of none for one of them, of one for the others; with ``--trace`` a part of the OpenB
 cluster, too. The strategies, limits and evictor are those of a policy by default, for every planner; a
 scheduler with kube-scheduler's default plugins places the replacements and breaks ties randomly. A budget is
@@ -32,7 +32,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import ContainerStatus
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Goal, Rebalancing
+from plimsoll.planning.moves import Goal, PlanningContext, RebalancingConfig
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
@@ -41,7 +41,7 @@ from trials.rounds import USUAL, measured, rounds
 from trials.starts import READY, some_start
 
 SCHEDULER = "default-scheduler"
-AROUND = Circumstances(now=datetime(2026, 1, 1, 12, tzinfo=UTC))
+AROUND = PlanningContext(now=datetime(2026, 1, 1, 12, tzinfo=UTC))
 LIMITS = Limits(
     total=Ceiling(count=10),
     per_node=Ceiling(count=2),
@@ -50,11 +50,11 @@ LIMITS = Limits(
 )
 
 
-def a_policy(planner: Planner, seconds: float) -> Rebalancing:
+def a_policy(planner: Planner, seconds: float) -> RebalancingConfig:
     """The same for every planner."""
     registry = StrategyRegistry(IN_TREE)
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
-    return Rebalancing(
+    return RebalancingConfig(
         strategies=[registry.build(name, args, name) for name, args in USUAL],
         evictors=(EvictorRegistry(EVICTORS).build("DefaultEvictor", {"minReplicas": 2}, "evictor"),),
         profiles={SCHEDULER: build_profile(ProfileConfig(SCHEDULER), Registry(PLUGINS), defaults)},
@@ -124,7 +124,7 @@ def openb(folder: Path, nodes: int, pods: int, seed: int) -> Cluster:
     )
 
 
-#: Strategies that the usual policy leaves out, with what each is told here.
+#: Strategies that the usual policy leaves out, with the arguments of each.
 FURTHER: tuple[tuple[str, dict[str, Any]], ...] = (
     ("HighNodeUtilization", {"thresholds": {"cpu": 20}}),
     ("PodLifeTime", {"maxPodLifeTimeSeconds": 86_400}),
@@ -155,7 +155,7 @@ def drifted(seed: int) -> Cluster:
 
 
 def by_strategy(given: argparse.Namespace) -> None:
-    """Print Proven beside Upstream for each strategy alone and for the usual ones together."""
+    """Print Proven next to Upstream for each strategy alone and for the usual ones together."""
     print(f"\n{given.starts} drifted clusters, at most {given.cycles} cycles each\n")
     print(
         "| Strategy | Planner | evictions | violations left | pods left without a node | returned"

@@ -1,13 +1,13 @@
 """Pods per second of the engine alone: no API server, one process, one core.
 
-The workloads are those of kube-scheduler's scheduler_perf, in ``workloads.yaml`` beside this file. Each
+The workloads are those of kube-scheduler's scheduler_perf, in ``workloads.yaml`` next to this file. Each
 cell of the table runs in a process of its own, so that its peak memory is its own::
 
     python benchmarks/engine.py --nodes 100,1000,5000 --families basic,spreading
 
 A pod costs what it costs a scheduler that has the decoded object: compiling its template (or finding it),
 deciding, and placing it. Pods a second are counted by the CPU time of one core, which says the same on a
-machine that is busy with other things; the wall clock's stand beside them.
+machine that is busy with other things; the wall clock's stand next to them.
 """
 
 import gc

@@ -39,7 +39,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, Goal, Rebalancing, replacement_of
+from plimsoll.planning.moves import Goal, PlanningContext, RebalancingConfig, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
@@ -148,7 +148,7 @@ def upper_bound(trace: Trace, *, of_gpus: bool) -> float:
     """No placement holds more GPUs (or pods) than this: the program over classes and shapes, relaxed."""
     classes, shapes = Counter(trace.nodes), Counter(trace.pods)
     program = highspy.Highs()  # type: ignore[no-untyped-call] # its stubs leave the constructor out
-    program.setOptionValue("output_flag", False)  # noqa: FBT003 - how the library is told
+    program.setOptionValue("output_flag", False)  # noqa: FBT003 - the library's signature
     placed = {
         (shape, node): program.addVariable(0, min(count, MOST_PODS * nodes))
         for shape, count in shapes.items()
@@ -263,7 +263,7 @@ class Experiment:
     def run(self, strategies: Sequence[Strategy], planner: Planner) -> int:
         """One cycle: plan, make the moves, place who room was made for, then who fits; the moves made."""
         evictor = EvictorRegistry(EVICTORS).build("DefaultEvictor", {"minReplicas": 0}, "evictor")
-        rebalancing = Rebalancing(
+        rebalancing = RebalancingConfig(
             strategies=strategies,
             evictors=(evictor,),
             profiles={SCHEDULER: self.scheduler.profile},
@@ -271,7 +271,7 @@ class Experiment:
             planner=planner,
             goal=Goal(seconds=self.search),
         )
-        made = make_plan(rebalancing, self.cluster, Circumstances(NOW, unplaced=self.pending.values()))
+        made = make_plan(rebalancing, self.cluster, PlanningContext(NOW, unplaced=self.pending.values()))
         if made.failures:
             raise RuntimeError(str(made.failures[0]))
         ends = {move.bundle: position for position, move in enumerate(made.moves)}

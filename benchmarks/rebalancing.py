@@ -29,7 +29,7 @@ from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.plugins import DEFAULT_PLUGINS
@@ -107,11 +107,11 @@ def a_cluster(nodes: int, pods: int, seed: int) -> Cluster:
     return cluster
 
 
-def a_policy(names: list[str], profile: Profile) -> Rebalancing:
+def a_policy(names: list[str], profile: Profile) -> RebalancingConfig:
     """Those of the strategies, with the evictor and limits that a policy has by default."""
     registry = StrategyRegistry(IN_TREE)
     evictor = EvictorRegistry(EVICTORS).build("DefaultEvictor", {"minReplicas": 2}, "evictor")
-    return Rebalancing(
+    return RebalancingConfig(
         strategies=[registry.build(name, args, name) for name, args in STRATEGIES if name in names],
         evictors=(evictor,),
         profiles={SCHEDULER: profile},
@@ -141,7 +141,7 @@ def measure(nodes: int, pods: int, repeats: int, seed: int) -> tuple[float, floa
     scheduler = ProfileScheduler(profile, cluster)
     for pod in list(cluster.pods.values())[: 10 * REPLICAS]:
         scheduler.rank(pod)
-    around = Circumstances(now=NOW)
+    around = PlanningContext(now=NOW)
     print(f"{nodes} nodes, {pods} pods, median of {repeats}")
     names = [name for name, _ in STRATEGIES]
     for chosen in [[name] for name in names] + [names]:

@@ -55,13 +55,13 @@ def more_cpu(node: Node, _number: int) -> Node:
 
 
 def other_taint(node: Node, number: int) -> Node:
-    """Another taint that nobody tolerates."""
+    """Another taint that no pod tolerates."""
     changed = a_node(node.name, cpu="4", taints=[f"dedicated={number}:NoSchedule"])
     return msgspec.structs.replace(node, spec=changed.spec)
 
 
 def other_annotation(node: Node, number: int) -> Node:
-    """Nobody registered for it."""
+    """No plugin registered for it."""
     return msgspec.structs.replace(
         node, metadata=msgspec.structs.replace(node.metadata, annotations={"seen": str(number)})
     )

@@ -2,8 +2,8 @@
 
 Fixtures end what they start, but a run that is killed runs no fixture. So each process that runs tests marks
 its environment, which the processes that it starts inherit, and starts a reaper: this file as a program. The
-reaper reads a pipe whose other end closes with the run, then ends every process that bears the mark, whoever
-started it.
+reaper reads a pipe whose other end closes with the run, then ends every process that bears the mark, also
+those that other processes started.
 
 Linux only: elsewhere the environment of other processes cannot be read, and no reaper is started.
 """

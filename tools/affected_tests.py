@@ -70,12 +70,12 @@ def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) ->
         root: The folder of the repository.
     """
     modules = [each for each in files if each.endswith(".py")]
-    by_name = {module_of(each): each for each in modules}
+    file_of = {module_of(each): each for each in modules}
     importers = defaultdict(set)
     for each in modules:
         for name in imports_of(root / each):
-            if name in by_name:
-                importers[by_name[name]].add(each)
+            if name in file_of:
+                importers[file_of[name]].add(each)
     changed = set(changed)
     if changed & set(EVERYWHERE):
         return sorted(each for each in modules if is_test(each) and not each.startswith(SLOW))
@@ -85,7 +85,7 @@ def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) ->
         if any(name in text for name in named):
             changed.add(each)
     steps = distances(importers, changed)
-    # A document is executed; a conftest.py, which nobody imports, affects its folder.
+    # A document is executed; a conftest.py, which no module imports, affects its folder.
     for each in [each for each in steps if each.endswith("/conftest.py")]:
         for test in modules:
             if test.startswith(each.removesuffix("conftest.py")):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-#: Licences that may go into the image: none asks more of whoever runs it than to keep its notice.
+#: Licences that may go into the image: each requires of its user only that the notice is kept.
 ALLOWED = frozenset(
     {"0BSD", "Apache-2.0", "BSD", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0", "MPL-2.0"}
     | {"PSF-2.0", "Zlib"}
@@ -35,7 +35,7 @@ def locked(lock: Path) -> list[str]:
 
 
 def licence_of(package: metadata.PackageMetadata) -> str:
-    """What a package says of itself, as an SPDX expression where it can be told; "" when it says nothing."""
+    """What a package says of itself, as an SPDX expression where possible; "" when it says nothing."""
     if "License-Expression" in package:
         return package["License-Expression"]
     classifiers = [str(each).rpartition(" :: ")[2] for each in package.get_all("Classifier") or ()
@@ -47,7 +47,7 @@ def licence_of(package: metadata.PackageMetadata) -> str:
 def is_allowed(expression: str) -> bool:
     """Whether we take it: every part of an AND, and one part of an OR."""
     while inner := re.search(r"\(([^()]*)\)", expression):
-        verdict = "MIT" if is_allowed(inner[1]) else "refused"  # some licence that stands for the answer
+        verdict = "MIT" if is_allowed(inner[1]) else "refused"  # a licence with the same verdict
         expression = expression[: inner.start()] + verdict + expression[inner.end() :]
     return any(
         all(part.strip() in ALLOWED for part in choice.split(" AND ")) for choice in expression.split(" OR ")

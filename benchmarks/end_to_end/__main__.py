@@ -5,7 +5,7 @@
     python benchmarks/end_to_end --kubeconfig FILE --scheduler-command "kube-scheduler --config FILE"
 
 For each number of nodes and each family, and for each scheduler in turn: pods are put on nodes, pods are made
-that wait, and only then the scheduler is started, so that nobody waits for whoever makes pods. Measured are
+that wait, and only then the scheduler is started, so that it never waits for new pods. Measured are
 
 * bound/s: from the first waiting pod that a watch shows bound to the last;
 * CPU s per 1,000 pods: of the scheduler's process, from that first moment until it has become idle (events

@@ -22,7 +22,7 @@ from plimsoll.kube.session.session import Session
 
 NAME = "plimsoll-benchmark"
 CONCURRENCY = 32
-BINDINGS = 100  # at once, as many as our scheduler has in flight
+BINDINGS = 100  # simultaneously, as many as our scheduler has in flight
 PATIENCE_S = 600.0
 TRIES = 10
 RESOURCES = {"cpu": "4", "memory": "32Gi", "pods": "110"}
@@ -68,7 +68,7 @@ def family(name: str) -> Family:
 
 
 def a_node(number: int) -> dict[str, Any]:
-    """A node that nobody but this benchmark's pods may use."""
+    """A node that only this benchmark's pods may use."""
     name = f"{NAME}-{number:05}"
     return {
         "apiVersion": "v1",
@@ -125,9 +125,9 @@ def a_pod(name: str, pattern: Mapping[str, Any], scheduler: str, variety: int) -
 
 
 async def all_of(
-    make: Callable[[int], Awaitable[object]], numbers: Iterable[int], at_once: int = CONCURRENCY
+    make: Callable[[int], Awaitable[object]], numbers: Iterable[int], concurrency: int = CONCURRENCY
 ) -> None:
-    """Carry out many requests, some at once."""
+    """Carry out many requests, some of them simultaneously."""
     waiting = iter(numbers)
 
     async def work() -> None:
@@ -135,7 +135,7 @@ async def all_of(
             await make(number)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(at_once):
+        for _ in range(concurrency):
             group.create_task(work())
 
 

@@ -29,6 +29,7 @@ A policy, from its schedule to a verified move::
     plimsoll.planning.proven.plan_builder   the plan on a fork
     plimsoll.planning.proven.target_choice  the node for a replacement
     plimsoll.rebalancing.moves.machine the life of a move as a state machine
+    plimsoll.rebalancing.execution.executor carries out the machine's instructions
     plimsoll.rebalancing.records.store Eviction records
     plimsoll.cluster.reservations      room that is reserved for replacements
     plimsoll.kube.pods                 sends the eviction

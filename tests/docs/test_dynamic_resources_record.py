@@ -1,4 +1,4 @@
-"""docs/adr/0007 quotes what a pod with resource claims is told."""
+"""docs/adr/0007 quotes the message for a pod with resource claims."""
 
 from pathlib import Path
 

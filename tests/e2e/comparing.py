@@ -15,7 +15,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
@@ -46,12 +46,12 @@ def restarts_of_descheduler(view: View, spec: Obj, scheduler: str) -> int:
     """Evictions in one cycle without limits: the simulated replacements are no fresher than the pods."""
     cluster, unplaced = _cluster(view)
     policy = replace(_policy(spec, scheduler, cluster), limits=Limits(per_workload=NO_CEILING))
-    return len(make_plan(policy, cluster, Circumstances(datetime.now(UTC), unplaced)).moves)
+    return len(make_plan(policy, cluster, PlanningContext(datetime.now(UTC), unplaced)).moves)
 
 
 def _evictions(view: View, spec: Obj, scheduler: str, seed: int) -> int:
     cluster, unplaced = _cluster(view)
-    around = Circumstances(datetime.now(UTC), unplaced)
+    around = PlanningContext(datetime.now(UTC), unplaced)
     policy = _policy(spec, scheduler, cluster)
     return rounds(cluster, policy, scheduler, around, cycles=CYCLES, seed=seed).evicted
 
@@ -70,7 +70,7 @@ def _cluster(view: View) -> tuple[Cluster, list[PodInfo]]:
     return cluster, unplaced
 
 
-def _policy(spec: Obj, scheduler: str, cluster: Cluster) -> Rebalancing:
+def _policy(spec: Obj, scheduler: str, cluster: Cluster) -> RebalancingConfig:
     asked = {**spec, "rebalancing": {**spec["rebalancing"], "planner": "Upstream"}}
     policy = SchedulingPolicy.model_validate(
         {

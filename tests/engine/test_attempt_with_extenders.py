@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planning.moving import SURROUNDINGS, Named, a_rebalancing
+from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.engine.attempt import ROUNDS, schedule, schedule_steps
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.asks import AnswerError, Failure, NodeDocuments

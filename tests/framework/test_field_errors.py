@@ -112,7 +112,7 @@ def test_a_sentence_says_where_what_and_what_is_allowed(spec: dict[str, Any], se
 
 
 def test_every_mistake_is_named() -> None:
-    """The user mends all of them at once."""
+    """The user sees all of them in one message."""
     spec = {
         "suspend": 1,
         "scheduling": {"schedulerName": ""},

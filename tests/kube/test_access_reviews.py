@@ -37,8 +37,8 @@ def test_the_right_of_a_request(method: str, path: str, right: Right, namespace:
 async def test_a_review_asks_about_the_token_in_use(told: tuple[ToldServer, Session]) -> None:
     """In all namespaces, or in one."""
     server, session = told
-    server.then({"status": {"allowed": True}}, 201)
-    server.then({"status": {"allowed": False, "reason": "RBAC"}}, 201)
+    server.then({"spec": {}, "status": {"allowed": True}}, 201)
+    server.then({"spec": {}, "status": {"allowed": False, "reason": "RBAC"}}, 201)
     reviews = AccessReviews(session)
 
     assert await reviews.review(BIND, "") is True
@@ -56,7 +56,9 @@ async def test_a_review_asks_about_the_token_in_use(told: tuple[ToldServer, Sess
     ]
 
 
-@pytest.mark.parametrize(("answer", "status"), [({}, 201), ({"message": "later"}, 500), ({}, 403)])
+@pytest.mark.parametrize(
+    ("answer", "status"), [({}, 201), ({"spec": {}}, 201), ({"message": "later"}, 500), ({}, 403)]
+)
 async def test_an_answer_that_says_nothing(
     told: tuple[ToldServer, Session], answer: dict[str, Any], status: int
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.scripted_server import ToldServer
-from planning.surging import a_deployment
+from planning.surge_builders import a_deployment
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.deployment import SURGED
@@ -34,7 +34,7 @@ async def test_they_are_listed_page_by_page(told: tuple[ToldServer, Session]) ->
     paths = [path for _, path, _, _ in server.requests]
     assert paths == [
         "/apis/apps/v1/deployments?limit=500",
-        "/apis/apps/v1/deployments?limit=500&continue=more",
+        "/apis/apps/v1/deployments?continue=more&limit=500",
     ]
 
 

@@ -61,6 +61,15 @@ async def test_a_lease_is_read_as_it_was_written(store: LeaseStore) -> None:
     assert replace(stored, version="", metadata={}) == MINE
 
 
+async def test_a_time_without_microseconds_is_written(store: LeaseStore) -> None:
+    """The server takes no MicroTime without a fraction, which the client leaves out where it is 0."""
+    answer, stored = await store.write(replace(MINE, acquired=1_700_000_000.0, renewed=1_700_000_010.0))
+
+    assert answer.is_done, answer.message
+    assert stored is not None
+    assert (stored.acquired, stored.renewed) == pytest.approx((1_700_000_000, 1_700_000_010), abs=1e-5)
+
+
 async def test_only_who_names_the_latest_version_replaces_it(store: LeaseStore) -> None:
     """The second write returns a conflict, and so does a second creation."""
     _, first = await store.write(MINE)

@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.leadership.election import Election, Terms
 from plimsoll.leadership.fence import Fence
-from plimsoll.leadership.leader import Elected, LeadershipLost, Unchallenged
+from plimsoll.leadership.leader import Elected, ElectedProcess, LeadershipLost, Unchallenged
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.fakes import (
@@ -37,16 +37,14 @@ class Candidate:
         self.recorder = FakeRecorder()
         self.observer = RememberingObserver()
         self.leadership = Elected(
-            "plimsoll",
             Election(identity, Terms(), stands=stands),
             leases,
-            fence=self.fence,
-            clock=clock,
-            randomness=FakeRandomness(),
-            recorder=self.recorder,
-            observer=self.observer,
-            hindrance=lambda: self.hindrance,
-            pressure=lambda: "load 9.0 on 2 CPUs",
+            self.fence,
+            ElectedProcess(lambda: self.hindrance, lambda: "load 9.0 on 2 CPUs"),
+            clock,
+            FakeRandomness(),
+            self.recorder,
+            self.observer,
         )
 
     @property

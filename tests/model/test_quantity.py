@@ -135,7 +135,7 @@ def test_numbers_too_long_to_be_kept_are_ordered_by_their_length(one: int, two: 
 
 
 def test_an_error_repeats_the_beginning_of_a_text() -> None:
-    """A log line of a megabyte helps nobody."""
+    """A log line of a megabyte is of no use."""
     with pytest.raises(QuantityError) as raised:
         nanos("x" * 10**6)
 

@@ -53,7 +53,7 @@ def test_everything_is_tolerated_by_the_widest_toleration(taints: list[Taint]) -
 
 @given(st.lists(TAINTS))
 def test_without_tolerations_the_first_hard_taint_counts(taints: list[Taint]) -> None:
-    """PreferNoSchedule alone keeps nobody away, and the order of the taints decides which is named."""
+    """PreferNoSchedule alone keeps no pod away, and the order of the taints decides which is named."""
     hard = [taint for taint in taints if taint.effect != "PreferNoSchedule"]
 
     assert untolerated(taints, []) == (hard[0] if hard else None)

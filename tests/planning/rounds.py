@@ -8,7 +8,7 @@ from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.strategies import EVICTORS, IN_TREE
@@ -36,10 +36,10 @@ def a_policy(
     limits: Any = SAFE,
     evictor: Any = None,
     **kwargs: Any,
-) -> Rebalancing:
+) -> RebalancingConfig:
     """Strategies as (name, args), with the safe evictor."""
     registry = StrategyRegistry(IN_TREE)
-    return Rebalancing(
+    return RebalancingConfig(
         strategies=[registry.build(name, args, name) for name, args in strategies],
         evictors=(
             EvictorRegistry(EVICTORS).build(
@@ -52,8 +52,8 @@ def a_policy(
     )
 
 
-def live(cluster: Cluster, policy: Rebalancing, *, cycles: int = 60, seed: int = 0) -> Story:
+def live(cluster: Cluster, policy: RebalancingConfig, *, cycles: int = 60, seed: int = 0) -> Story:
     """Plan, evict and place until a cycle plans nothing; the cluster is changed."""
-    story = rounds(cluster, policy, PLACE, Circumstances(now=NOW), cycles=cycles, seed=seed)
+    story = rounds(cluster, policy, PLACE, PlanningContext(now=NOW), cycles=cycles, seed=seed)
     assert story.rested, f"no end after {cycles} cycles and {story.total} moves"
     return story

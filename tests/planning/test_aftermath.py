@@ -8,7 +8,7 @@ from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.measurements import Measurements, Planner, Sample
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
-from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.planners import make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.starts import READY
@@ -44,13 +44,13 @@ def a_hot_node() -> Cluster:
     )
 
 
-def around() -> Circumstances:
+def around() -> PlanningContext:
     pods = {f"default/p{n}": usage(1) for n in range(8)}
-    return Circumstances(NOW, measurements=Measurements({"hot": usage(8), "idle": usage(0)}, pods))
+    return PlanningContext(NOW, measurements=Measurements({"hot": usage(8), "idle": usage(0)}, pods))
 
 
 def test_measured_usage_follows_the_pods() -> None:
-    """Three of eight cpus are to go: afterwards the hot node is at five, and nobody wants more."""
+    """Three of eight cpus are to go: afterwards the hot node is at five, and no strategy wants more."""
     cluster = a_hot_node()
     policy = a_policy(MEASURED, evictor={}, limits=UNLIMITED, planner=Planner.OPTIMAL)
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from planning.moving import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
+from planning.builders import NOW, SURROUNDINGS, a_rebalancing, reasons, targets
 from planning.proven.test_planner import READY, a_budget
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Refusal, Verdict
@@ -13,7 +13,7 @@ from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan
+from plimsoll.planning.moves import EvictionPlan, PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -73,7 +73,7 @@ def test_a_target_that_cannot_be_is_refused(sent: dict[str, Any], reason: str) -
 
 
 def test_a_pod_of_another_scheduler_cannot_be_sent() -> None:
-    """Nobody could tell it where to go."""
+    """That scheduler takes no target node."""
     cluster = a_cluster(
         [a_node("large"), a_node("one")],
         [a_pod("p0", node="large", owner="ReplicaSet/r0", schedulerName="somebody")],
@@ -162,10 +162,10 @@ def test_right_before_the_eviction_the_target_is_asked_for_again() -> None:
     rebalancing = a_rebalancing(Sends(p0="one"), limits=FREE)
     (move,) = plan(rebalancing, cluster, SURROUNDINGS).moves
 
-    again = revalidate(move, rebalancing, cluster, Circumstances(now=NOW))
+    again = revalidate(move, rebalancing, cluster, PlanningContext(now=NOW))
     assert (again.target, again.is_directed) == ("one", True)
     cluster.place(cluster.templates.info(a_pod("thief", cpu="1", node="one")), "one")
-    refused = revalidate(move, rebalancing, cluster, Circumstances(now=NOW))
+    refused = revalidate(move, rebalancing, cluster, PlanningContext(now=NOW))
     assert isinstance(refused, Refusal)
     assert refused.reason == "NotFeasible"
 
@@ -188,8 +188,8 @@ class MakesRoom(Sends):
 
 def room_made(strategy: MakesRoom, *pending: Pod, **kwargs: Any) -> EvictionPlan:
     cluster = a_scene()
-    circumstances = Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pending])
-    return plan(a_rebalancing(strategy, limits=FREE, **kwargs), cluster, circumstances)
+    planning_context = PlanningContext(NOW, unplaced=[cluster.templates.info(pod) for pod in pending])
+    return plan(a_rebalancing(strategy, limits=FREE, **kwargs), cluster, planning_context)
 
 
 def test_a_bundle_for_a_pending_pod_is_booked_with_its_room() -> None:
@@ -208,7 +208,10 @@ def test_a_bundle_for_a_pending_pod_is_booked_with_its_room() -> None:
     [
         (a_pod("big", cpu="8"), "pod default/big would still not fit node large"),
         (a_pod("big", cpu="7", priority=-1), "pod default/p0 has a higher priority than pod default/big"),
-        (a_pod("big", cpu="7", schedulerName="x"), "pod default/big waits for no place that is ours to give"),
+        (
+            a_pod("big", cpu="7", schedulerName="x"),
+            "pod default/big is not pending, or no SchedulingPolicy serves its scheduler",
+        ),
     ],
 )
 def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending: Pod, why: str) -> None:
@@ -230,7 +233,7 @@ def test_who_was_given_room_is_not_moved_in_the_same_plan() -> None:
     pending = [cluster.templates.info(a_pod("big", cpu="1"))]
     rebalancing = a_rebalancing(MakesRoom("big", "large", p0="one"), second, limits=FREE)
 
-    found = plan(rebalancing, cluster, Circumstances(NOW, unplaced=pending))
+    found = plan(rebalancing, cluster, PlanningContext(NOW, unplaced=pending))
 
     assert targets(found) == {"p0": "one"}
     assert second.verdicts == [Verdict.REFUSED]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from planning.moving import Named, a_rebalancing
+from planning.builders import Named, a_rebalancing
 from planning.rounds import NOW, PLACE, SAFE, UNLIMITED, a_policy, a_profile, live
 from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Refusal
@@ -14,14 +14,14 @@ from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 TAINTS: Any = ("RemovePodsViolatingNodeTaints", {})
 LOW = ("LowNodeUtilization", {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}})
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 20}})
@@ -96,7 +96,7 @@ def test_pods_are_packed_onto_the_fullest_node_under_the_default_scoring() -> No
 
 
 def test_a_pod_does_not_leave_one_busy_node_for_another() -> None:
-    """90 %, 85 % and 70 %, and the idle node is tainted: nobody is evicted, as upstream."""
+    """90 %, 85 % and 70 %, and the idle node is tainted: no pod is evicted, as upstream."""
     cluster = a_cluster(
         [
             *(a_node(name, cpu="20") for name in ("n90", "n85", "n70")),
@@ -231,7 +231,7 @@ def an_old_pod(name: str = "old", node: str = "n1", **kwargs: Any) -> Pod:
 def test_a_restart_needs_room_anywhere_its_own_node_included(
     strategy: tuple[str, dict[str, Any]], nodes: int
 ) -> None:
-    """No other node is better, or there is none: the pod is renewed all the same."""
+    """No other node is better, or no other exists: the pod is renewed all the same."""
     cluster = a_cluster([a_node(f"n{n + 1}", cpu="4") for n in range(nodes)], [an_old_pod()])
 
     (move,) = made_by(cluster, strategy).moves
@@ -272,7 +272,7 @@ def test_a_restart_needs_room_that_is_there_when_the_pod_has_gone() -> None:
     assert "old" in why(made)
 
 
-def test_a_restart_goes_where_it_troubles_nobody() -> None:
+def test_a_restart_goes_where_no_strategy_complains() -> None:
     """The node with the best score would then be above its target; the pod stays on its own node."""
     cluster = a_cluster(
         [a_node("n1", cpu="20"), a_node("n2", cpu="8")],
@@ -290,7 +290,7 @@ def test_a_pod_that_failed_is_no_move_to_another_node() -> None:
     failed = cluster.templates.info(a_replica("done", "n1", status={"phase": "Failed"}))
     policy = a_policy(("RemoveFailedPods", {}), evictor=ANY)
 
-    (move,) = plan(policy, cluster, Circumstances(now=NOW, unplaced=[failed])).moves
+    (move,) = plan(policy, cluster, PlanningContext(now=NOW, unplaced=[failed])).moves
 
     assert (move.target, move.renews) == ("", True)
 
@@ -341,7 +341,7 @@ def test_the_next_best_node_is_taken_where_the_best_would_trouble_another_strate
     assert ways(made) == {"p": ("tainted", "small")}
 
 
-def another(*strategies: tuple[str, dict[str, Any]], **kwargs: Any) -> Rebalancing:
+def another(*strategies: tuple[str, dict[str, Any]], **kwargs: Any) -> RebalancingConfig:
     return a_policy(*strategies, limits=UNLIMITED, evictor=ANY, **kwargs)
 
 

@@ -57,7 +57,7 @@ def test_what_cannot_be_mended_stays_in_the_objective(alike: bool) -> None:
     assert len(made.moves) == 3
 
 
-def test_a_silent_strategy_moves_nothing_and_its_complaint_is_told() -> None:
+def test_a_silent_strategy_moves_nothing_and_its_complaint_is_reported() -> None:
     """Without an under-used node LowNodeUtilization proposes nothing; the run says what is wrong."""
     made = make_plan(optimal(LOW, evictor={"minReplicas": 0}), a_cluster_of([9, 5, 5], alike=True), AROUND)
 

@@ -11,11 +11,11 @@ from plimsoll.framework.descheduling.complaints import Complaining, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.limits import Limits
-from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.moves import PlanningContext
 from trials.rounds import USUAL, rounds
 from trials.starts import some_start
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 HIGH = ("HighNodeUtilization", {"thresholds": {"cpu": 30}})
 LAWFUL = settings(suppress_health_check=[HealthCheck.too_slow])
 

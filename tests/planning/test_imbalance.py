@@ -42,7 +42,7 @@ def test_all_ready_nodes_count_without_a_selector() -> None:
 
 
 def test_actual_usage_where_the_policy_has_it_measured() -> None:
-    """2 of 4 and 1 of 4 cpus: 12.5 points from their mean; a node that nobody measured does not count."""
+    """2 of 4 and 1 of 4 cpus: 12.5 points from their mean; a node without measurement does not count."""
     measured = {"a": {"cpu": 2 * 10**9, "memory": 4 * 2**30 * 10**9}, "b": {"cpu": 10**9}}
 
     found = imbalance(drifted(), EVERYTHING, Measurements(nodes=measured))
@@ -54,7 +54,7 @@ def test_actual_usage_where_the_policy_has_it_measured() -> None:
 
 @pytest.mark.parametrize("nodes", [[], [a_node("only")], [a_node("a", cpu="0"), a_node("b", cpu="0")]])
 def test_without_two_nodes_to_compare_there_is_no_imbalance(nodes: list[Node]) -> None:
-    """Neither a division by zero nor a value that is none."""
+    """Neither a division by zero nor a NaN."""
     found = imbalance(a_cluster(nodes), EVERYTHING, Measurements(nodes={}))
 
     assert found["cpu", "requests"] == 0.0

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from planning.moving import SURROUNDINGS, a_rebalancing, reasons, targets
+from planning.builders import SURROUNDINGS, a_rebalancing, reasons, targets
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate
 from plimsoll.framework.descheduling.registry import EvictorRegistry
@@ -90,7 +90,7 @@ def test_the_limit_for_a_workload_does_not_keep_the_node_from_being_emptied() ->
     }
 
 
-def test_a_bundle_whose_pods_go_at_once_keeps_to_the_limit() -> None:
+def test_a_bundle_whose_pods_go_together_keeps_to_the_limit() -> None:
     """One eviction of the owner at a time: none goes."""
     found = planned(a_scene(), Empties(one_by_one=False))
 
@@ -107,10 +107,10 @@ def test_moves_under_way_hold_the_first_of_a_workload_back() -> None:
 
 
 def test_another_proposal_does_not_join_in() -> None:
-    """It would go beside them: the limit has counted those of the bundle."""
-    beside = a_pod("web-9", owner="ReplicaSet/web", cpu="100m", node="spare", status=READY)
+    """It would go together with them: the limit has counted those of the bundle."""
+    another = a_pod("web-9", owner="ReplicaSet/web", cpu="100m", node="spare", status=READY)
 
-    found = planned(a_scene(beside), Empties(), Sends())
+    found = planned(a_scene(another), Empties(), Sends())
 
     assert "web-9" not in targets(found)
     assert reasons(found)["web-9"] == "WorkloadLimit"
@@ -127,7 +127,7 @@ def test_a_budget_is_asked_for_what_is_missing_at_a_time(allowed: int, moves: in
 
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_the_only_two_ready_pods_of_an_owner_go_one_by_one_or_not_at_all(one_by_one: bool) -> None:
-    """When the second goes the first one's replacement is ready; at the same time nobody would serve."""
+    """When the second goes the first one's replacement is ready; at the same time no pod would serve."""
     cluster = a_scene()
     cluster.displace("uid-default-job")
     free = Limits(per_workload=Ceiling(count=5))

@@ -1,4 +1,4 @@
-"""The planner against clusters that nobody would build: it plans nothing, or something sound."""
+"""The planner against absurd clusters: it plans nothing, or something sound."""
 
 import hypothesis.strategies as st
 import pytest
@@ -10,17 +10,17 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import some_cluster
 from trials.rounds import USUAL
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 ODD = {
     "no nodes": a_cluster,
     "one node": lambda: a_cluster([a_node("n1")], [a_pod("p", node="n1", owner="ReplicaSet/x")]),
-    "a pod on a node that nobody knows": lambda: a_cluster(
+    "a pod on an unknown node": lambda: a_cluster(
         [a_node("n1"), a_node("n2")], [a_pod("p", node="gone", owner="ReplicaSet/x")]
     ),
     "nodes without room": lambda: a_cluster(
@@ -62,7 +62,7 @@ def test_a_policy_without_strategies_plans_nothing() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
-def test_measurements_that_make_no_sense_move_nobody(value: float) -> None:
+def test_measurements_that_make_no_sense_move_no_pod(value: float) -> None:
     """Only that node is left out; with one node left there is nothing to compare."""
     strategy = (
         "LowNodeUtilization",
@@ -73,7 +73,7 @@ def test_measurements_that_make_no_sense_move_nobody(value: float) -> None:
         },
     )
     samples = [Sample({"instance": "n0"}, 0.9), Sample({"instance": "n1"}, value)]
-    around = Circumstances(now=NOW, measurements=Measurements(samples=samples))
+    around = PlanningContext(now=NOW, measurements=Measurements(samples=samples))
     cluster = a_cluster(
         [a_node("n0"), a_node("n1")], [a_pod(f"p{n}", node="n0", owner="ReplicaSet/x") for n in range(4)]
     )
@@ -83,7 +83,7 @@ def test_measurements_that_make_no_sense_move_nobody(value: float) -> None:
     assert (made.moves, made.failures) == ((), ())
 
 
-def test_a_source_that_is_not_there_is_told() -> None:
+def test_a_source_that_is_not_there_is_reported() -> None:
     """The strategy fails with a sentence, the others run."""
     strategy = (
         "LowNodeUtilization",

@@ -12,7 +12,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Move, Objective, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, Goal, Move, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.optimal.problem import VIOLATION
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
@@ -21,7 +21,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL, rounds, upstream_moves
 from trials.starts import some_start
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 HOSTNAME = "kubernetes.io/hostname"
 BALANCE = (
     "LowNodeUtilization",
@@ -37,7 +37,7 @@ def refusals(made: EvictionPlan) -> set[tuple[str, ...]]:
     return {(each.pod.name, each.refusal.reason) for each in made.refused}
 
 
-def upstream_would_move(policy: Rebalancing, cluster: Cluster) -> list[str]:
+def upstream_would_move(policy: RebalancingConfig, cluster: Cluster) -> list[str]:
     """Names of the pods that descheduler evicts, with the same strategies and evictor."""
     return [move.pod.name for move in upstream_moves(policy, cluster, NOW)]
 
@@ -57,7 +57,7 @@ def test_two_nodes_play_no_ping_pong() -> None:
     assert refusals(made) == {("p2", "NoOtherNode")}
 
 
-def test_a_best_node_that_cannot_be_reached_moves_nobody() -> None:
+def test_a_best_node_that_cannot_be_reached_moves_no_pod() -> None:
     """The preferred node is full: upstream evicts for ever (issues 1707, 1920)."""
     prefers = {
         "nodeAffinity": {
@@ -87,7 +87,7 @@ def test_a_best_node_that_cannot_be_reached_moves_nobody() -> None:
     assert plan(policy, cluster, AROUND).moves == ()
 
 
-def test_a_tainted_target_is_none() -> None:
+def test_a_tainted_node_is_no_target() -> None:
     """Every other node is tainted too: the pods stay, and the scheduler's sentence says why."""
     cluster = a_cluster(
         [a_node("n1", taints=["x:NoSchedule"]), a_node("n2", taints=["y:NoSchedule"])],
@@ -148,7 +148,7 @@ def test_moves_planned_together_do_not_crowd_one_node() -> None:
     "limits", [pytest.param({}, id="safe"), pytest.param({"limits": UNLIMITED}, id="unlimited")]
 )
 def test_every_start_converges(seed: int, limits: dict[str, Any]) -> None:
-    """From any start, cycles end; nobody comes back, nobody is left without a node."""
+    """From any start, cycles end; no pod comes back, none is left without a node."""
     story = live(some_start(seed), a_policy(*USUAL, **limits), seed=seed)
 
     assert story.returned == []
@@ -216,7 +216,7 @@ def test_optimal_evens_out_domains_one_move_at_a_time() -> None:
 
 @pytest.mark.parametrize("seed", [0, 3, 7])
 def test_proven_rests_where_upstream_loops(seed: int) -> None:
-    """The same start for both: nobody comes back to Proven, no limit is broken, and it evicts no more."""
+    """The same start for both: no pod comes back with Proven, no limit is broken, and it evicts no more."""
     stories = {}
     for planner in (Planner.UPSTREAM, Planner.PROVEN):
         policy = replace(a_policy(*USUAL), planner=planner)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planning.moving import NOW
+from planning.builders import NOW
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import Namespace
@@ -27,7 +27,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
     ],
 )
 def test_every_part_must_agree(scope: PolicyScope, inside: bool) -> None:
-    """Namespaces by name and label, pods by label and priority."""
+    """Namespaces match by name and label, pods by label and priority."""
     cluster = a_cluster([a_node("n1")], [a_pod("p", node="n1", labels={"app": "web"}, priority=100)])
     cluster.objects.namespaces["default"] = convert(
         Namespace, {"metadata": {"name": "default", "labels": {"team": "a"}}}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from planning.moving import SURROUNDINGS, Named, a_rebalancing
+from planning.builders import SURROUNDINGS, Named, a_rebalancing
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
+from plimsoll.planning.strategy_run import TIMER, StrategyTimer
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.fakes import FakeClock
 

@@ -1,4 +1,4 @@
-"""The only pod of a Deployment: moved by a rollout where that leaves nobody without it, else protected."""
+"""The only pod of a Deployment: moved by a rollout where one pod stays available, else protected."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from engine.toys import ALL
-from planning.moving import NOW, Named, a_profile
-from planning.surging import READY, a_crowded_node, a_deployment, a_replica_set, an_only_pod
+from planning.builders import NOW, Named, a_profile
+from planning.surge_builders import READY, a_crowded_node, a_deployment, a_replica_set, an_only_pod
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -24,7 +24,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, Goal, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
@@ -34,9 +34,11 @@ from plimsoll.strategies.default_evictor import DefaultEvictor, DefaultEvictorAr
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 
-def asked(*plugins: Any, surge: bool = True, names: tuple[str] = ("web-1-x",), **kwargs: Any) -> Rebalancing:
+def asked(
+    *plugins: Any, surge: bool = True, names: tuple[str] = ("web-1-x",), **kwargs: Any
+) -> RebalancingConfig:
     evictor = DefaultEvictor(DefaultEvictorArgs.model_validate({"minReplicas": 2}))
-    return Rebalancing(
+    return RebalancingConfig(
         strategies=(Named(*names),),  # type: ignore[arg-type] # a fake has only what is used
         evictors=(evictor,),
         profiles=kwargs.pop("profiles", {"default-scheduler": a_profile(*plugins)}),
@@ -45,9 +47,9 @@ def asked(*plugins: Any, surge: bool = True, names: tuple[str] = ("web-1-x",), *
     )
 
 
-def around(*deployments: Deployment, problem: str = "", **kwargs: Any) -> Circumstances:
+def around(*deployments: Deployment, problem: str = "", **kwargs: Any) -> PlanningContext:
     known = Deployments({each.metadata.uid: each for each in deployments}, problem)
-    return Circumstances(now=NOW, deployments=known, **kwargs)
+    return PlanningContext(now=NOW, deployments=known, **kwargs)
 
 
 def planned(cluster: Cluster, deployment: Any = None, *plugins: Any, **kwargs: Any) -> EvictionPlan:
@@ -66,7 +68,7 @@ def test_the_only_pod_is_moved_by_a_rollout() -> None:
     assert (move.workload.uid, move.workload.name) == ("uid-Deployment/web", "Deployment default/web")
 
 
-def test_nobody_is_surged_unless_the_policy_says_so() -> None:
+def test_no_pod_is_surged_unless_the_policy_says_so() -> None:
     """The protection holds, with its own reason."""
     found = planned(a_crowded_node(), surge=False)
 
@@ -226,7 +228,7 @@ def a_budget(healthy: int, desired: int, generation: int = 1) -> PodDisruptionBu
     [
         (a_budget(1, 1), ""),  # it allows no eviction now, and one when there are two
         (a_budget(1, 2), "Budget"),  # two are not enough
-        (a_budget(1, 1, generation=2), "Budget"),  # nobody knows what it says
+        (a_budget(1, 1, generation=2), "Budget"),  # its status is outdated
     ],
 )
 def test_a_budget_is_asked_as_it_will_be_with_the_replacement(
@@ -262,8 +264,8 @@ def test_a_surge_is_asked_again_of_the_deployment_as_it_is() -> None:
     assert later.reason == "NoSurge"
 
 
-def test_the_digest_tells_templates_apart_and_surges_not() -> None:
-    """Marks come and go, everything else counts; an empty map of annotations is none."""
+def test_the_digest_distinguishes_templates_but_not_surges() -> None:
+    """Marks come and go, everything else counts; an empty map of annotations counts as a missing one."""
     bare = a_deployment()
     marked = a_deployment(annotations={SURGED: "x from y"})
     other = a_deployment(annotations={"team": "a"})
@@ -335,8 +337,8 @@ def test_the_replacement_goes_elsewhere() -> None:
     "mark",
     ["record from nowhere", "record", ""],
 )
-def test_a_mark_that_names_no_node_keeps_nobody_away(mark: str) -> None:
-    """Whatever somebody writes into the annotation."""
+def test_a_mark_that_names_no_node_keeps_no_pod_away(mark: str) -> None:
+    """Any text may stand in the annotation."""
     cluster = a_crowded_node(nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
 
     assert schedule(ProfileScheduler(a_profile(), cluster), the_replacement(cluster, mark)).node == "full"
@@ -351,7 +353,7 @@ def test_when_the_pod_has_gone_its_node_is_free_again() -> None:
 
 
 def test_a_later_rollout_of_somebody_else_goes_anywhere() -> None:
-    """Both pods bear the mark of the same earlier surge: this rollout is none."""
+    """Both pods bear the mark of the same earlier surge: this rollout is not a surge."""
     old = an_only_pod(node="full", annotations={SURGED: "record from full"})
     cluster = a_crowded_node(old, nodes=[a_node("full", cpu="64"), a_node("idle", cpu="0.5")])
 

@@ -1,4 +1,4 @@
-"""DynamicResources: pods without claims pass, the others are told."""
+"""DynamicResources: pods without claims pass, the others are rejected with a reason."""
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile

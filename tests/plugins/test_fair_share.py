@@ -1,4 +1,4 @@
-"""FairShare: order, ceilings and reclaim; the scheduler is the real one, shares are worked out beside."""
+"""FairShare: order, ceilings and reclaim, in the real scheduler; comments work out the shares."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ def test_a_queue_stands_by_its_dominant_share_and_weight() -> None:
 
 
 def test_a_pod_above_its_queues_capability_waits() -> None:
-    """And is told of the resource; another queue's pod is placed."""
+    """Its message names the resource; another queue's pod is placed."""
     cluster = a_cluster([a_node("n", cpu="8")], [in_queue("a1", "a", cpu="2", node="n")])
     scheduler, _ = sharing(cluster, {"name": "a", "capability": {"cpu": "3"}})
 
@@ -160,7 +160,7 @@ def test_who_is_no_victim(queue: dict[str, Any], victim: dict[str, Any]) -> None
     assert not tried(scheduler, in_queue("a1", "a")).nomination.victims
 
 
-def test_nobody_goes_in_vain() -> None:
+def test_no_pod_is_evicted_in_vain() -> None:
     """A pod that needs three cpus fits no node of two: b keeps all."""
     scheduler, _ = sharing(crowded(), {"name": "a", "weight": 9}, {"name": "b"}, reclaim="AboveDeserved")
 

@@ -77,7 +77,7 @@ def woken(plugin: str, pod: PodInfo, changes: list[ClusterEvent], args: dict[str
 
 
 def node(old: Any = None, new: Node | None = None) -> list[ClusterEvent]:
-    """What ingestion tells of a node that came, went or changed."""
+    """The events that ingestion emits for a node that came, went or changed."""
     if old is None or new is None:
         action = ActionType.ADD if old is None else ActionType.DELETE
         return [ClusterEvent(EventResource.NODE, action, old, new, OBJECTS)]
@@ -85,7 +85,7 @@ def node(old: Any = None, new: Node | None = None) -> list[ClusterEvent]:
 
 
 def placed(old: PodInfo | None = None, new: PodInfo | None = None) -> list[ClusterEvent]:
-    """What it tells of a pod with a node."""
+    """The events that it emits for a pod with a node."""
     if old is None or new is None:
         action = ActionType.ADD if old is None else ActionType.DELETE
         return [ClusterEvent(EventResource.ASSIGNED_POD, action, old, new, OBJECTS)]
@@ -101,7 +101,7 @@ def own(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
 
 
 def thing(old: Any = None, new: Any = None) -> list[ClusterEvent]:
-    """What ingestion tells of an object of another kind."""
+    """The events that ingestion emits for an object of another kind."""
     action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
     kind = type(old if new is None else new).__name__
     return [ClusterEvent(kind, action, old, new, OBJECTS)]
@@ -480,7 +480,7 @@ def test_an_added_affinity_counts_like_the_pods_own() -> None:
     assert woken("NodeAffinity", pod, node(None, both), args)
 
 
-def test_ignored_resources_wake_nobody_and_hinder_nobody() -> None:
+def test_ignored_resources_wake_no_pod_and_hinder_none() -> None:
     """The filter does not look at them, nor does the hint."""
     pod = info(cpu="1", requests={"example.com/gpu": "8"})
     args = {"ignoredResources": ["example.com/gpu"]}

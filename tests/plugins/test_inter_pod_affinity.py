@@ -92,7 +92,7 @@ def test_all_affinity_terms_must_hold_on_one_pod() -> None:
 def test_the_first_pod_of_a_group_may_go_anywhere_with_the_label(
     others: tuple[tuple[str, ...], ...], labels: dict[str, Any], expected: list[int]
 ) -> None:
-    """Only when nobody matches anywhere, and the pod matches its own terms."""
+    """Only when no pod matches anywhere, and the pod matches its own terms."""
     cluster = a_cluster_of(B, *(a_web_pod(*other) for other in others))
 
     assert codes(cluster, a_pod(labels=labels, affinity=near(term()))) == expected
@@ -214,7 +214,7 @@ def test_terms_of_placed_pods_attract_and_repel() -> None:
 
 
 def test_preferred_terms_of_placed_pods_can_be_ignored() -> None:
-    """Then a pod without preferred terms of its own is not scored, whoever likes it."""
+    """Then a pod without preferred terms of its own is not scored, whichever pods prefer it."""
     plugin = InterPodAffinity(InterPodAffinityArgs(ignore_preferred_terms_of_existing_pods=True))
     cluster = a_cluster_of(A, a_pod("fan", node="a1", affinity=rather("podAffinity", 3, term())))
 

@@ -54,8 +54,8 @@ def test_volumes_are_counted_by_driver(
     assert codes(cluster, *wanted) == [expected, OPEN, OPEN]
 
 
-def test_attachments_count_beside_the_pods_volumes(cluster: Cluster) -> None:
-    """One that the pod wants and nobody on the node uses yet counts twice, as upstream counts it."""
+def test_attachments_count_in_addition_to_the_pods_volumes(cluster: Cluster) -> None:
+    """One that the pod wants and no pod on the node uses yet counts twice, as upstream counts it."""
     an_attachment(cluster, "a", volume="pv0", node="few")
     assert codes(cluster, "c1") == [OPEN] * 3
     assert codes(cluster, "c1", "c2") == [FULL, OPEN, OPEN]

@@ -36,7 +36,7 @@ def spread(key: str = ZONE, skew: int = 1, when: str = "DoNotSchedule", **more: 
 
 
 def zoned(**zones: Any) -> list[Node]:
-    """Nodes by name, each in a zone; None for a node without one."""
+    """Named nodes, each in a zone; None for a node without one."""
     return [a_node(name, labels={ZONE: zone} if zone else {}) for name, zone in zones.items()]
 
 
@@ -117,7 +117,7 @@ def points(cluster: Cluster, pod: Pod, plugin: PodTopologySpread = PLUGIN) -> tu
             id="empty-selector",
         ),
         pytest.param(
-            # nobody is counted and the pod does not match itself: 0 + 0 - 0
+            # no pod is counted and the pod does not match itself: 0 + 0 - 0
             {"n1": "a", "n2": "b"},
             {"n1": 5},
             spread(labelSelector=None),
@@ -204,7 +204,7 @@ def test_the_taints_policy_excludes_nodes_when_honoured() -> None:
 
 
 def test_counts_follow_every_pod() -> None:
-    """Placing, moving and removing pods changes the answer at once."""
+    """Placing, moving and removing pods changes the answer immediately."""
     cluster = a_cluster(zoned(n1="a", n2="b"))
     pod = a_web_pod(spread())
     assert codes(cluster, pod) == [OPEN, OPEN]
@@ -277,7 +277,7 @@ def a_service(**selector: Any) -> Service:
 
 
 def test_the_built_in_defaults_spread_the_pods_of_a_service() -> None:
-    """Hosts at 3 and zones at 5; without a Service or controller that selects the pod there are none."""
+    """Hosts at 3 and zones at 5; no constraint without a Service or controller that selects the pod."""
     cluster = a_cluster(zoned(n1="a", n2="b", n3=None), placed(n1=2))
     pod = a_web_pod()
     info, snapshot = cluster.templates.info(pod), Snapshot(cluster)

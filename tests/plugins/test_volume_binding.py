@@ -58,7 +58,7 @@ def test_a_bound_volume_must_be_reachable(cluster: Cluster) -> None:
 
 
 def test_a_bound_volume_that_is_missing_rules_out_every_node(cluster: Cluster) -> None:
-    """Nobody can reach it."""
+    """No node can reach it."""
     a_claim(cluster, volume="gone")
 
     assert decided(cluster, "data") == ([VOLUME_MISSING] * 2, {})

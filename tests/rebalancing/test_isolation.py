@@ -20,7 +20,7 @@ from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing import plan_runner
 from plimsoll.rebalancing.breakers import stop_button
-from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, InlineComputer, settled
 from plimsoll.timing.signal import Signal
@@ -124,7 +124,7 @@ async def test_hanging_threads_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A changed spec is tried, an unchanged one once an hour, and none beyond the bound."""
     monkeypatch.setattr(plan_runner, "ABANDONED", 3)
     clock, ends = FakeClock(), threading.Event()
-    plans = Planning(ThreadComputer(), clock, Signal())
+    plans = PlanRunner(ThreadComputer(), clock, Signal())
 
     async def hangs(each: SchedulingPolicy) -> None:
         with pytest.raises(TimeoutError):
@@ -150,7 +150,7 @@ async def test_hanging_threads_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_slow_plans_leave_the_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many plans are slow, the next one begins soon."""
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
-    plans, ends = Planning(ThreadComputer(), FakeClock(), Signal()), threading.Event()
+    plans, ends = PlanRunner(ThreadComputer(), FakeClock(), Signal()), threading.Event()
     slow = [
         asyncio.create_task(plans.make(policy(f"p-{number}"), lambda: ends.wait(30), 60))
         for number in range(plan_runner.SLOTS)

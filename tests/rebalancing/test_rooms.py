@@ -8,7 +8,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, PodAdded, PodDeleted
 from plimsoll.ports.writes import WriteResult
-from plimsoll.rebalancing.rooms import PATIENCE_S
+from plimsoll.rebalancing.execution.targets import ROOM_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import Scene, a_policy
@@ -144,7 +144,7 @@ async def test_the_room_is_free_in_the_end_when_nobody_leaves() -> None:
 
     async with scene.running(a_free_policy()):
         await scene.run()
-        await scene.clock.advance(PATIENCE_S)
+        await scene.clock.advance(ROOM_S)
         left = on(scene, "large")
 
     assert left == {}

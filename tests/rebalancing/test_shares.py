@@ -12,7 +12,7 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded
-from plimsoll.planning.moves import Circumstances, EvictionPlan, replacement_of
+from plimsoll.planning.moves import EvictionPlan, PlanningContext, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.rebalancing.config import rebalancing_of
@@ -61,7 +61,7 @@ def planned(
         objects=cluster.objects,
         now=NOW,
     )
-    return make_plan(rebalancing, cluster, Circumstances(now=NOW))
+    return make_plan(rebalancing, cluster, PlanningContext(now=NOW))
 
 
 def a_team_of_twenty(others: int = 180) -> Cluster:

@@ -194,7 +194,7 @@ def test_each_accepted_budget_holds(field: str, amount: int | str, allowed: int)
         return
     scene = Scene()
 
-    scene.tell(ObjectAdded(read(PodDisruptionBudget, accepted)))  # type: ignore[arg-type] # a fake has only what is used
+    scene.tell(ObjectAdded(read(PodDisruptionBudget, accepted)))
 
     pod = scene.cache.info(a_pod(labels={"app": "web"}))
     assert scene.observer.skipped == []

@@ -11,7 +11,7 @@ import pytest
 
 import plimsoll
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -35,6 +35,8 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
 
 OPTIONAL = {"gangs", "extenders", "fair_share"}
@@ -44,9 +46,11 @@ def all_parts(clock: Any, observer: Any) -> Any:
     """Every optional part."""
     fence = Fence(clock)
     fence.open(float("inf"))
-    extending = Extending(FakeExtenders(), FakePods(), fence=fence, clock=clock, observer=observer)
+    extending = Extending(
+        FakeExtenders(), FakePods(), fence=fence, clock=clock, observer=observer, conditions=Signal()
+    )
     return {
-        "gangs": {"groups": (Groups(), FakeGroupStatuses())},
+        "gangs": {"gangs": GangParts(Groups(), FakeGroupStatuses(), Timer(clock, observer))},
         "extenders": {"extending": extending},
         "fair_share": {"fair_share": True},
     }

@@ -10,7 +10,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -25,11 +25,11 @@ PROFILE = build_profile(
 )
 
 
-def a_rebalancing(*strategies: Strategy, **kwargs: Any) -> Rebalancing:
+def a_rebalancing(*strategies: Strategy, **kwargs: Any) -> RebalancingConfig:
     evictor = DefaultEvictor(DefaultEvictorArgs.model_validate({"minReplicas": 0}))
     kwargs.setdefault("limits", Limits(per_workload=NO_CEILING))
     profiles = {"default-scheduler": PROFILE}
-    return Rebalancing(strategies=strategies, evictors=(evictor,), profiles=profiles, **kwargs)
+    return RebalancingConfig(strategies=strategies, evictors=(evictor,), profiles=profiles, **kwargs)
 
 
 def planned(
@@ -39,7 +39,7 @@ def planned(
     cluster = cluster or a_cluster(nodes, pods)
     pending = [cluster.templates.info(pod) for pod in pods if not pod.spec.node_name]
     make = make_plan if "planner" in kwargs else plan
-    return make(a_rebalancing(strategy, **kwargs), cluster, Circumstances(NOW, unplaced=pending))
+    return make(a_rebalancing(strategy, **kwargs), cluster, PlanningContext(NOW, unplaced=pending))
 
 
 def moves_of(found: EvictionPlan) -> list[tuple[str, ...]]:
@@ -48,5 +48,5 @@ def moves_of(found: EvictionPlan) -> list[tuple[str, ...]]:
 
 
 def served(found: EvictionPlan) -> dict[str, Any]:
-    """Node by name of the pending pod that room is made for."""
+    """Nodes by the name of the pending pod that room is made for."""
     return {move.beneficiary.pod.name: move.beneficiary.node for move in found.moves if move.beneficiary}

@@ -14,14 +14,14 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import EvictionPlan, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, RebalancingConfig
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
 
 
-def empty(limits: Limits = UNLIMITED, **args: Any) -> Rebalancing:
+def empty(limits: Limits = UNLIMITED, **args: Any) -> RebalancingConfig:
     return a_policy(("ConsolidateNodes", args), limits=limits)
 
 
@@ -49,7 +49,7 @@ def moved(made: EvictionPlan) -> dict[str, Any]:
 
 
 def test_a_little_used_node_is_emptied_onto_the_fullest_that_take_its_pods() -> None:
-    """26 % are used of it: the large pod fits beside 61 % and leaves 10 % free, the small one too."""
+    """26 % are used of it: the large pod fits next to 61 % and leaves 10 % free, the small one too."""
     made = plan(empty(), a_scene(), AROUND)
 
     assert moved(made) == {"large": "busy", "small": "busy"}
@@ -217,7 +217,7 @@ def test_by_default_pods_of_one_owner_go_one_after_the_other() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_nodes_are_emptied_one_by_one_until_no_more_can_be(seed: int) -> None:
-    """Cycle after cycle fewer nodes are in use; then it rests, nobody came back, nobody is homeless."""
+    """Cycle after cycle fewer nodes are in use; then it stops; no pod came back, none lost its place."""
     cluster = a_cluster(
         [a_node(f"n{n}", cpu="8", memory="64Gi") for n in range(8)],
         [a_replica(f"p{n}", f"n{n % 8}", owner=f"ReplicaSet/r{n % 3}", cpu="1") for n in range(16)],

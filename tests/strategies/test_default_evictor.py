@@ -14,7 +14,7 @@ from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget, Priori
 from plimsoll.strategies.default_evictor import EVICT
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.protections import duration
-from strategies.driving import NOW, a_context, an_evictor
+from strategies.builders import NOW, a_context, an_evictor
 
 OPT_OUT = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 
@@ -76,7 +76,7 @@ def refused(
     ],
 )
 def test_default_protections_are_on_until_disabled(protection: str, legacy: str, pod: dict[str, Any]) -> None:
-    """By name and by the deprecated boolean."""
+    """Disabled in the list of names or by the deprecated boolean."""
     if pod.get("status"):
         pod = {"owner": ""}  # a failed pod holds no place; the bare running one is asked about below
         assert refused({}, pod) == protection
@@ -108,7 +108,7 @@ def test_bare_pods_go_only_when_they_have_failed() -> None:
 def test_extra_protections_are_off_until_enabled(
     protection: str, legacy: str | None, pod: dict[str, Any]
 ) -> None:
-    """By name, and by the deprecated boolean where there is one."""
+    """Enabled in the list of names, or by the deprecated boolean where it exists."""
     assert refused({}, pod) == ""
     assert refused({"podProtections": {ENABLED: [protection]}}, pod) == protection
     if legacy:
@@ -261,7 +261,7 @@ def test_the_only_ready_pod_of_an_owner_stays(
 
 
 def test_a_surge_lifts_the_protection_of_the_last_pod_and_hides_no_other() -> None:
-    """Whoever lifts it is asked with the refusal; a pod that is too young stays for that reason."""
+    """The planner receives the refusal and may lift it; a pod that is too young stays for that reason."""
 
     class Lifts:
         asked = ()
@@ -283,7 +283,7 @@ def test_a_surge_lifts_the_protection_of_the_last_pod_and_hides_no_other() -> No
 
 
 def test_pods_of_another_namespace_that_name_the_owner_do_not_count() -> None:
-    """Whoever may create pods there could make a workload look larger, and its last ready pod go."""
+    """A user who may create pods there could make a workload look larger, and its last ready pod go."""
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     spoofed = [
         a_pod(f"q{index}", namespace="mallory", node="n2", owner="ReplicaSet/web", status=ready)

@@ -12,7 +12,7 @@ from plimsoll.planning.moves import EvictionPlan
 from plimsoll.strategies.defragment_resource import DefragmentResource, DefragmentResourceArgs
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_strategy
+from strategies.builders import a_strategy
 from strategies.making_room import moves_of, planned
 
 GPU = "example.com/gpu-milli"

@@ -10,7 +10,7 @@ from planning.rounds import UNLIMITED, a_policy, live
 from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.strategies.follow_score import FollowScore
@@ -37,7 +37,7 @@ def a_scene() -> Cluster:
     )
 
 
-def follow(**args: Any) -> Rebalancing:
+def follow(**args: Any) -> RebalancingConfig:
     return a_policy(("FollowScore", args), limits=UNLIMITED)
 
 
@@ -53,7 +53,7 @@ def test_a_pod_follows_its_score() -> None:
     assert all(move.gain >= 196 for move in found.moves)  # type: ignore[operator] # known to exist in this test
 
 
-def test_a_gain_below_the_margin_moves_nobody() -> None:
+def test_a_gain_below_the_margin_moves_no_pod() -> None:
     """The same pods under the safe default: what they would gain is not worth an eviction."""
     found = plan(follow(), a_scene(), AROUND)
 
@@ -127,7 +127,7 @@ def test_the_scheduler_is_asked_once_for_siblings() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_converges(seed: int) -> None:
-    """Cycle after cycle: nobody comes back, and at last nobody moves."""
+    """Cycle after cycle: no pod comes back, and at last none moves."""
     story = live(a_scene(), follow(marginPercent=5), seed=seed)
 
     assert story.returned == []

@@ -10,7 +10,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.high_node_utilization import HighNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_context, a_strategy, an_evictor, evicted, pods_on
+from strategies.builders import a_context, a_strategy, an_evictor, evicted, pods_on
 
 EXTENDED = "example.com/x"
 
@@ -42,7 +42,7 @@ def test_pods_leave_nodes_under_the_line() -> None:
 
 
 def test_nothing_happens_when_no_node_or_every_node_is_under() -> None:
-    """All under-used and nobody to take the pods; or none at all."""
+    """All under-used and no node to take the pods; or none at all."""
     pods = [pod for name in ("n1", "n2", "n3") for pod in pods_on(name, 3, cpu="400m")]
 
     assert moved(three(), pods, thresholds={"cpu": 20}) == []

@@ -14,7 +14,7 @@ from plimsoll.strategies.remove_failed_pods import RemoveFailedPods
 from plimsoll.strategies.remove_pods_having_too_many_restarts import RemovePodsHavingTooManyRestarts
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import NOW, a_context, a_strategy, an_evictor, evicted
+from strategies.builders import NOW, a_context, a_strategy, an_evictor, evicted
 
 NODES = [a_node("n1"), a_node("n2")]
 

@@ -11,7 +11,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_context, a_strategy, an_evictor, evicted, pods_on
+from strategies.builders import a_context, a_strategy, an_evictor, evicted, pods_on
 
 THRESHOLDS = {"thresholds": {"cpu": 30, "pods": 30}, "targetThresholds": {"cpu": 50, "pods": 50}}
 
@@ -157,7 +157,7 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def test_the_cheapest_leave_an_over_used_node_here() -> None:
-    """Upstream knows no deletion cost: the first by name go."""
+    """Upstream knows no deletion cost: the first in order of names go."""
     costs = (4, -1, 3, -9, 2)
     pods = [
         a_pod(f"p{n}", node="n1", owner="ReplicaSet/web", cpu="700m", annotations={COST: str(cost)})

@@ -16,7 +16,7 @@ from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, replacement_of
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from strategies.driving import a_strategy
+from strategies.builders import a_strategy
 from strategies.making_room import PROFILE, moves_of, planned, served
 
 
@@ -90,7 +90,7 @@ def test_nothing_moves_that_has_no_other_place() -> None:
 
 
 @pytest.mark.parametrize(("priority", "moves"), [(5, 1), (4, 0)])
-def test_nobody_moves_for_a_pod_of_lower_priority(priority: int, moves: int) -> None:
+def test_no_pod_moves_for_one_of_lower_priority(priority: int, moves: int) -> None:
     """Of the same it does."""
     pods = [small("s", "one", "2", priority=5), a_pod("big", cpu="3", priority=priority)]
 
@@ -196,7 +196,7 @@ def crowded(draw: Callable[..., Any]) -> tuple[list[Node], list[Pod]]:
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(crowded())
-def test_every_bundle_is_feasible_moves_nobody_of_higher_priority_and_is_of_use(
+def test_every_bundle_is_feasible_moves_no_pod_of_higher_priority_and_is_of_use(
     drawn: tuple[list[Node], list[Pod]],
 ) -> None:
     """Carried out one by one on the cluster, each replacement fits where it is sent, and so does the pod."""

@@ -9,7 +9,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_context, a_strategy, evicted, pods_on
+from strategies.builders import a_context, a_strategy, evicted, pods_on
 
 
 def placed(counts: tuple[int, ...], **kwargs: Any) -> list[Pod]:
@@ -130,7 +130,7 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def test_the_cheapest_leave_here() -> None:
-    """Upstream keeps the first by name, whatever it costs to move it."""
+    """Upstream keeps the first in order of names, whatever it costs to move it."""
     pods = [
         *pods_on("n0", 1, prefix="a-", annotations={COST: "-1"}),
         *pods_on("n0", 1, prefix="b-", annotations={COST: "5"}),

@@ -9,7 +9,7 @@ from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import (
 )
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_context, a_strategy, evicted
+from strategies.builders import a_context, a_strategy, evicted
 
 REGION = "topology.kubernetes.io/region"
 
@@ -94,7 +94,7 @@ def test_namesakes_never_conflict() -> None:
 
 
 def test_protected_pods_stay_and_their_rivals_too() -> None:
-    """A critical pod's rule is broken, and nobody is evicted for it."""
+    """A critical pod's rule is broken, and no pod is evicted for it."""
     pods = [
         a_replica("p1", priority=2_000_000_000, affinity=against(foo="bar")),
         a_replica("p2", labels={"foo": "bar"}),
@@ -110,7 +110,7 @@ def test_narrowing_hides_partners() -> None:
 
 
 def test_rules_of_several_labels_and_of_none() -> None:
-    """All labels must match; a rule against whoever has a label at all is a rule, too."""
+    """All labels must match; a rule against pods that have a label at all is a rule, too."""
     both = against(foo="bar", tier="front")
     term = {
         "topologyKey": REGION,
@@ -138,7 +138,7 @@ COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def test_of_two_that_exclude_one_another_the_cheaper_goes_here() -> None:
-    """One of them must; upstream takes the first by name."""
+    """One of them must; upstream takes the first in order of names."""
     pods = [
         a_replica("p1", labels={"is": "x"}, affinity=against(**{"is": "x"}), annotations={COST: "7"}),
         a_replica("p2", labels={"is": "x"}, affinity=against(**{"is": "x"})),

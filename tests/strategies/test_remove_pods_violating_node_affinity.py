@@ -14,7 +14,7 @@ from plimsoll.strategies.remove_pods_violating_node_affinity import (
 )
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_context, a_strategy, evicted
+from strategies.builders import a_context, a_strategy, evicted
 
 SSD = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 MUST = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [SSD]}}}
@@ -101,8 +101,8 @@ def test_an_unreachable_best_node_moves_pods_upstream_only() -> None:
     )
 
 
-def test_an_unknown_type_is_told() -> None:
-    """Upstream passes over it, and whoever mistyped it waits for moves that never come."""
+def test_an_unknown_type_is_reported() -> None:
+    """Upstream passes over it, and a user who mistyped it waits for moves that never come."""
     nodes = [a_node("n1"), a_node("n2", labels={"disk": "ssd"})]
 
     assert not moved("sometimes", {"affinity": WOULD}, nodes)

@@ -11,7 +11,7 @@ from plimsoll.model.taints import UNSCHEDULABLE_TAINT
 from plimsoll.strategies.remove_pods_violating_node_taints import RemovePodsViolatingNodeTaints
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_context, a_strategy, an_evictor, evicted
+from strategies.builders import a_context, a_strategy, an_evictor, evicted
 
 TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "db", "effect": "NoSchedule"}
 
@@ -65,7 +65,7 @@ def test_pods_leave_taints_they_do_not_tolerate(
 
 
 def test_a_cordon_moves_pods_upstream_only() -> None:
-    """Proven passes over the cordon's taint unless it is included by name (requirement 11)."""
+    """Proven passes over the cordon's taint unless ``includedTaints`` names it (requirement 11)."""
     cordon = f"{UNSCHEDULABLE_TAINT.key}:NoSchedule"
 
     assert moved([cordon]) == ["p"]
@@ -120,7 +120,7 @@ def test_both_lists_are_refused() -> None:
         a_strategy(RemovePodsViolatingNodeTaints, includedTaints=["a"], excludedTaints=["b"])
 
 
-def test_planners_are_told_apart_by_the_context() -> None:
+def test_planners_are_distinguished_by_the_context() -> None:
     """The builder's default is exactness."""
     assert a_context([a_node()]).planner is Planner.UPSTREAM
 

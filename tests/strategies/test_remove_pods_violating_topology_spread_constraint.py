@@ -12,7 +12,7 @@ from plimsoll.strategies.remove_pods_violating_topology_spread_constraint import
 )
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
-from strategies.driving import a_context, a_strategy, evicted
+from strategies.builders import a_context, a_strategy, evicted
 
 ZONE = "zone"
 
@@ -147,7 +147,7 @@ def test_domains_that_the_constraint_ignores_do_not_count() -> None:
     assert moved((2, 2, 0), [*linux, tainted], constraint=a_constraint(nodeTaintsPolicy="Honor")) == []
 
 
-def test_revisions_may_be_told_apart() -> None:
+def test_revisions_may_be_distinguished() -> None:
     """matchLabelKeys: pods of two revisions are counted apart."""
     constraint = a_constraint(matchLabelKeys=["revision"])
     old = zones(1, 0, constraint=constraint, labels={"revision": "1"})

@@ -63,7 +63,7 @@ def tree(tmp_path: Any) -> Any:
     ],
 )
 def test_a_change_concerns_what_imports_it(tree: Any, changed: Any, expected: Any) -> None:
-    """Through any number of modules, documents and data by name; end-to-end tests only when they change."""
+    """Through modules, documents and data that name it; end-to-end tests only when they change."""
     assert affected(TREE, changed, tree) == expected
 
 

@@ -72,7 +72,7 @@ the condition with its rejection, is no event.
 
 def rows(plugin: type[Plugin]) -> list[tuple[str, str]]:
     """Event and condition, of one plugin that can reject pods, in the order of its declaration."""
-    instance: Any = plugin(plugin.args_model())  # type: ignore[call-arg]  # protocols say nothing of __init__
+    instance: Any = plugin(plugin.args_model())
     if not isinstance(instance, EnqueueExtensions):
         return [("every event", "always")] if can_reject(instance) else []
     declared = [(each, _condition(each)) for each in instance.events_to_register()]

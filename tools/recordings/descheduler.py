@@ -33,7 +33,7 @@ from plimsoll.model.quantity import nanos
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import SelectorError
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Rebalancing
+from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
 from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
 from plimsoll.strategies import EVICTORS, IN_TREE
@@ -100,7 +100,7 @@ def decide(case: Mapping[str, Any]) -> Decided:
     except ConfigurationError as exc:
         return Decided(UpstreamOutcome(), error=str(exc))
     now = datetime.fromisoformat(case["now"])
-    circumstances = Circumstances(now, unplaced, measurements=_measurements(case, given.sources))
+    planning_context = PlanningContext(now, unplaced, measurements=_measurements(case, given.sources))
     terminates = case.get("evictionMode") == "terminate"
     refusing = case.get("evictionErrors") or {}
     evictors = [each for profile in policy.profiles for each in profile.evictors]
@@ -111,7 +111,7 @@ def decide(case: Mapping[str, Any]) -> Decided:
             cluster, unplaced, now, evictor=evictor, refusing=refusing, terminates=terminates
         )
 
-    rehearsal, run = (_run(policy, cluster, circumstances) for _ in range(2))
+    rehearsal, run = (_run(policy, cluster, planning_context) for _ in range(2))
     rehearsal.rehearse()
     server().carry_out(run)
     ours = policy_of(given)
@@ -119,9 +119,9 @@ def decide(case: Mapping[str, Any]) -> Decided:
     return Decided(run.outcome, rehearsal.outcome, by_policy)
 
 
-def _run(policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
+def _run(policy: UpstreamPolicy, cluster: Cluster, planning_context: PlanningContext) -> UpstreamRun:
     """A run without forecasts of the targets."""
-    return UpstreamRun(policy, Forecast(Rebalancing((), (), {}), cluster), cluster, circumstances)
+    return UpstreamRun(policy, Forecast(RebalancingConfig((), (), {}), cluster), cluster, planning_context)
 
 
 def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[DeschedulerPolicy, UpstreamPolicy]:

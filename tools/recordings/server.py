@@ -33,7 +33,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import PLANNING_S
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.moves.state import TimerName
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.run_status import RunTotals
 from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -47,6 +47,7 @@ from plimsoll.testing.fakes import (
     FakeRecords,
     InlineComputer,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 Evicted = tuple[str, str, str, str]
@@ -114,7 +115,7 @@ class RecordedServer:
         self._refusing = refusing
         self._terminates = terminates
         self._clock = ImpatientClock(now.timestamp())
-        self._keeper = RecordKeeper(FakeRecords(), self._clock, Observer())
+        self._keeper = EvictionRecordStore(FakeRecords(), self._clock, Observer())
         self._accepted: list[str] = []
         self._timer = _ImpatientTimer(self._clock, Observer())
         self._rebalancers = Rebalancers(
@@ -137,6 +138,7 @@ class RecordedServer:
             observer=Observer(),
             groups=Groups(),
             access=Access(FakeAccessReviewer(), self._clock, Observer()),
+            conditions=Signal(),
         )
         pods = [*cluster.pods.values(), *unplaced]
         self._rebalancers.profiles = {pod.pod.spec.scheduler_name: PROFILE for pod in pods}

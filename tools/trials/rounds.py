@@ -24,9 +24,9 @@ from plimsoll.model.selectors import EVERYTHING
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import Circumstances, Move, Optimisation, Rebalancing
+from plimsoll.planning.moves import Move, Optimisation, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
-from plimsoll.planning.upstream.planner import upstream_plan
+from plimsoll.planning.upstream.planner import upstream_run
 
 #: The strategies that most policies run, with their arguments.
 USUAL: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -101,9 +101,9 @@ class Measures:
 
 def rounds(
     cluster: Cluster,
-    policy: Rebalancing,
+    policy: RebalancingConfig,
     scheduler_name: str,
-    around: Circumstances,
+    around: PlanningContext,
     *,
     cycles: int,
     seed: int,
@@ -145,13 +145,13 @@ def rounds(
     return story
 
 
-def upstream_moves(policy: Rebalancing, cluster: Cluster, now: datetime) -> tuple[Move, ...]:
+def upstream_moves(policy: RebalancingConfig, cluster: Cluster, now: datetime) -> tuple[Move, ...]:
     """What descheduler would evict by the same strategies, without limits; new places are not looked for."""
     unlimited = replace(policy, nodes=EVERYTHING, limits=Limits(per_workload=NO_CEILING), profiles={})
-    return upstream_plan(unlimited, cluster, Circumstances(now=now)).moves
+    return upstream_run(unlimited, cluster, PlanningContext(now=now)).rehearse().moves
 
 
-def measured(cluster: Cluster, policy: Rebalancing, around: Circumstances) -> Measures:
+def measured(cluster: Cluster, policy: RebalancingConfig, around: PlanningContext) -> Measures:
     """Judge a placement by the yardstick that all planners share."""
     shares = [
         100 * int(cluster.requested[row, CPU]) / int(cluster.allocatable[row, CPU])

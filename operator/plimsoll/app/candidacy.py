@@ -17,7 +17,7 @@ from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.session.session import Session
 from plimsoll.leadership.election import Election
 from plimsoll.leadership.fence import Fence
-from plimsoll.leadership.leader import Elected, Leadership, Unchallenged
+from plimsoll.leadership.leader import Elected, ElectedProcess, Leadership, Unchallenged
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
@@ -115,22 +115,15 @@ def candidacy(  # noqa: PLR0913 - the options of the command
         observer.leadership_changed(NO_LEASE, is_leading=True)
         return Unchallenged(fence, clock)
     name, terms = settings.leader_elect_resource_name, settings.terms
-    timeout_s = max(
-        1.0, terms.renew_deadline_s / 2
-    )  # as client-go: one request never takes the whole deadline
     here = asyncio.get_running_loop()
     elected = Elected(
-        name,
         Election(f"{socket.gethostname()}_{uuid.uuid4()}", terms, stands=False),
-        LeaseStore(session, namespace_of(settings), name, timeout_s),
-        fence=fence,
-        clock=clock,
-        randomness=randomness,
-        recorder=recorder,
-        observer=observer,
-        request_s=timeout_s,
-        hindrance=supervision.hindrance,
-        pressure=supervision.pressure,
-        notify=here.call_soon_threadsafe,
+        LeaseStore(session, namespace_of(settings), name, terms.request_s),
+        fence,
+        ElectedProcess(supervision.hindrance, supervision.pressure, here.call_soon_threadsafe),
+        clock,
+        randomness,
+        recorder,
+        observer,
     )
     return ThreadedLeadership(elected, thread)

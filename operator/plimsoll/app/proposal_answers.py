@@ -16,7 +16,7 @@ from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.eviction_records import GROUP
 from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
-from plimsoll.rebalancing.moves.endings import ANSWERS, APPROVED
+from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED
 
 
 class ProposalError(PlimsollError):

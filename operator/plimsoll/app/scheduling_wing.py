@@ -20,10 +20,9 @@ from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.objects import VolumeWriter
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
-from plimsoll.ports.victims import VictimEvictor
-from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
 from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
@@ -45,6 +44,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queue_plugins import QueueGate, QueuePlugins
 from plimsoll.scheduling.rights_gate import RightsGate
 from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,35 @@ class PodPorts:
 
 
 @dataclass(frozen=True, slots=True)
+class GangParts:
+    """What gangs need.
+
+    Attributes:
+        groups: Which pods start together.
+        writer: Writes the status of PodGroups.
+        timer: Ends starts that take too long.
+    """
+
+    groups: Groups
+    writer: PodGroupStatusWriter
+    timer: Timer
+
+
+@dataclass(frozen=True, slots=True)
 class WingParts:
     """The optional parts.
 
     Attributes:
         access: What the API server allows; None: everything.
         evictor: Evicts victims for policies that do not want them deleted.
-        groups: Which pods start together, with the writer of their status; None: each pod by itself.
+        gangs: Which pods start together; None: each pod by itself.
         extending: Asks the extenders of profiles; None: profiles have none.
         fair_share: Whether FairShare plugins divide what the queue pops.
     """
 
     access: Access | None = None
     evictor: VictimEvictor | None = None
-    groups: tuple[Groups, PodGroupStatusWriter] | None = None
+    gangs: GangParts | None = None
     extending: Extending | None = None
     fair_share: bool = False
 
@@ -131,7 +146,8 @@ class SchedulingWing:
         self._rights_gate = None if parts.access is None else RightsGate(parts.access, explain)
         if self._rights_gate is not None:
             gates.append(self._rights_gate)
-        gang_gate = None if parts.groups is None else GangGate(parts.groups[0], book.cache, explain)
+        gangs = parts.gangs
+        gang_gate = None if gangs is None else GangGate(gangs.groups, book.cache, explain)
         if gang_gate is not None:
             gates.append(gang_gate)
         self._plugins = QueuePlugins(PrioritySort(NoArgs()), clock, observer, gates)
@@ -148,11 +164,17 @@ class SchedulingWing:
         hooks: list[BindingHook] = [rejections]
         self.reports: GroupReports | None = None
         oversight: GangOversight | None = None
-        if parts.groups is not None and gang_gate is not None:
-            groups, writer = parts.groups
-            self.reports = GroupReports(groups, writer, clock, observer)
+        if gangs is not None and gang_gate is not None:
+            self.reports = GroupReports(gangs.groups, gangs.writer, clock, observer)
             oversight = GangOversight(
-                groups, self.queue, book, gang_gate, self.reports.touch, ports.recorder, clock
+                gangs.groups,
+                self.queue,
+                book,
+                gang_gate,
+                self.reports.touch,
+                ports.recorder,
+                clock,
+                gangs.timer,
             )
             hooks.append(oversight)
         if parts.extending is not None:
@@ -189,14 +211,16 @@ class SchedulingWing:
         self.shares = FairShares(book.cache, self.queue, observer) if parts.fair_share else None
         ends = (self.explanations, self._rights_gate, cycle, rejections)
         optional = (
-            None if parts.groups is None else parts.groups[0],
+            None if gangs is None else gangs.groups,
             self.mirror,
             self._feed,
             self.shares,
             oversight,
             OfTypes((PodUpdated, PodDeleted), tuple(each for each in ends if each is not None)),
         )
-        self.subscribers: tuple[EventSubscriber, ...] = tuple(each for each in optional if each is not None)
+        self.subscribers: tuple[EventSubscriber | OfTypes, ...] = tuple(
+            each for each in optional if each is not None
+        )
 
     def ingestion(self, others: Sequence[EventSubscriber], observer: Observer) -> Ingestion:
         """The way of events into the wing, and on to the other subscribers."""

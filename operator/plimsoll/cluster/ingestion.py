@@ -5,6 +5,7 @@ an amount of it that is no quantity is reported and counts as 0, and so does one
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, Node, Pod, PodInfo
-from plimsoll.model.kinds.node_facts import unreadable_of
+from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.storage import (
     CSIDriver,
     CSINode,
@@ -76,6 +77,14 @@ class EventSubscriber(Protocol):
         """An event happened."""
 
 
+@dataclass(frozen=True, slots=True)
+class OfTypes:
+    """Subscribers, in order, that receive the events of these types alone."""
+
+    types: tuple[type[WatchEvent], ...]
+    subscribers: tuple[EventSubscriber, ...]
+
+
 class Ingestion:
     """Passes events on, one after the other, each to every subscriber before the next one.
 
@@ -84,37 +93,30 @@ class Ingestion:
         observer: Notified of a subscriber that raised; the others go on.
     """
 
-    def __init__(self, subscribers: Sequence[EventSubscriber], observer: Observer) -> None:
+    def __init__(self, subscribers: Sequence[EventSubscriber | OfTypes], observer: Observer) -> None:
         self._subscribers = tuple(subscribers)
         self._observer = observer
+        self._by_type: dict[type[WatchEvent], tuple[EventSubscriber, ...]] = {}
+
+    def _of(self, kind: type[WatchEvent]) -> tuple[EventSubscriber, ...]:
+        """Who receives events of a type, found once for each type."""
+        found: list[EventSubscriber] = []
+        for each in self._subscribers:
+            if not isinstance(each, OfTypes):
+                found.append(each)
+            elif issubclass(kind, each.types):
+                found.extend(each.subscribers)
+        self._by_type[kind] = tuple(found)
+        return self._by_type[kind]
 
     def apply(self, events: Sequence[WatchEvent]) -> None:
         """Pass a batch on."""
         for event in events:
-            for subscriber in self._subscribers:
+            for subscriber in self._by_type.get(type(event)) or self._of(type(event)):
                 try:
                     subscriber.observe(event)
                 except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
                     self._observer.failed(f"observing {name_of(event)}", repr(exc))
-
-
-class OfTypes:
-    """Passes events of some types on.
-
-    Args:
-        types: The types of events.
-        subscribers: They receive these events alone, in order.
-    """
-
-    def __init__(self, types: tuple[type[WatchEvent], ...], subscribers: Sequence[EventSubscriber]) -> None:
-        self._types = types
-        self._subscribers = tuple(subscribers)
-
-    def observe(self, event: WatchEvent) -> None:
-        """Pass an event on if it is of the types."""
-        if isinstance(event, self._types):
-            for subscriber in self._subscribers:
-                subscriber.observe(event)
 
 
 class Mirror:

@@ -9,9 +9,7 @@ stand-in (:meth:`plimsoll.model.kinds.pod_info.Templates.stand_in`).
 Reason        Holder                              Priority   Ends with
 ============  ==================================  =========  ================================================
 NOMINATED     the pod                             the pod's  its placement, deletion or refusal
-MOVE_TARGET   the replacement of a moved pod      FIRM       the replacement, or the end of the move
-MOVE_WAITING  the replacement of a waiting move   FIRM       the turn of the move, or the end of its bundle
-HANDED_OVER   the replacement, which exists now   the pod's  its placement
+MOVE_TARGET   the replacement of a moved pod      FIRM       the replacement, the move's turn, or its end
 ROOM          the pod that moves make room for    the pod's  the last of the moved pods leaving, or its time
 GANG          the member                          the pod's  its placement, or the end of the group's start
 ============  ==================================  =========  ================================================
@@ -36,8 +34,6 @@ class ReservationReason(StrEnum):
 
     NOMINATED = "Nominated"
     MOVE_TARGET = "MoveTarget"
-    MOVE_WAITING = "MoveWaiting"
-    HANDED_OVER = "HandedOver"
     ROOM = "Room"
     GANG = "Gang"
 
@@ -81,9 +77,6 @@ class ReservationBook:
         self._timer = timer
         self._by_uid: dict[str, Reservation] = {}  #: by the uid of the holder
 
-    def __len__(self) -> int:
-        return len(self._by_uid)
-
     # -- writing -------------------------------------------------------------------------------------
 
     def reserve(self, reservation: Reservation) -> None:
@@ -119,7 +112,7 @@ class ReservationBook:
         *,
         priority: int | None = None,
         until: float | None = None,
-    ) -> Reservation:
+    ) -> None:
         """Reserve room with a stand-in that has the shape of a pod.
 
         Args:
@@ -132,61 +125,28 @@ class ReservationBook:
             until: Seconds of the monotonic clock at which it ends by itself.
         """
         stand_in = self.cache.cluster.templates.stand_in(pod, holder, priority)
-        reservation = Reservation(holder, stand_in, node, reason, owner, until)
-        self.reserve(reservation)
-        return reservation
+        self.reserve(Reservation(holder, stand_in, node, reason, owner, until))
 
-    def transfer(self, holder: Holder, pod: PodInfo, reason: ReservationReason) -> Reservation | None:
-        """Reserve a holder's room for a pod that exists now, at the pod's own priority and without an end.
-
-        Returns:
-            The new reservation; None when the holder held none.
-        """
-        held = self.release(holder)
-        if held is None:
-            return None
-        own = Holder(HolderKind.POD, pod.uid)
-        reservation = Reservation(own, pod, held.node, reason, held.owner)
-        self.reserve(reservation)
-        return reservation
-
-    def release(self, holder: Holder) -> Reservation | None:
-        """End a holder's reservation; returns it, so that the caller can emit the freed room."""
-        return self.release_uid(holder.uid)
-
-    def release_uid(self, uid: str) -> Reservation | None:
+    def release_uid(self, uid: str) -> None:
         """End the reservation that counts under a uid: a pod's, or that of a stand-in."""
         reservation = self._by_uid.pop(uid, None)
         if reservation is not None:
             self.nominator.remove(uid)
             if reservation.until is not None:
                 self._timer.cancel(reservation.holder)
-        return reservation
 
     def release_owner(self, owner: str, reason: ReservationReason) -> tuple[Reservation, ...]:
         """End an owner's reservations of one reason; returns them in the order in which they were made."""
-        held = self.of_owner(owner, reason)
+        held = tuple(each for each in self.of_reason(reason) if each.owner == owner)
         for reservation in held:
-            self.release(reservation.holder)
+            self.release_uid(reservation.holder.uid)
         return held
 
     # -- reading -------------------------------------------------------------------------------------
 
-    def held_by(self, holder: Holder) -> Reservation | None:
-        """A holder's reservation."""
-        return self._by_uid.get(holder.uid)
-
-    def held_by_pod(self, uid: str) -> Reservation | None:
+    def held_by_uid(self, uid: str) -> Reservation | None:
         """The reservation that counts under a uid: a pod's, or that of a stand-in."""
         return self._by_uid.get(uid)
-
-    def of_node(self, node: str) -> tuple[Reservation, ...]:
-        """The reservations on a node, in the order in which they were made."""
-        return tuple(self._by_uid[uid] for uid in self.nominator.by_node.get(node, ()))
-
-    def of_owner(self, owner: str, reason: ReservationReason) -> tuple[Reservation, ...]:
-        """An owner's reservations of one reason, in the order in which they were made."""
-        return tuple(each for each in self._by_uid.values() if each.owner == owner and each.reason is reason)
 
     def of_reason(self, reason: ReservationReason) -> tuple[Reservation, ...]:
         """All reservations of one reason, in the order in which they were made."""
@@ -220,4 +180,4 @@ class ReservationBook:
 
     def _expire(self, reservation: Reservation) -> None:
         if self._by_uid.get(reservation.holder.uid) is reservation:
-            self.release(reservation.holder)
+            self.release_uid(reservation.holder.uid)

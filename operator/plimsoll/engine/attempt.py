@@ -1,4 +1,4 @@
-"""Decides where one pod goes: filter, score, choose; a generator, so that HTTP extenders are steps of it.
+"""Decides where one pod goes: filter, score, choose; with HTTP extenders as a generator that yields to them.
 
 ::
 
@@ -6,9 +6,9 @@
                         └▶ no node is feasible: PostFilter ─▶ [extenders: preempt] ─▶ nominate
 
 Steps in brackets yield a tuple of asks that may be carried out simultaneously, and receive the tuple of their
-answers; without extenders nothing is yielded. The cluster changes while an extender answers, so no result
-from before a yield is used after it: the filters run again, and only a node that passed them *now* and the
-extenders *then* is chosen. From the last answer to the decision nothing but memory is touched.
+answers. The cluster changes while an extender answers, so no result from before a yield is used after it: the
+filters run again, and only a node that passed them *now* and the extenders *then* is chosen. From the last
+answer to the decision nothing but memory is touched.
 
 The decision changes nothing: the caller assumes the pod, binds it, or writes why not. Same cluster, same
 pod, same tie-break: same decision.
@@ -40,32 +40,40 @@ Steps: TypeAlias = Generator[Asks, Answers, Decision]
 
 def schedule(scheduler: ProfileScheduler, pod: PodInfo) -> Decision:
     """Decide where a pod goes that concerns no extender; never raises for what a plugin does."""
+    if not len(scheduler.cluster):
+        return _without_nodes(pod)
     try:
-        next(schedule_steps(scheduler, pod))
-    except StopIteration as end:
-        decision: Decision = end.value
-        return decision
-    raise AssertionError("an attempt without extenders has nothing to ask")
+        row, lane = scheduler.nominated_row(pod), None
+        if row is not None:
+            # Most pods fit where room was made for them: nominations to other nodes do not matter yet.
+            lane = scheduler.refreshed(pod)
+            found = scheduler.filtered(pod, lane, only=row)
+            if scheduler.holds(found, pod, row):
+                return scheduler.placed(pod, found, np.array([row]))
+        found = scheduler.filtered(pod, lane)
+        if not len(found.rows):
+            return scheduler.reject(pod, found)
+        best, total = found.lane.best(pod, found.rows)
+        return scheduler.placed(pod, found, best, total, len(found.rows))
+    except PluginError as exc:
+        return scheduler.broken(pod, exc)
 
 
 def schedule_steps(
-    scheduler: ProfileScheduler,
-    pod: PodInfo,
-    extenders: Sequence[Extender] = (),
-    documents: NodeDocuments | None = None,
+    scheduler: ProfileScheduler, pod: PodInfo, extenders: Sequence[Extender], documents: NodeDocuments
 ) -> Steps:
-    """Decide where a pod goes; never raises for what a plugin does.
+    """Decide where a pod goes that concerns extenders; never raises for what a plugin does.
 
     Args:
         scheduler: Of the pod's profile.
         pod: The pod.
-        extenders: Those that the pod concerns, the ignorable ones last.
+        extenders: Those that the pod concerns, the ignorable ones last; at least one.
         documents: Nodes as they are sent to extenders.
     """
     cluster = scheduler.cluster
     if not len(cluster):
         return _without_nodes(pod)
-    extended = Consultation(cluster, extenders, documents or NodeDocuments()) if extenders else None
+    extended = Consultation(cluster, extenders, documents)
     try:
         for _ in range(ROUNDS):
             decision = yield from _round(scheduler, pod, extended)
@@ -78,26 +86,21 @@ def schedule_steps(
 
 
 def _round(
-    scheduler: ProfileScheduler, pod: PodInfo, extended: Consultation | None
+    scheduler: ProfileScheduler, pod: PodInfo, extended: Consultation
 ) -> Generator[Asks, Answers, Decision | None]:
     """One decision, or None when the cluster changed too much while extenders answered."""
-    lane = scheduler.refreshed(pod)
-    row = scheduler.nominated_row(pod)
-    if row is not None and scheduler.holds(scheduler.filtered(pod, lane, only=row), pod, row):
-        # Most pods fit where room was made for them: nominations to other nodes do not matter yet.
-        node = scheduler.cluster.nodes[row].name
-        answer = None if extended is None else (yield from extended.filter((node,)))
-        if answer is None:
-            return _only(pod, node)
-        if not isinstance(answer, Failure) and node in answer.passed:
-            return _only(pod, node) if _still_holds(scheduler, pod, node) else None
+    row, lane = scheduler.nominated_row(pod), None
+    if row is not None:
         lane = scheduler.refreshed(pod)
+        if scheduler.holds(scheduler.filtered(pod, lane, only=row), pod, row):
+            node = scheduler.cluster.nodes[row].name
+            answer = yield from extended.filter((node,))
+            if not isinstance(answer, Failure) and node in answer.passed:
+                return _still_placed(scheduler, pod, node)
+            lane = None
     found = scheduler.filtered(pod, lane)
     if not len(found.rows):
-        decision = scheduler.reject(pod, found)
-        return decision if extended is None else (yield from _spared(scheduler, extended, decision))
-    if extended is None:
-        return _chosen(scheduler, pod, found, found.rows)
+        return (yield from _spared(scheduler, extended, scheduler.reject(pod, found)))
     asked = scheduler.names(found.rows)
     answer = yield from extended.filter(asked)
     if isinstance(answer, Failure):
@@ -113,15 +116,34 @@ def _round(
     if len(rows) > 1:
         points = yield from extended.prioritize(scheduler.names(rows))
         found, rows = _passed(scheduler, pod, answer)
-    return _chosen(scheduler, pod, found, rows, points) if len(rows) else None
+    if not len(rows):
+        return None
+    best, total = _best(scheduler, pod, found, rows, points)
+    return scheduler.placed(pod, found, best, total, len(rows))
 
 
-def _still_holds(scheduler: ProfileScheduler, pod: PodInfo, node: str) -> bool:
-    """Whether a nominated node that extenders passed takes the pod now."""
+def _best(
+    scheduler: ProfileScheduler, pod: PodInfo, found: Filtered, rows: RowArray, points: Mapping[str, int]
+) -> tuple[RowArray, int | None]:
+    """The rows with the highest total, and that total with what extenders add by node name."""
+    if not points:
+        return found.lane.best(pod, rows)
+    own = found.lane.totals(pod, rows)
+    # Python's integers do not overflow, however large an extender's score times its weight is.
+    totals = [
+        int(total) + points.get(name, 0) for name, total in zip(scheduler.names(rows), own, strict=True)
+    ]
+    highest = max(totals)
+    return rows[[position for position, total in enumerate(totals) if total == highest]], highest
+
+
+def _still_placed(scheduler: ProfileScheduler, pod: PodInfo, node: str) -> Decision | None:
+    """The pod goes to a nominated node that extenders passed, if it still takes the pod."""
     row = scheduler.cluster.rows.get(node)
     if row is None:
-        return False
-    return scheduler.holds(scheduler.filtered(pod, only=row), pod, row)
+        return None
+    found = scheduler.filtered(pod, only=row)
+    return scheduler.placed(pod, found, np.array([row])) if scheduler.holds(found, pod, row) else None
 
 
 def _passed(scheduler: ProfileScheduler, pod: PodInfo, answer: FilterAnswer) -> tuple[Filtered, RowArray]:
@@ -152,40 +174,6 @@ def _spared(
         if set(scheduler.names(again.rows)) - set(refused):
             return None  # there is room now: no pod has to go
     return extended.nominated(decision, answer, scheduler.nominator.by_node)
-
-
-def _chosen(
-    scheduler: ProfileScheduler,
-    pod: PodInfo,
-    found: Filtered,
-    rows: RowArray,
-    points: Mapping[str, int] | None = None,
-) -> Decision:
-    """One of the best nodes; without scoring when there is only one."""
-    nodes = scheduler.cluster.nodes
-    if len(rows) == 1:
-        return _only(pod, nodes[int(rows[0])].name)
-    if points:
-        own = found.lane.totals(pod, rows)
-        # Python's integers do not overflow, however large an extender's score times its weight is.
-        totals = [int(total) + points.get(nodes[row].name, 0) for row, total in zip(rows, own, strict=True)]
-        highest = max(totals)
-        best = rows[[position for position, total in enumerate(totals) if total == highest]]
-    else:
-        best, highest = found.lane.best(pod, rows)
-    return Decision(
-        pod,
-        AttemptOutcome.SCHEDULED,
-        nodes[scheduler.pick(best)].name,
-        total=highest,
-        feasible=len(rows),
-        ties=len(best),
-    )
-
-
-def _only(pod: PodInfo, node: str) -> Decision:
-    """The pod goes to the only node that counts."""
-    return Decision(pod, AttemptOutcome.SCHEDULED, node, feasible=1, ties=1)
 
 
 def _without_nodes(pod: PodInfo) -> Decision:

@@ -35,6 +35,8 @@ class Decision:
         diagnosis: The same in counts; None unless unschedulable.
         nomination: What PostFilter decided, with victims; None when it did not run.
         error: The plugin error that ended the attempt, or None.
+        state: What the plugins learned, None without a node. The next attempt overwrites it: Reserve to Bind
+            write into a clone.
     """
 
     pod: PodInfo
@@ -47,6 +49,7 @@ class Decision:
     diagnosis: Diagnosis | None = None
     nomination: Nomination | None = None
     error: PluginError | None = None
+    state: CycleState | None = None
 
 
 @dataclass(frozen=True, slots=True)

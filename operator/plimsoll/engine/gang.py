@@ -143,7 +143,7 @@ def place_together(
         else:
             refused.append(decision)
             continue
-        placements.append(Placement(decision, node, twin.state_of(pod)))
+        placements.append(Placement(decision, node, (decision.state or CycleState()).clone()))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
 

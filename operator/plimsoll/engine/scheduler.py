@@ -24,7 +24,6 @@ from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import TemplateWhatIf
 from plimsoll.framework import (
     Code,
-    CycleState,
     Nomination,
     PluginError,
     PodInfo,
@@ -87,23 +86,18 @@ class ProfileScheduler:
         """The same choices with another profile on another cluster, such as a fork of this one."""
         return ProfileScheduler(profile, cluster, self._choose, self.nominator)
 
-    def state_of(self, pod: PodInfo) -> CycleState:
-        """What the plugins learned in the pod's latest attempt; a copy for Reserve to Bind to write into."""
-        lane = self._lanes.find(pod.template)
-        return CycleState() if lane is None else lane.state.clone()
-
     def evaluate(self, pod: PodInfo) -> Evaluation:
         """Every node's verdict and scores, as if the pod had no nominated node.
 
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self.refreshed(pod)
-        overrides, rows = self._with_nominated(lane, pod)
+        found = self.filtered(pod)
+        lane, rows = found.lane, found.rows
         nodes = self.cluster.nodes
         statuses = {
             nodes[row].name: lane.status(int(row), pod) for row in np.flatnonzero(lane.failed != FEASIBLE)
-        } | {nodes[row].name: status for row, status in overrides.items()}
+        } | {nodes[row].name: status for row, status in found.overrides.items()}
         return Evaluation(
             pre_filter=lane.rejected,
             statuses=statuses,
@@ -118,10 +112,11 @@ class ProfileScheduler:
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self.refreshed(pod)
-        overrides, rows = self._with_nominated(lane, pod)
+        found = self.filtered(pod)
+        lane, rows = found.lane, found.rows
         if not len(rows):
-            return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), lane.diagnose(pod, overrides))
+            diagnosis = lane.diagnose(pod, found.overrides)
+            return Ranking(self.cluster, rows, np.empty(0, dtype=np.int64), diagnosis)
         return Ranking(self.cluster, rows, lane.totals(pod, rows))
 
     def what_if(self, pod: PodInfo) -> TemplateWhatIf:
@@ -130,8 +125,8 @@ class ProfileScheduler:
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self.refreshed(pod)
-        return self._what_if(lane, pod, self._with_nominated(lane, pod)[0])
+        found = self.filtered(pod)
+        return self._what_if(found.lane, pod, found.overrides)
 
     # -- the steps of an attempt (plimsoll.engine.attempt) ---------------------------------------------
 
@@ -141,7 +136,9 @@ class ProfileScheduler:
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self._lane(pod)
+        # The node of a pod that names one is no part of its template: nothing kept for its siblings holds.
+        own = bool(pod.pod.spec.node_name)
+        lane = TemplateCache(self.profile, self.cluster) if own else self._lanes.use(pod.template)
         lane.refresh(pod)
         return lane
 
@@ -158,7 +155,10 @@ class ProfileScheduler:
         Raises:
             PluginError: A plugin raised or broke a rule.
         """
-        lane = self.refreshed(pod) if lane is None else lane
+        if lane is None:
+            lane = self.refreshed(pod)
+        if not self.nominator.by_node and SURGED not in pod.pod.metadata.annotations:
+            return Filtered(lane, {}, lane.feasible)
         return Filtered(lane, *self._with_nominated(lane, pod, only))
 
     def names(self, rows: RowArray) -> list[str]:
@@ -193,9 +193,21 @@ class ProfileScheduler:
         status = self._beyond(lane, pod, row)
         return {} if status.is_success else {row: status}
 
-    def pick(self, best: RowArray) -> int:
-        """One of equally good rows."""
-        return int(best[self._choose(len(best)) if len(best) > 1 else 0])
+    def placed(
+        self, pod: PodInfo, found: Filtered, best: RowArray, total: int | None = None, feasible: int = 1
+    ) -> Decision:
+        """The pod goes to one of these equally good nodes.
+
+        Args:
+            pod: The pod.
+            found: What the filters said.
+            best: The nodes.
+            total: Their score, None where nothing was scored.
+            feasible: How many nodes were feasible.
+        """
+        row = int(best[self._choose(len(best)) if len(best) > 1 else 0])
+        node, state = self.cluster.nodes[row].name, found.lane.state
+        return Decision(pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=state)
 
     def broken(self, pod: PodInfo, exc: PluginError) -> Decision:
         """An attempt that a plugin ended; what it left behind is dropped."""
@@ -305,12 +317,6 @@ class ProfileScheduler:
 
     def _what_if(self, lane: TemplateCache, pod: PodInfo, overrides: dict[int, Status]) -> TemplateWhatIf:
         return TemplateWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominator.by_node)
-
-    def _lane(self, pod: PodInfo) -> TemplateCache:
-        if pod.pod.spec.node_name:
-            # Not part of the template: nothing that is kept for its siblings holds for this pod.
-            return TemplateCache(self.profile, self.cluster)
-        return self._lanes.use(pod.template)
 
 
 def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:

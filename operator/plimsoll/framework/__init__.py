@@ -1,123 +1,62 @@
 """The API for plugin authors: extension points, their arguments and their results."""
 
-from plimsoll.framework.args import NoArgs, PluginArgs
-from plimsoll.framework.cycle_state import CycleState
-from plimsoll.framework.errors import ConfigurationError, PluginError
-from plimsoll.framework.extension_points import (
-    MAX_SCORE,
-    BindPlugin,
-    FilterPlugin,
-    Nomination,
-    NormalizingPlugin,
-    PermitPlugin,
-    PermitResult,
-    Plugin,
-    PostBindPlugin,
-    PostFilterPlugin,
-    PreBindPlugin,
-    PreemptionCandidate,
-    PreEnqueuePlugin,
-    PreFilterExtensions,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    QueueSortPlugin,
-    Reads,
-    Rejections,
-    ReservePlugin,
-    ScorePlugin,
-    WhatIf,
-    all_feasible,
-)
-from plimsoll.framework.per_node import NodeFilter, NodeScore, NodeView
-from plimsoll.framework.queueing import (
-    ActionType,
-    ClusterEvent,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    Hint,
-    PodsToActivate,
-    QueueingHint,
-)
-from plimsoll.framework.registry import Registry
-from plimsoll.framework.status import (
-    SKIP,
-    SUCCESS,
-    Code,
-    Diagnosis,
-    Status,
-    error,
-    unresolvable,
-    unschedulable,
-)
-from plimsoll.model.columns.columns import BoolArray, IntArray
-from plimsoll.model.columns.snapshot import ABSENT, Snapshot
-from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
-from plimsoll.model.selectors import NodeMatcher, compile_node_matcher
-
-__all__ = [
-    "ABSENT",
-    "MAX_SCORE",
-    "SKIP",
-    "SUCCESS",
-    "ActionType",
-    "BindPlugin",
-    "BoolArray",
-    "ClusterEvent",
-    "ClusterObjects",
-    "Code",
-    "ConfigurationError",
-    "CycleState",
-    "Diagnosis",
-    "EnqueueExtensions",
-    "EventResource",
-    "EventWithHint",
-    "FilterPlugin",
-    "Hint",
-    "IntArray",
-    "NoArgs",
-    "Node",
-    "NodeFilter",
-    "NodeMatcher",
-    "NodeScore",
-    "NodeView",
-    "Nomination",
-    "NormalizingPlugin",
-    "PermitPlugin",
-    "PermitResult",
-    "Plugin",
-    "PluginArgs",
-    "PluginError",
-    "Pod",
-    "PodInfo",
-    "PodTemplate",
-    "PodsToActivate",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PreBindPlugin",
-    "PreEnqueuePlugin",
-    "PreFilterExtensions",
-    "PreFilterPlugin",
-    "PreFilterResult",
-    "PreScorePlugin",
-    "PreemptionCandidate",
-    "QueueSortPlugin",
-    "QueueingHint",
-    "Reads",
-    "Registry",
-    "Rejections",
-    "ReservePlugin",
-    "ScorePlugin",
-    "Snapshot",
-    "Status",
-    "WhatIf",
-    "all_feasible",
-    "compile_node_matcher",
-    "error",
-    "unresolvable",
-    "unschedulable",
-]
+from plimsoll.framework.args import NoArgs as NoArgs
+from plimsoll.framework.args import PluginArgs as PluginArgs
+from plimsoll.framework.cycle_state import CycleState as CycleState
+from plimsoll.framework.errors import ConfigurationError as ConfigurationError
+from plimsoll.framework.errors import PluginError as PluginError
+from plimsoll.framework.extension_points import MAX_SCORE as MAX_SCORE
+from plimsoll.framework.extension_points import BindPlugin as BindPlugin
+from plimsoll.framework.extension_points import FilterPlugin as FilterPlugin
+from plimsoll.framework.extension_points import Nomination as Nomination
+from plimsoll.framework.extension_points import NormalizingPlugin as NormalizingPlugin
+from plimsoll.framework.extension_points import PermitPlugin as PermitPlugin
+from plimsoll.framework.extension_points import PermitResult as PermitResult
+from plimsoll.framework.extension_points import Plugin as Plugin
+from plimsoll.framework.extension_points import PostBindPlugin as PostBindPlugin
+from plimsoll.framework.extension_points import PostFilterPlugin as PostFilterPlugin
+from plimsoll.framework.extension_points import PreBindPlugin as PreBindPlugin
+from plimsoll.framework.extension_points import PreemptionCandidate as PreemptionCandidate
+from plimsoll.framework.extension_points import PreEnqueuePlugin as PreEnqueuePlugin
+from plimsoll.framework.extension_points import PreFilterExtensions as PreFilterExtensions
+from plimsoll.framework.extension_points import PreFilterPlugin as PreFilterPlugin
+from plimsoll.framework.extension_points import PreFilterResult as PreFilterResult
+from plimsoll.framework.extension_points import PreScorePlugin as PreScorePlugin
+from plimsoll.framework.extension_points import QueueSortPlugin as QueueSortPlugin
+from plimsoll.framework.extension_points import Reads as Reads
+from plimsoll.framework.extension_points import Rejections as Rejections
+from plimsoll.framework.extension_points import ReservePlugin as ReservePlugin
+from plimsoll.framework.extension_points import ScorePlugin as ScorePlugin
+from plimsoll.framework.extension_points import WhatIf as WhatIf
+from plimsoll.framework.extension_points import all_feasible as all_feasible
+from plimsoll.framework.per_node import NodeFilter as NodeFilter
+from plimsoll.framework.per_node import NodeScore as NodeScore
+from plimsoll.framework.per_node import NodeView as NodeView
+from plimsoll.framework.queueing import ActionType as ActionType
+from plimsoll.framework.queueing import ClusterEvent as ClusterEvent
+from plimsoll.framework.queueing import EnqueueExtensions as EnqueueExtensions
+from plimsoll.framework.queueing import EventResource as EventResource
+from plimsoll.framework.queueing import EventWithHint as EventWithHint
+from plimsoll.framework.queueing import Hint as Hint
+from plimsoll.framework.queueing import PodsToActivate as PodsToActivate
+from plimsoll.framework.queueing import QueueingHint as QueueingHint
+from plimsoll.framework.registry import Registry as Registry
+from plimsoll.framework.status import SKIP as SKIP
+from plimsoll.framework.status import SUCCESS as SUCCESS
+from plimsoll.framework.status import Code as Code
+from plimsoll.framework.status import Diagnosis as Diagnosis
+from plimsoll.framework.status import Status as Status
+from plimsoll.framework.status import error as error
+from plimsoll.framework.status import unresolvable as unresolvable
+from plimsoll.framework.status import unschedulable as unschedulable
+from plimsoll.model.columns.columns import BoolArray as BoolArray
+from plimsoll.model.columns.columns import IntArray as IntArray
+from plimsoll.model.columns.snapshot import ABSENT as ABSENT
+from plimsoll.model.columns.snapshot import Snapshot as Snapshot
+from plimsoll.model.kinds.node import Node as Node
+from plimsoll.model.kinds.objects import ClusterObjects as ClusterObjects
+from plimsoll.model.kinds.pod import Pod as Pod
+from plimsoll.model.kinds.pod_info import PodInfo as PodInfo
+from plimsoll.model.kinds.pod_info import PodTemplate as PodTemplate
+from plimsoll.model.selectors import NodeMatcher as NodeMatcher
+from plimsoll.model.selectors import compile_node_matcher as compile_node_matcher

@@ -32,12 +32,7 @@ ArgsT = TypeVar("ArgsT", bound=PluginArgs)
 
 
 def parse_args(model: type[ArgsT], given: Mapping[str, Any] | None, path: str) -> ArgsT:
-    """Arguments as written in a policy, checked; ``apiVersion`` and ``kind`` are passed over.
-
-    Args:
-        model: What the plugin takes.
-        given: As written; None takes the defaults.
-        path: Where they stand, for the sentence that refuses them.
+    """Arguments as written at ``path`` in a policy, checked; ``apiVersion`` and ``kind`` are passed over.
 
     Raises:
         ConfigurationError: The plugin does not take them; names the field.

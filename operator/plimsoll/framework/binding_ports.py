@@ -42,12 +42,7 @@ class VolumeBinder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class VolumesPort:
-    """The volumes of this attempt, as kept in the cycle state from Reserve on.
-
-    Attributes:
-        snapshot: The cluster as it is when Reserve runs.
-        binder: Books and binds.
-    """
+    """The cluster when Reserve runs, and the volume binder, as kept in the cycle state from Reserve on."""
 
     snapshot: Snapshot
     binder: VolumeBinder

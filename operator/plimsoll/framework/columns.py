@@ -1,41 +1,26 @@
 """Columns of the mirrored cluster for authors of plugins: counts, sums and indexes."""
 
-from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.columns import CountColumns, IdArray, PodIndex, RowArray, columns_of
-from plimsoll.model.columns.domain_sums import DomainSums
-from plimsoll.model.columns.pod_counts import PodClass, PodCounts
-from plimsoll.model.columns.pods_by_importance import PodsByImportance
-from plimsoll.model.columns.snapshot import CPU, MEMORY, PODS, STORAGE
-from plimsoll.model.columns.term_counts import TermCounts
-from plimsoll.model.kinds.node_facts import allocatable_of
-from plimsoll.model.kinds.pod import Container
-from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
-from plimsoll.model.kinds.requests import is_extended, is_scalar
-from plimsoll.model.quantity import milli, nanos, units
-
-__all__ = [
-    "CPU",
-    "MEMORY",
-    "PODS",
-    "STORAGE",
-    "Cluster",
-    "Container",
-    "CountColumns",
-    "DomainSums",
-    "IdArray",
-    "PodClass",
-    "PodCounts",
-    "PodIndex",
-    "PodTerm",
-    "PodsByImportance",
-    "RowArray",
-    "TermCounts",
-    "TermKind",
-    "allocatable_of",
-    "columns_of",
-    "is_extended",
-    "is_scalar",
-    "milli",
-    "nanos",
-    "units",
-]
+from plimsoll.model.columns.cluster import Cluster as Cluster
+from plimsoll.model.columns.columns import CountColumns as CountColumns
+from plimsoll.model.columns.columns import IdArray as IdArray
+from plimsoll.model.columns.columns import PodIndex as PodIndex
+from plimsoll.model.columns.columns import RowArray as RowArray
+from plimsoll.model.columns.columns import columns_of as columns_of
+from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
+from plimsoll.model.columns.pod_counts import PodClass as PodClass
+from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
+from plimsoll.model.columns.pods_by_importance import PodsByImportance as PodsByImportance
+from plimsoll.model.columns.snapshot import CPU as CPU
+from plimsoll.model.columns.snapshot import MEMORY as MEMORY
+from plimsoll.model.columns.snapshot import PODS as PODS
+from plimsoll.model.columns.snapshot import STORAGE as STORAGE
+from plimsoll.model.columns.term_counts import TermCounts as TermCounts
+from plimsoll.model.kinds.node import allocatable_of as allocatable_of
+from plimsoll.model.kinds.pod import Container as Container
+from plimsoll.model.kinds.pod_terms import PodTerm as PodTerm
+from plimsoll.model.kinds.pod_terms import TermKind as TermKind
+from plimsoll.model.kinds.requests import is_extended as is_extended
+from plimsoll.model.kinds.requests import is_scalar as is_scalar
+from plimsoll.model.quantity import milli as milli
+from plimsoll.model.quantity import nanos as nanos
+from plimsoll.model.quantity import units as units

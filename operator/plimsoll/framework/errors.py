@@ -46,10 +46,7 @@ class ConfigurationError(PlimsollError):
 class PluginError(PlimsollError):
     """A plugin raised or broke a rule of its extension point; it fails its own cycle, never the loop.
 
-    Attributes:
-        plugin: The plugin's name.
-        point: The extension point, spelled as in a profile (``preFilter``).
-        problem: What happened.
+    The extension point is spelled as in a profile (``preFilter``).
     """
 
     def __init__(self, plugin: str, point: str, problem: str) -> None:

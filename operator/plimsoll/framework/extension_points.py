@@ -42,10 +42,14 @@ class Reads(IntEnum):
 
 @runtime_checkable
 class Plugin(Protocol):
-    """What all plugins have."""
+    """What all plugins have; one without arguments needs neither ``args_model`` nor ``__init__``."""
 
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
+
+    def __init__(self, args: PluginArgs) -> None:
+        """Take the arguments, an instance of ``args_model``."""
+        return
 
 
 @runtime_checkable
@@ -194,11 +198,7 @@ class WhatIf(Protocol):
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """The kind of refusal of each of ``rows`` if its pods requested that much, 0 where the pod fits.
 
-        The pods that are ``ahead`` are counted in addition to these.
-
-        Args:
-            rows: The nodes.
-            requested: Shape (len(rows), R).
+        The pods that are ``ahead`` are counted in addition to these; ``requested`` has shape (len(rows), R).
         """
 
     def refusal(self, kind: int) -> Status:

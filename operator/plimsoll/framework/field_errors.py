@@ -67,12 +67,7 @@ _CREDENTIALS = re.compile(r"//[^/\s\"]*@")
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field.
-
-    Attributes:
-        path: from the root of the object, as written on the wire.
-        sentence: what is wrong, what is allowed.
-    """
+    """What is wrong with the field at a path from the root of the object, and what is allowed."""
 
     path: str
     sentence: str

@@ -1,14 +1,13 @@
 """Plugin name to class: refuses duplicates, and classes that implement no extension point, on entry."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from plimsoll.framework.args import PluginArgs, parse_args
 from plimsoll.framework.errors import ConfigurationError
 from plimsoll.framework.extension_points import (
     BindPlugin,
     FilterPlugin,
-    NormalizingPlugin,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -54,21 +53,43 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "postBind": ("post_bind",),
 }
 
-__all__ = ["EXTENSION_POINTS", "NormalizingPlugin", "Registry", "implements"]
-
 
 def implements(plugin: object, point: str) -> bool:
     """Whether a plugin (class or instance) implements an extension point."""
     return all(hasattr(plugin, member) for member in _MEMBERS[point])
 
 
-class Registry:
-    """The plugins that a profile may name."""
+class Registrable(Protocol):
+    """What a registry needs of a class."""
 
-    def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
-        self._classes: dict[str, type[Plugin]] = {}
-        for plugin in plugins:
-            self.add(plugin)
+    name: ClassVar[str]
+    args_model: ClassVar[type[PluginArgs]]
+
+    def __init__(self, args: PluginArgs) -> None:
+        """Take the arguments, an instance of ``args_model``."""
+        return
+
+
+ClassT = TypeVar("ClassT", bound=Registrable)
+
+
+class ClassRegistry(Generic[ClassT]):
+    """The classes that a policy may name.
+
+    Attributes:
+        what: What the classes are, in the sentences that refuse one.
+        listing: How these sentences list the names.
+        errors: Errors of a constructor that refuse its arguments.
+    """
+
+    what: ClassVar[str]
+    listing: ClassVar[str] = "there are"
+    errors: ClassVar[tuple[type[Exception], ...]] = (TypeError, ValueError)
+
+    def __init__(self, classes: Iterable[type[ClassT]] = ()) -> None:
+        self._classes: dict[str, type[ClassT]] = {}
+        for each in classes:
+            self.add(each)
 
     def __contains__(self, name: str) -> bool:
         return name in self._classes
@@ -76,53 +97,69 @@ class Registry:
     def __iter__(self) -> Iterator[str]:
         return iter(self._classes)
 
-    def __getitem__(self, name: str) -> type[Plugin]:
+    def __getitem__(self, name: str) -> type[ClassT]:
         return self._classes[name]
 
-    def add(self, plugin: type[Plugin]) -> None:
+    def add(self, source: type[ClassT]) -> None:
         """Enter a class.
 
         Raises:
-            ConfigurationError: Its name is missing or taken, it implements no extension point or only a part
-                of one, or its ``args_model`` is not derived from PluginArgs.
+            ConfigurationError: It lacks what such a class needs, or its name is taken.
         """
-        name = getattr(plugin, "name", "")
-        where = f"plugin class {plugin.__module__}.{plugin.__qualname__}"
-        if not name:
-            raise ConfigurationError(where, "has no name; set the class attribute `name`")
-        if name in self._classes:
-            raise ConfigurationError(where, f'the name "{name}" is taken by {self._classes[name].__module__}')
-        for point, members in _MEMBERS.items():
-            missing = [member for member in members if not hasattr(plugin, member)]
-            if missing and any(hasattr(plugin, member) for member in members if member != "reads"):
-                raise ConfigurationError(where, f"lacks {', '.join(missing)}, which {point} needs")
-        if not any(implements(plugin, point) for point in EXTENSION_POINTS):
-            raise ConfigurationError(
-                where, f"implements no extension point; the points are {', '.join(EXTENSION_POINTS)}"
-            )
-        args_model = getattr(plugin, "args_model", None)
-        if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):
-            raise ConfigurationError(where, "its args_model must be a class derived from PluginArgs")
-        self._classes[name] = plugin
+        where = f"{self.what} class {source.__module__}.{source.__qualname__}"
+        problem = self._problem(source)
+        if problem:
+            raise ConfigurationError(where, problem)
+        if source.name in self._classes:
+            taken = self._classes[source.name].__module__
+            raise ConfigurationError(where, f'the name "{source.name}" is taken by {taken}')
+        self._classes[source.name] = source
 
-    def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> Plugin:
-        """Make an instance from the arguments of a policy.
+    def _problem(self, source: type[ClassT]) -> str:
+        """What the class lacks, "" for nothing."""
+        raise NotImplementedError
 
-        Args:
-            name: The plugin.
-            args: As written under ``pluginConfig``; None takes the defaults.
-            path: Where they stand, for the sentence that refuses them.
+    def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> ClassT:
+        """Make an instance from the arguments that a policy has at ``path``; None takes the defaults.
 
         Raises:
-            ConfigurationError: No such plugin, or arguments it does not take; names the field.
+            ConfigurationError: No such name, or arguments it does not take; names the field.
         """
         if name not in self._classes:
             known = ", ".join(sorted(self._classes))
-            raise ConfigurationError(path, f'there is no plugin "{name}"; the plugins are {known}')
-        plugin = self._classes[name]
-        model = parse_args(plugin.args_model, args, path)
+            raise ConfigurationError(path, f'there is no {self.what} "{name}"; {self.listing} {known}')
+        source = self._classes[name]
+        model = parse_args(source.args_model, args, path)
         try:
-            return plugin(model)  # type: ignore[call-arg]  # protocols say nothing of __init__; the laws do
-        except Exception as exc:
-            problem = f"{name} does not accept these arguments: {type(exc).__name__}: {exc}"
+            return source(model)
+        except self.errors as exc:
+            problem = f"{name} does not accept these arguments: {self._described(exc)}"
             raise ConfigurationError(path, problem) from exc
+
+    def _described(self, exc: Exception) -> str:
+        return str(exc)
+
+
+class Registry(ClassRegistry[Plugin]):
+    """The plugins that a profile may name."""
+
+    what = "plugin"
+    listing = "the plugins are"
+    errors = (Exception,)
+
+    def _problem(self, source: type[Plugin]) -> str:
+        if not getattr(source, "name", ""):
+            return "has no name; set the class attribute `name`"
+        for point, members in _MEMBERS.items():
+            missing = [member for member in members if not hasattr(source, member)]
+            if missing and any(hasattr(source, member) for member in members if member != "reads"):
+                return f"lacks {', '.join(missing)}, which {point} needs"
+        if not any(implements(source, point) for point in EXTENSION_POINTS):
+            return f"implements no extension point; the points are {', '.join(EXTENSION_POINTS)}"
+        args_model = getattr(source, "args_model", None)
+        if not (isinstance(args_model, type) and issubclass(args_model, PluginArgs)):
+            return "its args_model must be a class derived from PluginArgs"
+        return ""
+
+    def _described(self, exc: Exception) -> str:
+        return f"{type(exc).__name__}: {exc}"

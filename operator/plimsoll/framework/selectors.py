@@ -1,77 +1,36 @@
 """Selectors, affinity terms and taints for authors of plugins and strategies."""
 
-from plimsoll.model.kinds.node import Taint
-from plimsoll.model.kinds.pod import (
-    NodeAffinityTerms,
-    PreferredSchedulingTerm,
-    Toleration,
-    TopologySpreadConstraint,
-)
-from plimsoll.model.kinds.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
-from plimsoll.model.selector_text import parse_selector
-from plimsoll.model.selectors import (
-    EVERYTHING,
-    NAME_FIELD,
-    LabelSelector,
-    NodeMatcher,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    NodeTerm,
-    Requirement,
-    Selector,
-    SelectorError,
-    compile_node_matcher,
-    compile_node_term,
-    compile_node_terms,
-    compile_selector,
-    is_label_key,
-    selector_of_labels,
-)
-from plimsoll.model.taints import (
-    CONSOLIDATING,
-    HARD_EFFECTS,
-    NO_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    UNSCHEDULABLE_TAINT,
-    is_closed,
-    tolerates,
-    untolerated,
-)
-
-__all__ = [
-    "CONSOLIDATING",
-    "EVERYTHING",
-    "HARD_EFFECTS",
-    "NAME_FIELD",
-    "NO_SCHEDULE",
-    "PREFER_NO_SCHEDULE",
-    "UNSCHEDULABLE_TAINT",
-    "LabelSelector",
-    "NodeAffinityTerms",
-    "NodeMatcher",
-    "NodeSelector",
-    "NodeSelectorRequirement",
-    "NodeSelectorTerm",
-    "NodeTerm",
-    "PodDisruptionBudget",
-    "PreferredSchedulingTerm",
-    "ReplicaSet",
-    "Requirement",
-    "Selector",
-    "SelectorError",
-    "StatefulSet",
-    "Taint",
-    "Toleration",
-    "TopologySpreadConstraint",
-    "compile_node_matcher",
-    "compile_node_term",
-    "compile_node_terms",
-    "compile_selector",
-    "is_closed",
-    "is_label_key",
-    "parse_selector",
-    "selector_of_labels",
-    "tolerates",
-    "untolerated",
-]
+from plimsoll.model.kinds.node import Taint as Taint
+from plimsoll.model.kinds.pod import NodeAffinityTerms as NodeAffinityTerms
+from plimsoll.model.kinds.pod import PreferredSchedulingTerm as PreferredSchedulingTerm
+from plimsoll.model.kinds.pod import Toleration as Toleration
+from plimsoll.model.kinds.pod import TopologySpreadConstraint as TopologySpreadConstraint
+from plimsoll.model.kinds.workload import PodDisruptionBudget as PodDisruptionBudget
+from plimsoll.model.kinds.workload import ReplicaSet as ReplicaSet
+from plimsoll.model.kinds.workload import StatefulSet as StatefulSet
+from plimsoll.model.selector_text import parse_selector as parse_selector
+from plimsoll.model.selectors import EVERYTHING as EVERYTHING
+from plimsoll.model.selectors import NAME_FIELD as NAME_FIELD
+from plimsoll.model.selectors import LabelSelector as LabelSelector
+from plimsoll.model.selectors import NodeMatcher as NodeMatcher
+from plimsoll.model.selectors import NodeSelector as NodeSelector
+from plimsoll.model.selectors import NodeSelectorRequirement as NodeSelectorRequirement
+from plimsoll.model.selectors import NodeSelectorTerm as NodeSelectorTerm
+from plimsoll.model.selectors import NodeTerm as NodeTerm
+from plimsoll.model.selectors import Requirement as Requirement
+from plimsoll.model.selectors import Selector as Selector
+from plimsoll.model.selectors import SelectorError as SelectorError
+from plimsoll.model.selectors import compile_node_matcher as compile_node_matcher
+from plimsoll.model.selectors import compile_node_term as compile_node_term
+from plimsoll.model.selectors import compile_node_terms as compile_node_terms
+from plimsoll.model.selectors import compile_selector as compile_selector
+from plimsoll.model.selectors import is_label_key as is_label_key
+from plimsoll.model.selectors import selector_of_labels as selector_of_labels
+from plimsoll.model.taints import CONSOLIDATING as CONSOLIDATING
+from plimsoll.model.taints import HARD_EFFECTS as HARD_EFFECTS
+from plimsoll.model.taints import NO_SCHEDULE as NO_SCHEDULE
+from plimsoll.model.taints import PREFER_NO_SCHEDULE as PREFER_NO_SCHEDULE
+from plimsoll.model.taints import UNSCHEDULABLE_TAINT as UNSCHEDULABLE_TAINT
+from plimsoll.model.taints import is_closed as is_closed
+from plimsoll.model.taints import tolerates as tolerates
+from plimsoll.model.taints import untolerated as untolerated

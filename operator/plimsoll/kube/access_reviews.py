@@ -1,12 +1,13 @@
-"""POST selfsubjectaccessreviews: rights of the current token, and the right that a request needs."""
+"""Reviews the rights of the current token, and knows the right that a request needs."""
 
 from collections.abc import Callable
+
+from kubernetes_asyncio import client
 
 from plimsoll.access.rights import Access, Right
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
-
-PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+from plimsoll.kube.session.typed_client import TypedClient
 
 #: Seconds for one answer: a review at the start must not delay it for long.
 TIMEOUT_S = 5.0
@@ -22,25 +23,29 @@ class AccessReviews:
     """
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._reviews = client.AuthorizationV1Api(TypedClient(session))
 
     async def review(self, right: Right, namespace: str) -> bool | None:
         """Whether a right is granted; None when the server did not say."""
         resource, _, subresource = right.resource.partition("/")
-        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
-        attributes |= {"subresource": subresource} if subresource else {}
-        attributes |= {"namespace": namespace} if namespace else {}
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
+        asked = client.V1ResourceAttributes(
+            verb=right.verb,
+            group=right.group,
+            resource=resource,
+            subresource=subresource or None,
+            namespace=namespace or None,
+        )
+        spec = client.V1SelfSubjectAccessReviewSpec(resource_attributes=asked)
         try:
-            answer = await self._session.object("POST", PATH, body, timeout_s=TIMEOUT_S)
+            answer = await self._reviews.create_self_subject_access_review(
+                client.V1SelfSubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
+            )
         except APIError:
             return None
-        allowed = (answer.get("status") or {}).get("allowed")
-        return allowed if isinstance(allowed, bool) else None
+        status: client.V1SubjectAccessReviewStatus | None = (
+            answer.status
+        )  # the stub says that there always is one
+        return None if status is None else status.allowed
 
 
 def right_of(method: str, path: str) -> tuple[Right, str]:

@@ -1,16 +1,17 @@
-"""GET and PATCH deployments: the mark that starts a rollout of a pod template, and nothing else of it."""
+"""Reads Deployments, and writes the mark that starts a rollout of their pod template."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+from kubernetes_asyncio import client
 
 from plimsoll.kube.session.errors import APIError, answer_of, answered
-from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.session.session import Session
+from plimsoll.kube.session.typed_client import TypedClient, content_of
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-
-PATH = "/apis/apps/v1"
 
 #: Deployments in a page of a list: a few megabytes.
 PAGE = 500
@@ -32,33 +33,31 @@ class DeploymentRollouts:
     """Reads Deployments on demand, caches none, and starts their rollouts."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self._apps = client.AppsV1Api(TypedClient(session))
 
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
         """All of them, page by page; a template is kept where one pod is wanted."""
         found: list[Deployment] = []
-        token = ""
+        options: dict[str, Any] = {"limit": PAGE, "_request_timeout": TIMEOUT_S, "_preload_content": False}
         while True:
-            params = {"limit": str(PAGE)} | ({"continue": token} if token else {})
             try:
-                body = await self._session.request(
-                    "GET", f"{PATH}/deployments", params=params, timeout_s=TIMEOUT_S
+                page = decode(
+                    _Page, await content_of(self._apps.list_deployment_for_all_namespaces(**options))
                 )
-                page = decode(_Page, body)
                 found += [_slim(decode(Deployment, item)) for item in page.items]
             except APIError as exc:
                 return answer_of(exc), ()
             except DecodeError as exc:
                 return WriteResult(WriteOutcome.UNKNOWN, str(exc)), ()
-            token = page.metadata.token
-            if not token:
+            if not page.metadata.token:
                 return WriteResult(WriteOutcome.DONE), found
+            options["_continue"] = page.metadata.token
 
     async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
         """One of them."""
+        call = self._apps.read_namespaced_deployment(name, namespace, _preload_content=False)
         try:
-            body = await self._session.request("GET", f"{PATH}/namespaces/{namespace}/deployments/{name}")
-            return WriteResult(WriteOutcome.DONE), decode(Deployment, body)
+            return WriteResult(WriteOutcome.DONE), decode(Deployment, await content_of(call))
         except APIError as exc:
             return answer_of(exc), None
         except DecodeError as exc:
@@ -71,8 +70,11 @@ class DeploymentRollouts:
             "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
             "spec": {"template": {"metadata": {"annotations": {SURGED: mark}}}},
         }
-        path = f"{PATH}/namespaces/{metadata.namespace}/deployments/{metadata.name}"
-        return await answered(self._session.request("PATCH", path, body, content_type=MERGE_PATCH))
+        return await answered(
+            self._apps.patch_namespaced_deployment(
+                metadata.name, metadata.namespace, body, _preload_content=False
+            )
+        )
 
 
 def _slim(deployment: Deployment) -> Deployment:

@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.kube.session.errors import APIError, answer_of, answered
 from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.watched_resources import WatchedResource
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
@@ -14,6 +18,15 @@ GROUP = "/apis/plimsoll.dev/v1alpha1"
 _ABSENT: Mapping[str, None] = {
     field.alias or name: None for name, field in EvictionStatus.model_fields.items()
 }
+
+
+class WatchedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is watched of a record: the rest is our own writing, and is not read back."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+RECORDS = WatchedResource("evictions", f"{GROUP}/evictions", WatchedRecord)
 
 
 class EvictionRecords:

@@ -1,12 +1,13 @@
-"""GET, POST and PUT of one Lease (coordination.k8s.io/v1)."""
+"""Reads, creates and replaces one Lease (coordination.k8s.io/v1)."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
 
-from plimsoll.kube.events import micro_time
+from kubernetes_asyncio import client
+
 from plimsoll.kube.session.errors import APIError, NotFound, answer_of
 from plimsoll.kube.session.session import Session
+from plimsoll.kube.session.typed_client import TypedClient
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
@@ -24,11 +25,11 @@ class LeaseStore:
     """
 
     def __init__(self, session: Session, namespace: str, name: str, timeout_s: float) -> None:
-        self._session = session
+        self._client = TypedClient(session)
+        self._leases = client.CoordinationV1Api(self._client)
         self._namespace = namespace
         self._name = name
         self._timeout_s = timeout_s
-        self._collection = f"/apis/{API}/namespaces/{namespace}/leases"
 
     @property
     def reference(self) -> Mapping[str, str]:
@@ -38,60 +39,70 @@ class LeaseStore:
     async def read(self) -> tuple[WriteResult, Lease | None]:
         """The lease; None with DONE when it does not exist."""
         try:
-            found = await self._session.object(
-                "GET", f"{self._collection}/{self._name}", timeout_s=self._timeout_s
+            found = await self._leases.read_namespaced_lease(
+                self._name, self._namespace, _request_timeout=self._timeout_s
             )
         except NotFound:
             return WriteResult(WriteOutcome.DONE), None
         except APIError as exc:
             return answer_of(exc), None
-        return WriteResult(WriteOutcome.DONE), lease_of(found)
+        return WriteResult(WriteOutcome.DONE), self._lease(found)
 
     async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
         """Create it, or replace the version that it names."""
-        method, path = (
-            ("PUT", f"{self._collection}/{self._name}") if lease.version else ("POST", self._collection)
-        )
+        body = self._document(lease)
         try:
-            stored = await self._session.object(
-                method, path, self._document(lease), timeout_s=self._timeout_s
-            )
+            if lease.version:
+                stored = await self._leases.replace_namespaced_lease(
+                    self._name, self._namespace, body, _request_timeout=self._timeout_s
+                )
+            else:
+                stored = await self._leases.create_namespaced_lease(
+                    self._namespace, body, _request_timeout=self._timeout_s
+                )
         except APIError as exc:
             return answer_of(exc), None
-        return WriteResult(WriteOutcome.DONE), lease_of(stored)
+        return WriteResult(WriteOutcome.DONE), self._lease(stored)
 
-    def _document(self, lease: Lease) -> dict[str, Any]:
+    def _document(self, lease: Lease) -> client.V1Lease:
         metadata = {**lease.metadata, "namespace": self._namespace, "name": self._name}
         if lease.version:
             metadata["resourceVersion"] = lease.version
-        return {
-            "apiVersion": API,
-            "kind": "Lease",
-            "metadata": metadata,
-            "spec": {
-                "holderIdentity": lease.holder or None,
-                "leaseDurationSeconds": lease.duration_s,
-                "acquireTime": micro_time(lease.acquired),
-                "renewTime": micro_time(lease.renewed),
-                "leaseTransitions": lease.transitions,
-            },
-        }
+        return client.V1Lease(
+            api_version=API,
+            kind="Lease",
+            metadata=metadata,  # type: ignore[arg-type] # the client sends a mapping as it is
+            spec=client.V1LeaseSpec(
+                holder_identity=lease.holder or None,
+                lease_duration_seconds=lease.duration_s,
+                acquire_time=_moment(lease.acquired),
+                renew_time=_moment(lease.renewed),
+                lease_transitions=lease.transitions,
+            ),
+        )
+
+    def _lease(self, found: client.V1Lease) -> Lease:
+        """A lease as the server has it; missing fields are empty or zero."""
+        spec: client.V1LeaseSpec | None = found.spec  # the stub says that there always is one
+        spec = client.V1LeaseSpec() if spec is None else spec
+        metadata = self._client.sanitize_for_serialization(found.metadata) or {}
+        metadata.pop("managedFields", None)
+        return Lease(
+            holder=spec.holder_identity or "",
+            duration_s=spec.lease_duration_seconds or 0,
+            acquired=_seconds(spec.acquire_time),
+            renewed=_seconds(spec.renew_time),
+            transitions=spec.lease_transitions or 0,
+            version=metadata.get("resourceVersion", ""),
+            metadata=metadata,
+        )
 
 
-def lease_of(document: Mapping[str, Any]) -> Lease:
-    """A lease as the server has it; missing fields are empty or zero."""
-    spec: Mapping[str, Any] = document.get("spec") or {}
-    metadata: Mapping[str, Any] = document.get("metadata") or {}
-    return Lease(
-        holder=str(spec.get("holderIdentity") or ""),
-        duration_s=int(spec.get("leaseDurationSeconds") or 0),
-        acquired=_seconds(spec.get("acquireTime")),
-        renewed=_seconds(spec.get("renewTime")),
-        transitions=int(spec.get("leaseTransitions") or 0),
-        version=str(metadata.get("resourceVersion", "")),
-        metadata={key: value for key, value in metadata.items() if key != "managedFields"},
-    )
+def _moment(seconds: float) -> datetime:
+    """A time with microseconds: the client leaves out 0, and the server refuses a MicroTime without."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.replace(microsecond=moment.microsecond or 1)
 
 
-def _seconds(text: str | None) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+def _seconds(moment: datetime | None) -> float:
+    return 0.0 if moment is None else moment.timestamp()

@@ -1,11 +1,15 @@
-"""GET and PATCH nodes: the taint that closes a node while it is being emptied, and nothing else of it."""
+"""Writes the taint that closes a node while it is being emptied."""
 
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+from kubernetes_asyncio import client
+
 from plimsoll.kube.pods import timestamp
 from plimsoll.kube.session.errors import APIError, Conflict, answer_of
-from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.session.session import Session
+from plimsoll.kube.session.typed_client import TypedClient, content_of
 from plimsoll.model.taints import CONSOLIDATING
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -20,7 +24,7 @@ class NodeTainter:
     """Sets and removes our taint; other taints stay as they are."""
 
     def __init__(self, session: Session, clock: Clock) -> None:
-        self._session = session
+        self._core = client.CoreV1Api(TypedClient(session))
         self._clock = clock
 
     async def close(self, node: str) -> WriteResult:
@@ -38,11 +42,11 @@ class NodeTainter:
 
     async def _change(self, node: str, changed: Callable[[Taints], Taints]) -> WriteResult:
         """Write the list of taints, unless the node has changed since it was read."""
-        path = f"/api/v1/nodes/{node}"
         answer = WriteResult(WriteOutcome.CONFLICT)
         for _ in range(TRIES):
             try:
-                present = await self._session.object("GET", path)
+                # Read as it is: the models would lose fields of taints that they do not know.
+                present = orjson.loads(await content_of(self._core.read_node(node, _preload_content=False)))
                 taints: Taints = present["spec"].get("taints") or []
                 wanted = changed([each for each in taints if each["key"] != CONSOLIDATING])
                 if wanted == taints:
@@ -51,7 +55,7 @@ class NodeTainter:
                     "metadata": {"resourceVersion": present["metadata"]["resourceVersion"]},
                     "spec": {"taints": wanted},
                 }
-                await self._session.request("PATCH", path, body, content_type=MERGE_PATCH)
+                await self._core.patch_node(node, body, _preload_content=False)
             except Conflict as exc:
                 answer = answer_of(exc)
             except APIError as exc:

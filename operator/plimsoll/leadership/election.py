@@ -45,6 +45,11 @@ class Terms:
     retry_period_s: float = 2.0
 
     @property
+    def request_s(self) -> float:
+        """What one request may take: never the whole deadline, as for client-go."""
+        return max(1.0, self.renew_deadline_s / 2)
+
+    @property
     def margin_s(self) -> float:
         """From a leader's last write to the first one of the next leader."""
         return self.lease_duration_s - self.renew_deadline_s

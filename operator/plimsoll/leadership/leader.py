@@ -11,8 +11,9 @@ process starts from the API alone.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.leadership.election import (
@@ -34,6 +35,7 @@ from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.leases import LeasePort
 from plimsoll.ports.observer import Observer
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds that writes under way get before a leader that ends gives the lease away, and between two looks.
@@ -88,71 +90,71 @@ class Leadership(Protocol):
         """Give the lease away, if nothing of ours can be under way any more."""
 
 
-class Elected:
-    """Leads when elected.
+@dataclass(frozen=True, slots=True)
+class ElectedProcess:
+    """The process that is to lead, as the election sees it.
 
-    Args:
-        name: Of the lease, in metrics.
-        election: The candidate.
-        leases: Reads and writes the lease.
-        fence: Open for as long as the lease is surely ours.
-        clock: Time; must go on while the machine sleeps.
-        randomness: Jitter.
-        recorder: Records who became leader.
-        observer: Told who leads, of renewals that come late, and of failures.
-        request_s: Seconds that a request may take.
-        hindrance: Why the lease must not be written though it could be, "" when it may: a process that
-            cannot work must not lead.
+    Attributes:
+        hindrance: Why the lease must not be written though it could be, "" when it may: a process that cannot
+            work must not lead.
         pressure: What kept the process from working in time, in words.
         notify: Runs a call where the rest of the process runs.
     """
 
+    hindrance: Callable[[], str] = str
+    pressure: Callable[[], str] = str
+    notify: Callable[[Callable[[], None]], object] = lambda call: call()
+
+
+class Elected:
+    """Leads when elected.
+
+    Args:
+        election: The candidate.
+        leases: Reads and writes the lease.
+        fence: Open for as long as the lease is surely ours.
+        process: Says whether it can lead; hears that it leads.
+        clock: Time; must go on while the machine sleeps.
+        randomness: Jitter.
+        recorder: Records who became leader.
+        observer: Notified of the leader, of renewals that come late, and of failures.
+    """
+
     def __init__(
         self,
-        name: str,
         election: Election,
         leases: LeasePort,
-        *,
         fence: Fence,
+        process: ElectedProcess,
         clock: Clock,
         randomness: Randomness,
         recorder: EventRecorder,
         observer: Observer,
-        request_s: float = 5.0,
-        hindrance: Callable[[], str] = str,
-        pressure: Callable[[], str] = str,
-        notify: Callable[[Callable[[], None]], object] = lambda call: call(),
     ) -> None:
         self.tried = asyncio.Event()
         self.acquired = asyncio.Event()
         self.since: float | None = None
-        self._name = name
         self._election = election
         self._leases = leases
+        self._name = leases.reference["name"]
         self._fence = fence
+        self._process = process
         self._clock = clock
         self._randomness = randomness
         self._recorder = recorder
         self._observer = observer
-        self._request_s = request_s
-        self._hindrance = hindrance
-        self._pressure = pressure
-        self._notify = notify
         self._problem = ""
         self._holder = ""
         self._was_tried = False
-        self._stood = asyncio.Event()
-        self._step_due = clock.monotonic()  #: when the present step should have ended
-        self._due = clock.monotonic()  #: when the present attempt to renew was due
+        self._stood = Signal()
+        #: When the present step should have ended, the present renewal was due, and the last one was sent.
+        self._step_due = self._due = self._renewed = clock.monotonic()
         self._woken_late_s = 0.0
-        self._renewed = clock.monotonic()
-        if election.stands:
-            self._stood.set()
 
     def stand(self) -> None:
         """Claim the lease from now on."""
         self._election.stands = True
-        self._stood.set()
+        self._stood.notify()
 
     def overdue_s(self) -> float:
         """Seconds since the present step should have ended."""
@@ -195,14 +197,14 @@ class Elected:
                 await self._rest(until)
                 return Due()
             case Read():
-                self._step_due = self._clock.monotonic() + self._request_s
+                self._step_due = self._clock.monotonic() + self._election.terms.request_s
                 answer, lease = await self._leases.read()
                 if answer.is_done:
                     return LeaseFound(lease)
             case WriteLease(claim):
                 sent = self._clock.monotonic()
-                self._step_due = sent + self._request_s
-                if hindrance := self._hindrance():
+                self._step_due = sent + self._election.terms.request_s
+                if hindrance := self._process.hindrance():
                     self._report(f"not written, because {hindrance}")
                     return Failed()
                 answer, lease = await self._leases.write(claim)
@@ -215,16 +217,9 @@ class Elected:
 
     async def _rest(self, until: float) -> None:
         self._step_due = self._due = until
-        sleep = asyncio.ensure_future(self._clock.sleep(max(0.0, until - self._clock.monotonic())))
-        waits: list[asyncio.Future[Any]] = [sleep]
-        if not self._stood.is_set():  # one that may stand at last need not wait for its turn
-            waits.append(asyncio.ensure_future(self._stood.wait()))
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        self._woken_late_s = max(0.0, self._clock.monotonic() - until) if sleep.done() else 0.0
+        # One that may stand at last does not wait for its turn.
+        await first_of(self._clock.sleep(max(0.0, until - self._clock.monotonic())), self._stood.wait())
+        self._woken_late_s = max(0.0, self._clock.monotonic() - until)
 
     def _lateness(self) -> str:
         """Why the present attempt to renew ends late, "" when it does not."""
@@ -239,7 +234,7 @@ class Elected:
             parts.append(f"the API server took {answered_s:.1f} s to answer")
         if self._problem:
             parts.append(self._problem)
-        if pressure := self._pressure():
+        if pressure := self._process.pressure():
             parts.append(pressure)
         return "; ".join(parts)
 
@@ -265,15 +260,15 @@ class Elected:
             self._observer.leader_seen(self._name, self._holder)
         if isinstance(instruction, Rest) and not self._was_tried:
             self._was_tried = True
-            self._notify(self.tried.set)
+            self._process.notify(self.tried.set)
 
     def _become_leader(self) -> None:
         self.since = self._election.led_from
-        self._notify(self.acquired.set)
+        self._process.notify(self.acquired.set)
         self._observer.leadership_changed(self._name, is_leading=True)
         text = f"{self._election.identity} became leader"
         note = EventNote(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
-        self._notify(partial(self._recorder.record, note))
+        self._process.notify(partial(self._recorder.record, note))
 
     # -- the end -------------------------------------------------------------------------------------
 

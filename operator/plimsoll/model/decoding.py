@@ -18,12 +18,7 @@ _MOST_PARTS = 32
 
 
 class DecodeError(ValueError):
-    """A document that is not an object of the kind it was read as.
-
-    Attributes:
-        kind: the model type that was expected.
-        cause: where in the document, and what is wrong there.
-    """
+    """A document that is not an object of the kind it was read as; the cause names the place in it."""
 
     def __init__(self, kind: str, cause: str) -> None:
         super().__init__(kind, cause)

@@ -39,11 +39,7 @@ _SHORT_DIGITS = 18
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity.
-
-    Attributes:
-        text: what was written.
-    """
+    """A text that is no quantity."""
 
     def __init__(self, text: object) -> None:
         super().__init__(text)
@@ -60,14 +56,9 @@ class QuantityError(ValueError):
 
 
 class Parts(NamedTuple):
-    """A quantity as it is written, the zeros before it left out.
+    """A quantity as it is written: sign, digits before (no leading zeros) and after the point, suffix.
 
-    Attributes:
-        sign: 1 or -1.
-        whole: Digits before the point.
-        fraction: Digits after it.
-        exponent: The power of ten, or of two where ``is_binary``, that the suffix means.
-        is_binary: Whether the suffix is one of ``Ki`` to ``Ei``.
+    The exponent is the power of ten, or of two where ``is_binary``, that the suffix means.
     """
 
     sign: int

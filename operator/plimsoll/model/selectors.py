@@ -117,16 +117,10 @@ class Requirement:
 
 
 def compile_requirement(key: str, operator: str, values: tuple[str, ...], where: str = "") -> Requirement:
-    """Check and compile one requirement on labels.
-
-    Args:
-        key: label key, a qualified name.
-        operator: ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``, ``Gt`` or ``Lt``.
-        values: label values; their number depends on the operator.
-        where: path of the requirement, which the error starts with (``[0].matchExpressions[1]``).
+    """Check and compile one requirement on labels, at the path ``where`` (``[0].matchExpressions[1]``).
 
     Raises:
-        SelectorError: worded as kube-scheduler words it.
+        SelectorError: worded as kube-scheduler words it; starts with the path.
     """
     dot = f"{where}." if where else ""
     if not is_label_key(key):
@@ -177,9 +171,7 @@ def _go_strings(values: Iterable[str]) -> str:
 class Selector:
     """A compiled label selector: hashable, and equal selectors are equal.
 
-    Attributes:
-        requirements: all of them must hold; none means that everything matches.
-        matches_nothing: the selector was absent.
+    All requirements must hold; without any it matches everything, or nothing when the selector was absent.
     """
 
     requirements: tuple[Requirement, ...] = ()
@@ -268,12 +260,7 @@ class NodeTerm:
 
 @lru_cache(maxsize=65536)
 def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
-    """Compile a node selector term; a malformed one carries its error and matches nothing.
-
-    Args:
-        term: as written.
-        where: path of the term, for the error's sake (``[0]``).
-    """
+    """Compile a node selector term; a malformed one carries its error, at ``where``, and matches nothing."""
     dot = f"{where}." if where else ""
     requirements = []
     names = []
@@ -307,11 +294,9 @@ def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
 
 @dataclass(frozen=True, slots=True)
 class NodeMatcher:
-    """The required part of a pod's wishes about nodes: labels that must be equal, and terms.
+    """The required part of a pod's wishes about nodes.
 
-    Attributes:
-        equal: from ``nodeSelector``; all must hold.
-        terms: one must hold; ``None`` when there is no required affinity.
+    All labels of ``nodeSelector`` must be equal, and one term must hold; ``None`` without required affinity.
     """
 
     equal: tuple[tuple[str, str], ...] = ()

@@ -21,12 +21,9 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SC
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, numeric: bool = False) -> bool:
-    """Whether the toleration covers the taint.
+    """Whether the toleration covers the taint; an empty key or effect covers every key or effect.
 
-    Args:
-        toleration: an empty key or effect covers every key or effect.
-        taint: the taint.
-        numeric: whether the operators ``Gt`` and ``Lt`` count (the descheduler's rule).
+    The operators ``Gt`` and ``Lt`` count only where ``numeric`` is true (descheduler's rule).
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False

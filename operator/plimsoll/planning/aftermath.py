@@ -18,26 +18,25 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodCondition, PodStatus
-from plimsoll.planning.moves import Circumstances, Move, replacement_of
+from plimsoll.planning.moves import Move, PlanningContext, replacement_of
 
 
 def aftermath(
-    cluster: Cluster, circumstances: Circumstances, moves: Sequence[Move]
-) -> tuple[Cluster, Circumstances]:
+    cluster: Cluster, context: PlanningContext, moves: Sequence[Move]
+) -> tuple[Cluster, PlanningContext]:
     """A fork with all moves made, and what surrounds it then; neither argument is changed."""
     fork = cluster.fork()
     for move in moves:
         fork.displace(move.pod.uid)
     for move in moves:
         if move.target:
-            fork.place(settled(move.pod, fork, move.target, circumstances.now), move.target)
+            fork.place(settled(move.pod, fork, move.target, context.now), move.target)
     gone = {move.pod.uid for move in moves}
     return fork, replace(
-        circumstances,
-        unplaced=[pod for pod in circumstances.unplaced if pod.uid not in gone],
+        context,
+        unplaced=[pod for pod in context.unplaced if pod.uid not in gone],
         measurements=shifted(
-            circumstances.measurements,
-            [(move.pod.key, move.source, move.target) for move in moves if move.target],
+            context.measurements, [(move.pod.key, move.source, move.target) for move in moves if move.target]
         ),
     )
 
@@ -61,12 +60,7 @@ def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo
 
 
 def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measurements:
-    """Measured usage when pods have moved.
-
-    Args:
-        known: As measured.
-        trips: Keys of the pods (``namespace/name``) with the nodes that they leave and enter.
-    """
+    """Measured usage when pods have moved; ``trips`` are pod keys with the nodes left and entered."""
     if known.nodes is None and known.samples is None:
         return known
     left = {source for _, source, target in trips if source != target}

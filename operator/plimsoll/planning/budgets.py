@@ -14,7 +14,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selectors import SelectorError, compile_selector
 
 DISRUPTED_PODS = 2000
-"""The eviction API refuses while it has granted so many evictions that nobody has seen yet."""
+"""The eviction API refuses while it has granted so many evictions that the controller has not seen yet."""
 
 
 class BudgetLedger:
@@ -33,9 +33,7 @@ class BudgetLedger:
     def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
         """Why the eviction API would say no, None when it would not.
 
-        Args:
-            pod: To be evicted.
-            given_back: The budget of which a disruption was taken that is over before this one begins.
+        A disruption of the budget ``given_back`` was taken and is over before this one begins.
         """
         if _needs_none(pod):
             return None
@@ -69,7 +67,7 @@ class BudgetLedger:
         return None
 
     def shortage(self, pod: PodInfo) -> Refusal | None:
-        """Why the eviction API would say no even with one more healthy pod beside this one.
+        """Why the eviction API would say no even with one more healthy pod in addition to this one.
 
         A surge lets the pod go when its replacement is ready. Each budget that covers both then counts one
         healthy pod more than it does now, so all that are met today allow that disruption; none is taken.

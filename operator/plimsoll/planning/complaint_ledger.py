@@ -49,7 +49,6 @@ class ComplaintWatcher:
     """A strategy and the cluster as it sees it.
 
     Attributes:
-        strategy: The strategy.
         context: Its view of the plan's fork.
         policy: Name of the policy that it belongs to, "" for the one that is planned for.
     """
@@ -75,8 +74,6 @@ class Conscience:
 
     Args:
         fork: The cluster with all moves made so far; left as it was found.
-        context: Of the policy that is planned for.
-        strategies: Of that policy.
         others: Strategies of other live policies, by policy, with their views of the same fork.
     """
 
@@ -104,13 +101,9 @@ class Conscience:
         return watcher is not None and isinstance(watcher.strategy, Complaining)
 
     def objection(self, strategy: str, trips: Sequence[Trip], *, mends: bool = True) -> Refusal | None:
-        """Why moves that are not made yet must not be made.
+        """Why moves that are not made yet must not be made; they are made and undone here.
 
-        Args:
-            strategy: Who proposed them.
-            trips: The moves, which are made and undone here.
-            mends: Whether they must lower the strategy's complaints; those that only renew a pod, or serve
-                pending ones, need not.
+        With ``mends`` they must lower the strategy's complaints, unlike moves that renew or serve pods.
 
         Raises:
             PluginError: The strategy that proposed them raised.

@@ -55,12 +55,9 @@ class PastMove:
     """A move that has ended.
 
     Attributes:
-        policy: Whose move it was.
-        strategy: Who proposed it.
         owner: Uid of the workload.
         name: Of the workload, for people.
         source: Node that was left.
-        fate: How it ended.
         ended: Seconds since the epoch.
         budget: The PodDisruptionBudget that said no (``namespace/name``), or "".
     """
@@ -87,7 +84,6 @@ class Memory:
     """The lessons of past moves at one moment.
 
     Args:
-        past: Moves that have ended, in any order.
         now: Seconds since the epoch.
     """
 

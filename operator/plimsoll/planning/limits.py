@@ -1,6 +1,6 @@
 """Limits on the evictions of one cycle, and their remaining amounts.
 
-Order of checks, as descheduler's: total, node, namespace. What upstream does not have: beside the total,
+Order of checks, as descheduler's: total, node, namespace. What upstream does not have: after the total,
 evictions within a minute and budgets by time of day; at the end the workload.
 Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 """
@@ -40,11 +40,8 @@ class Limits:
     """Ceilings of one cycle.
 
     Attributes:
-        total: Evictions in the cycle.
         per_minute: Evictions within a minute, with those of earlier cycles.
         budgets: Further ceilings on the cycle that hold at present, with a name and until when.
-        per_node: Evictions from one node.
-        per_namespace: Evictions from one namespace.
         per_workload: Evictions of one owner, with those whose replacement is not ready yet.
     """
 
@@ -85,7 +82,6 @@ class Workload:
     """The pods of one owner; a pod without owner is its own workload.
 
     Attributes:
-        uid: The owner's uid, or the pod's.
         name: ``Kind namespace/name``, for people.
     """
 
@@ -98,7 +94,6 @@ class Tally:
     """Evictions of one cycle so far, against the limits.
 
     Attributes:
-        limits: The ceilings.
         population: How many pods there are at a level, for shares: of all, a node, a namespace, an owner.
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
         recent: Evictions of earlier cycles within the last minute.
@@ -125,14 +120,7 @@ class Tally:
     def reached(
         self, node: str, namespace: str, workload: Workload, but: LimitLevel | None = None
     ) -> LimitReached | None:
-        """The first ceiling that one more eviction would break, None when there is none.
-
-        Args:
-            node: That the pod would leave.
-            namespace: Of the pod.
-            workload: Of the pod.
-            but: A level that does not matter.
-        """
+        """The first ceiling that one more eviction would break, but for those of level ``but``, if any."""
         flying = self.in_flight.get(workload.uid, 0)
         for level, ceiling, key, done, what in (
             (LimitLevel.TOTAL, self.limits.total, "", self.total, "in this cycle"),

@@ -37,8 +37,6 @@ class Goal:
     """What the Optimal planner is asked.
 
     Attributes:
-        objective: What to bring about.
-        seconds: How long it may search.
         move_price: What a move costs, in units of the objective: a violation is worth 1,000, a freed node
             20, a percentage point of one node's distance from the mean 1.
     """
@@ -53,8 +51,6 @@ class Optimisation:
     """How good an Optimal plan is.
 
     Attributes:
-        objective: What it was to bring about.
-        before: The objective as things are.
         value: After all moves, each priced, by what strategies would want then.
         bound: No plan is better than this while strategies want what they want now; 0 says nothing.
         proven: What the Proven planner's moves come to.
@@ -81,22 +77,19 @@ class Optimisation:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalancing:
+class RebalancingConfig:
     """What a policy asks for, in plain values.
 
     Attributes:
         strategies: In the policy's order; Deschedule strategies run before Balance ones all the same.
         evictors: Who protects pods, in the order asked; put the policy's scope first.
-        profiles: Plugins by scheduler name: who places the replacements.
+        profiles: By scheduler name: they place the replacements.
         forecast: Stands in for schedulers that are not ours; None refuses their pods.
-        limits: Ceilings of one cycle.
-        nodes: Nodes under consideration, whose pods may go.
         targets: Nodes that replacements may be expected on.
         minimum_gain: Share of the possible maximum by which the target's total must at least beat that of the
             pod's own node, if that would still take it. None asks for ``SCORE_GAIN`` where only the score
             speaks for a move, and for no gain where the strategy's complaints decide.
         planner: Who decides about candidates.
-        goal: What the Optimal planner is asked.
         anomaly_rounds: Cycles in a row in which a node must be found over-used before pods are moved off it
             for that; planner Upstream does not wait.
         surge: Whether pods that must not be missed are moved by a rollout of their Deployment.
@@ -121,21 +114,19 @@ class Rebalancing:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class PlanningContext:
     """What surrounds the placed pods when a plan is made.
 
     Attributes:
         now: The time, with a time zone.
         unplaced: Pods that hold no place, as pending and ended ones.
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
-        measurements: Actual usage.
-        memory: What past moves teach.
         recent: Evictions of the policy within the last minute, and those that will be sent without a plan.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
-        too_early: Strategies and nodes, by name, where that is not often enough in this cycle either; the
+        too_early: Names of strategies and nodes where that is not often enough in this cycle either; the
             Optimal planner sets it, so that what it looks ahead to is judged alike.
         deployments: Owners of pods that may be surged.
-        others: Other live policies, by name, whose strategies must not be given new complaints.
+        others: Other live policies, keyed by name, whose strategies must not be given new complaints.
         moved: Uids of pods that are the outcome of a move within the last hour; they stay where they are.
         gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; one that
             cannot be started yet, whatever room there is, is missing.
@@ -150,7 +141,7 @@ class Circumstances:
     over_for: Mapping[tuple[str, str], int] = field(default_factory=dict)
     too_early: frozenset[tuple[str, str]] = frozenset()
     deployments: Deployments = field(default_factory=Deployments)
-    others: Mapping[str, "Rebalancing"] = field(default_factory=dict)
+    others: Mapping[str, "RebalancingConfig"] = field(default_factory=dict)
     moved: frozenset[str] = frozenset()
     gangs: Mapping[str, int] = field(default_factory=dict)
 
@@ -160,18 +151,13 @@ class Move:
     """One pod to be evicted, and where its replacement is expected.
 
     Attributes:
-        pod: The pod as it was when the move was planned.
-        strategy: Who proposed it.
-        reason: Why, in one sentence.
-        source: The node that it runs on.
         target: The node that the scheduler chooses; "" for a pod that ended and needs no place.
         gain: Points by which the target's total beats the own node's, below 0 where the strategy's complaints
             decided; None when the own node is not feasible, or the target is the own node.
         maximum: Points that a node can score at most; None when nothing was scored.
         ties: How many nodes score as well as the target; the scheduler may take any of them.
-        is_forecast: Whether nothing vouches for the target: somebody else's scheduler places the
-            replacement, or nobody proved the place.
-        workload: Whose pod it is.
+        is_forecast: Whether nothing vouches for the target: another scheduler places the
+            replacement, or the planner proves no place.
         budget: The PodDisruptionBudget that covers it (``namespace/name``), or "".
         planner: Who decided it.
         is_directed: Whether the target was chosen for the replacement, which is sent there if it is
@@ -210,10 +196,7 @@ class Refused:
     """A pod that a strategy wanted to move and that stays.
 
     Attributes:
-        pod: The pod.
-        strategy: Who proposed it.
         wanted: Why.
-        refusal: Why not.
     """
 
     pod: PodInfo
@@ -229,10 +212,7 @@ class EvictionPlan:
     Attributes:
         moves: In the order planned; each was proved with all before it made.
         refused: Every other pod that a strategy wanted to move.
-        failures: Strategies that could not judge the cluster, and why.
-        classes: What utilisation strategies found, by strategy.
-        remarks: What strategies say of the run as a whole, by strategy.
-        optimisation: How good the plan is, where somebody computed it.
+        optimisation: How good the plan is, by planner Optimal.
         imbalance: How unevenly the nodes were used before the moves, in percentage points by resource and
             kind of usage.
     """

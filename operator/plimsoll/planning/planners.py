@@ -6,38 +6,36 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import imbalance
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Move, Rebalancing
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.optimal.planner import optimal_plan
 from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.proven import planner as proven
 from plimsoll.planning.scope import never_evict
-from plimsoll.planning.upstream.planner import still_stands, upstream_plan
+from plimsoll.planning.upstream.planner import still_stands, upstream_run
 
 
-def make_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
     """Plan one cycle by the planner that the policy names; the cluster is only read."""
-    found = imbalance(cluster, rebalancing.nodes, circumstances.measurements)
-    return replace(_planned(rebalancing, cluster, circumstances), imbalance=found)
+    match rebalancing.planner:
+        case Planner.UPSTREAM:
+            made = upstream_run(rebalancing, cluster, context).rehearse()
+        case Planner.OPTIMAL:
+            made = optimal_plan(rebalancing, cluster, context)
+        case Planner.PROVEN:
+            made = proven_plan(rebalancing, cluster, context)
+    return replace(made, imbalance=imbalance(cluster, rebalancing.nodes, context.measurements))
 
 
-def _planned(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
-    if rebalancing.planner is Planner.UPSTREAM:
-        return upstream_plan(rebalancing, cluster, circumstances)
-    if rebalancing.planner is Planner.OPTIMAL:
-        return optimal_plan(rebalancing, cluster, circumstances)
-    return proven_plan(rebalancing, cluster, circumstances)
-
-
-def proven_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+def proven_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
     """Plan one cycle with planner Proven; the solver repairs topology spread where single moves cannot."""
-    return proven.plan(rebalancing, cluster, circumstances, mend_exactly)
+    return proven.plan(rebalancing, cluster, context, mend_exactly)
 
 
 def ask_again(
-    move: Move, rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances
+    move: Move, rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext
 ) -> Move | Refusal:
     """Whether a planned move is still right, in the cluster as it is now."""
     if rebalancing.planner is Planner.UPSTREAM:
         standing = cluster.pods.get(move.pod.uid, move.pod)
         return never_evict(standing, cluster.objects) or still_stands(move, cluster)
-    return proven.revalidate(move, rebalancing, cluster, circumstances)
+    return proven.revalidate(move, rebalancing, cluster, context)

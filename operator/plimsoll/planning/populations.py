@@ -59,8 +59,4 @@ class Populations:
                 by_namespace[pod.namespace] += 1
                 for owner in pod.pod.metadata.owner_references:
                     by_owner[f"{pod.namespace}/{owner.uid}"] += 1
-        return {
-            LimitLevel.NODE: by_node,
-            LimitLevel.NAMESPACE: by_namespace,
-            LimitLevel.WORKLOAD: by_owner,
-        }
+        return {LimitLevel.NODE: by_node, LimitLevel.NAMESPACE: by_namespace, LimitLevel.WORKLOAD: by_owner}

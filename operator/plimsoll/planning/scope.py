@@ -32,13 +32,10 @@ class PolicyScope(Evictor):
 
     Attributes:
         include: Only these namespaces; none means all.
-        exclude: Not these namespaces.
-        namespace_selector: Labels of the namespaces.
-        pod_selector: Labels of the pods.
         priority_threshold: Pods of this priority and above are out; None for no threshold.
         unknown_class: Name of the threshold's PriorityClass if there is no such class, so that every pod is
             out; "" otherwise.
-        schedulers: Only pods that one of these places, by name; None for any.
+        schedulers: Names of schedulers whose pods are in scope; None for all.
     """
 
     name: ClassVar = "PolicyScope"

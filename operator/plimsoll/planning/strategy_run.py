@@ -1,16 +1,50 @@
-"""Drives one strategy: returns a verdict for each candidate, and attributes its exceptions."""
+"""Drives one strategy: returns a verdict for each candidate, attributes its exceptions, and times it.
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, nullcontext
+The clock is the caller's: the planner itself reads none.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import Strategy
-from plimsoll.planning.strategy_timer import TIMER
 
 Judge = Callable[[Proposal], Verdict | None]
 """Says what becomes of a proposal; None wants no more of them."""
+
+
+class StrategyTimer:
+    """Seconds by strategy, the planner's verdicts on its candidates included.
+
+    A strategy that runs several times in one plan is timed in total. A strategy that another one's candidate
+    causes to run is part of the other one's time.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock = clock
+        self._is_running = False
+
+    @contextmanager
+    def timed(self, strategy: str) -> Iterator[None]:
+        """Add the time spent inside to the strategy."""
+        if self._is_running:
+            yield
+            return
+        self._is_running, began = True, self._clock()
+        try:
+            yield
+        finally:
+            self._is_running = False
+            self.seconds[strategy] = self.seconds.get(strategy, 0.0) + self._clock() - began
+
+
+#: The timer of the plan that is made in this context, or None. A thread that makes the plan has a copy of the
+#: context, and so the same timer.
+TIMER: ContextVar[StrategyTimer | None] = ContextVar("TIMER", default=None)
 
 
 def run_strategy(
@@ -21,11 +55,7 @@ def run_strategy(
 ) -> None:
     """Put every candidate of a strategy before the judge, until either has enough.
 
-    Args:
-        strategy: What is run.
-        context: What it sees.
-        judge: Answers its candidates.
-        source: Yields the candidates; left out, ``strategy.candidates``.
+    ``source`` yields other candidates than ``strategy.candidates``.
 
     Raises:
         PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
@@ -46,11 +76,6 @@ def proposals(
     source: Callable[[StrategyContext], Candidates] | None = None,
 ) -> Generator[Proposal, Verdict | None, None]:
     """Yield the candidates of a strategy; each is answered with its verdict, None ends the strategy.
-
-    Args:
-        strategy: Who is named when something raises.
-        context: The cluster.
-        source: What yields proposals in place of the strategy's candidates.
 
     Raises:
         PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.

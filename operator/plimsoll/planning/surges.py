@@ -26,8 +26,6 @@ class Surge:
     """A rollout that moves one pod.
 
     Attributes:
-        deployment: Name of the Deployment, in the pod's namespace.
-        uid: Its uid.
         template: Digest of the pod template that the rollout leaves as it is, but for its mark.
         before: What the template's mark says until then; None when it has none.
     """
@@ -47,7 +45,6 @@ class Deployments:
     """The Deployments as they were when the run began.
 
     Attributes:
-        by_uid: Those that exist.
         problem: Why they are not known, in a sentence; empty when they are.
     """
 
@@ -56,13 +53,7 @@ class Deployments:
 
 
 class Surging:
-    """Says whether and how a pod can be surged.
-
-    Args:
-        deployments: As they are.
-        objects: Where ReplicaSets and claims are looked up.
-        schedulers: The names of those that are ours.
-    """
+    """Says whether and how a pod can be surged."""
 
     def __init__(self, deployments: Deployments, objects: ClusterObjects, schedulers: frozenset[str]) -> None:
         self._deployments = deployments
@@ -92,10 +83,7 @@ class Surging:
         if missing:
             return missing
         return Surge(
-            deployment.metadata.name,
-            deployment.metadata.uid,
-            deployment.template_digest(),
-            deployment.surged,
+            deployment.metadata.name, deployment.metadata.uid, deployment.template_digest(), deployment.surged
         )
 
     def _deployment_of(self, pod: PodInfo) -> Deployment | str:

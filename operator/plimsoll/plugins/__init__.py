@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from plimsoll.framework import Plugin
+from plimsoll import framework as fwk
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.plugins.default_preemption import DefaultPreemption
 from plimsoll.plugins.dynamic_resources import DynamicResources
@@ -25,7 +25,7 @@ from plimsoll.plugins.volume_binding import VolumeBinding
 from plimsoll.plugins.volume_restrictions import VolumeRestrictions
 from plimsoll.plugins.volume_zone import VolumeZone
 
-IN_TREE: tuple[type[Plugin], ...] = (
+IN_TREE: tuple[type[fwk.Plugin], ...] = (
     DefaultBinder,
     DefaultPreemption,
     DynamicResources,

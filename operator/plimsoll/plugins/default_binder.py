@@ -10,19 +10,15 @@ Differs: the write is the adapter's, so that the same plugin binds in a simulati
 
 from typing import ClassVar
 
-from plimsoll.framework import BindPlugin, CycleState, NoArgs, PodInfo, Status
+from plimsoll import framework as fwk
 from plimsoll.framework.binding_ports import BinderPort
 
 
-class DefaultBinder(BindPlugin):
+class DefaultBinder(fwk.BindPlugin):
     """Bind every pod."""
 
     name: ClassVar = "DefaultBinder"
-    args_model: ClassVar = NoArgs
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+    async def bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """Write the binding."""
         return await state.read(BinderPort).binder.bind(pod, node)

@@ -28,27 +28,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field, NonNegativeInt, model_validator
 
-from plimsoll.framework import (
-    ActionType,
-    ClusterEvent,
-    Code,
-    CycleState,
-    Diagnosis,
-    EnqueueExtensions,
-    EventWithHint,
-    Nomination,
-    PluginArgs,
-    PodInfo,
-    PostFilterPlugin,
-    PreemptionCandidate,
-    QueueingHint,
-    Rejections,
-    Snapshot,
-    Status,
-    WhatIf,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.columns import PodsByImportance, RowArray
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.victims import (
@@ -61,13 +41,13 @@ from plimsoll.toolkit.scheduling.victims import (
 )
 
 #: Of a node whose victims cannot be evicted.
-PROTECTED = unresolvable("node(s) whose victims a PodDisruptionBudget protects")
+PROTECTED = fwk.unresolvable("node(s) whose victims a PodDisruptionBudget protects")
 #: Why a pod leaves that was deleted, or evicted, to make room: reasons of its DisruptionTarget condition.
 LEAVING = ("PreemptionByScheduler", "EvictionByEvictionAPI")
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
-class DefaultPreemptionArgs(PluginArgs):
+class DefaultPreemptionArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     min_candidate_nodes_percentage: Annotated[int, Field(ge=0, le=100)] = Field(
@@ -89,21 +69,17 @@ class PreemptionSearch:
     """What was tried, and what came of it.
 
     Attributes:
-        snapshot: The cluster.
-        what_if: Asks the filters.
-        rows: Nodes that were tried simultaneously.
-        kept: The outcome on these.
-        found: Candidates among the nodes that were tried one by one.
-        refused: The others of these.
+        rows: Nodes that were tried simultaneously; ``kept`` has the outcome.
+        found: Candidates among the nodes that were tried one by one; ``refused`` has the others.
         is_walled: Whether a budget stands before some of them.
     """
 
-    snapshot: Snapshot
-    what_if: WhatIf
+    snapshot: fwk.Snapshot
+    what_if: fwk.WhatIf
     rows: RowArray
     kept: KeptVictims
     found: list[VictimsFound] = field(default_factory=list)
-    refused: dict[int, Status] = field(default_factory=dict)
+    refused: dict[int, fwk.Status] = field(default_factory=dict)
     is_walled: bool = False
 
     def leave_protected(self) -> None:
@@ -132,12 +108,12 @@ class PreemptionSearch:
         best = [self.kept.at(int(equal[0]), self.snapshot)] if len(equal) else []
         return min([*best, *self.found], key=lambda each: (each.cost(), each.row), default=None)
 
-    def candidates(self) -> dict[str, PreemptionCandidate]:
+    def candidates(self) -> dict[str, fwk.PreemptionCandidate]:
         """By node name."""
         together = self.rows[self.kept.kinds[self.rows] == CANDIDATE].tolist()
         every = [*(self.kept.at(row, self.snapshot) for row in together), *self.found]
         return {
-            self.snapshot.node(each.row).name: PreemptionCandidate(each.victims, each.violations)
+            self.snapshot.node(each.row).name: fwk.PreemptionCandidate(each.victims, each.violations)
             for each in every
         }
 
@@ -150,7 +126,7 @@ class PreemptionSearch:
         equal = [*(self.kept.at(row, self.snapshot) for row in together), *self.found]
         return tuple(self.snapshot.node(each.row).name for each in equal if each.cost() == best.cost())
 
-    def statuses(self) -> dict[str, Status]:
+    def statuses(self) -> dict[str, fwk.Status]:
         """By node name, of nodes that were tried and are no candidates."""
         kinds = self.kept.kinds[self.rows]
         statuses = dict(self.refused)
@@ -172,13 +148,13 @@ class PreemptionSearch:
         rest = len(self.snapshot) - len(self.rows) - len(self.refused)
         if rest:
             reasons[NOT_HELPFUL] = rest
-        return str(Diagnosis(len(self.snapshot), reasons))
+        return str(fwk.Diagnosis(len(self.snapshot), reasons))
 
-    def _refusal(self, kind: int) -> Status:
+    def _refusal(self, kind: int) -> fwk.Status:
         return NO_VICTIMS if kind == NONE_LOWER else self.what_if.refusal(kind)
 
 
-class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
+class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
     """Make room by removing pods of lower priority from one node."""
 
     name: ClassVar = "DefaultPreemption"
@@ -188,31 +164,31 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
         self.args = args
 
     def post_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rejections: Rejections
-    ) -> Nomination:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections
+    ) -> fwk.Nomination:
         """Name a node and its victims, or the reason why none helps."""
         obstacle = _ineligible(pod, snapshot, rejections)
         if obstacle:
-            return Nomination(unschedulable(f"preemption: {obstacle}"))
+            return fwk.Nomination(fwk.unschedulable(f"preemption: {obstacle}"))
         what_if = rejections.what_if
         if what_if is None:
-            return Nomination(unschedulable("preemption: the effect of removing pods is unknown"))
+            return fwk.Nomination(fwk.unschedulable("preemption: the effect of removing pods is unknown"))
         helpful = what_if.helpful()
         if not len(helpful):
-            diagnosis = Diagnosis(len(snapshot), {NOT_HELPFUL: len(snapshot)})
-            return Nomination(unschedulable(f"preemption: {diagnosis}"), node="")
+            diagnosis = fwk.Diagnosis(len(snapshot), {NOT_HELPFUL: len(snapshot)})
+            return fwk.Nomination(fwk.unschedulable(f"preemption: {diagnosis}"), node="")
         search = self._searched(state, pod, snapshot, what_if, helpful)
         if rejections.via_eviction:
             search.leave_protected()
         chosen = search.best()
         if chosen is None:
-            return Nomination(
-                unschedulable(f"preemption: {search.message()}"),
+            return fwk.Nomination(
+                fwk.unschedulable(f"preemption: {search.message()}"),
                 node="",
                 search=search,
                 waits_for=frozenset({self.name}) if search.is_walled else frozenset(),
             )
-        return Nomination(
+        return fwk.Nomination(
             node=snapshot.node(chosen.row).name,
             victims=chosen.victims,
             outranked=tuple(
@@ -221,13 +197,18 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
             search=search,
         )
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Budgets that allow more disruptions; ``waits_for`` names them for the waiting pod."""
-        changes = ActionType.UPDATE | ActionType.DELETE
-        return (EventWithHint("PodDisruptionBudget", changes, _allows_more, by_template=True),)
+        changes = fwk.ActionType.UPDATE | fwk.ActionType.DELETE
+        return (fwk.EventWithHint("PodDisruptionBudget", changes, _allows_more, by_template=True),)
 
     def _searched(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, what_if: WhatIf, rows: RowArray
+        self,
+        state: fwk.CycleState,
+        pod: fwk.PodInfo,
+        snapshot: fwk.Snapshot,
+        what_if: fwk.WhatIf,
+        rows: RowArray,
     ) -> PreemptionSearch:
         pods = snapshot.index(PodsByImportance)
         pods.refresh(snapshot)
@@ -256,15 +237,15 @@ class DefaultPreemption(PostFilterPlugin, EnqueueExtensions):
         return search
 
 
-def _allows_more(_: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _allows_more(_: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """It allows more disruptions than before, or is gone."""
     if change.new is None:
-        return QueueingHint.QUEUE
+        return fwk.QueueingHint.QUEUE
     before, now = change.old.status, change.new.status
-    return QueueingHint.of(now.disruptions_allowed > before.disruptions_allowed)
+    return fwk.QueueingHint.of(now.disruptions_allowed > before.disruptions_allowed)
 
 
-def _ineligible(pod: PodInfo, snapshot: Snapshot, rejections: Rejections) -> str:
+def _ineligible(pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections) -> str:
     """Why the pod may not preempt now; empty when it may."""
     if pod.pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
@@ -273,14 +254,14 @@ def _ineligible(pod: PodInfo, snapshot: Snapshot, rejections: Rejections) -> str
         return ""
     status = rejections.statuses.get(row, rejections.absent)
     reasons = LEAVING if rejections.via_eviction else LEAVING[:1]
-    if status.code is not Code.UNRESOLVABLE and any(
+    if status.code is not fwk.Code.UNRESOLVABLE and any(
         other.priority < pod.priority and _leaves(other, reasons) for other in snapshot.pods(row)
     ):
         return "not eligible due to a terminating pod on the nominated node."
     return ""
 
 
-def _leaves(pod: PodInfo, reasons: Collection[str]) -> bool:
+def _leaves(pod: fwk.PodInfo, reasons: Collection[str]) -> bool:
     condition = pod.pod.condition("DisruptionTarget")
     return (
         pod.is_terminating

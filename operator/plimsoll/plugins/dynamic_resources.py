@@ -15,36 +15,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from plimsoll.framework import (
-    SKIP,
-    CycleState,
-    EnqueueExtensions,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    Nomination,
-    NormalizingPlugin,
-    PluginArgs,
-    PodInfo,
-    PodTemplate,
-    PostFilterPlugin,
-    PreFilterPlugin,
-    Reads,
-    Rejections,
-    Snapshot,
-    Status,
-    all_feasible,
-    error,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
 STILL_NOT_SCHEDULABLE = "still not schedulable"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 
 
-class DynamicResourcesArgs(PluginArgs):
+class DynamicResourcesArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy; without effect here."""
 
     filter_timeout: str = Field(default="10s", description="How long the search for devices may take a node.")
@@ -56,51 +34,53 @@ class _Asked:
     """Marks that PreFilter ran."""
 
 
-class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, NormalizingPlugin, EnqueueExtensions):
+class DynamicResources(
+    fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.PostFilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions
+):
     """Lets pods without claims pass, and rejects the others with a message."""
 
     name: ClassVar = "DynamicResources"
     args_model: ClassVar = DynamicResourcesArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
     def __init__(self, args: DynamicResourcesArgs) -> None:
         """Take arguments that upstream's plugin takes."""
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip pods without claims, refuse the others."""
         state.write(_Asked())
-        return unresolvable(NOT_SERVED) if pod.pod.spec.resource_claims else SKIP
+        return fwk.unresolvable(NOT_SERVED) if pod.pod.spec.resource_claims else fwk.SKIP
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Every node; only reached without claims."""
-        return all_feasible(snapshot)
+        return fwk.all_feasible(snapshot)
 
-    def signature(self, template: PodTemplate) -> Hashable:
+    def signature(self, template: fwk.PodTemplate) -> Hashable:
         """Nothing: no node is refused or preferred."""
         return ()
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """No node is refused by itself."""
-        return unresolvable(NOT_SERVED)
+        return fwk.unresolvable(NOT_SERVED)
 
     def post_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, rejections: Rejections
-    ) -> Nomination:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections
+    ) -> fwk.Nomination:
         """Nothing to give back; leave the rest to preemption."""
         if rejections.absent.plugin == self.name:
-            return Nomination(unschedulable(STILL_NOT_SCHEDULABLE))
+            return fwk.Nomination(fwk.unschedulable(STILL_NOT_SCHEDULABLE))
         if state.find(_Asked) is None:
-            return Nomination(error("not found"))
-        return Nomination(unschedulable(NOTHING_TO_DEALLOCATE))
+            return fwk.Nomination(fwk.error("not found"))
+        return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """0 a node, shape (N,)."""
-        return all_feasible(snapshot)
+        return fwk.all_feasible(snapshot)
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+    def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
         """0 stays 0, shape (F,)."""
         return scores
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nothing makes it serve a pod that it refused."""
         return ()

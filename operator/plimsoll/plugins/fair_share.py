@@ -24,27 +24,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from plimsoll.framework import (
-    SKIP,
-    ActionType,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    Nomination,
-    PluginArgs,
-    PodInfo,
-    PostFilterPlugin,
-    PreFilterPlugin,
-    QueueingHint,
-    Reads,
-    Rejections,
-    Snapshot,
-    Status,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fair_shares import (
     EPSILON,
@@ -71,7 +51,7 @@ SYSTEM_PRIORITY = 2_000_000_000
 MOST_NODES = 100
 
 
-class QueueArgs(PluginArgs):
+class QueueArgs(fwk.PluginArgs):
     """One queue."""
 
     name: str = Field(min_length=1, max_length=63, description="Value of the label that puts a pod into it.")
@@ -86,7 +66,7 @@ class QueueArgs(PluginArgs):
     )
 
 
-class FairShareArgs(PluginArgs):
+class FairShareArgs(fwk.PluginArgs):
     """Arguments, written as ``spec.scheduling.fairShare`` in a SchedulingPolicy."""
 
     queues: tuple[QueueArgs, ...] = Field(default=(), description="The queues.")
@@ -95,12 +75,12 @@ class FairShareArgs(PluginArgs):
     )
 
 
-class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues):
+class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions, FairQueues):
     """Divide the cluster among queues."""
 
     name: ClassVar = "FairShare"
     args_model: ClassVar = FairShareArgs
-    reads: ClassVar = Reads.CLUSTER
+    reads: ClassVar = fwk.Reads.CLUSTER
 
     def __init__(self, args: FairShareArgs) -> None:
         self.args = args
@@ -109,16 +89,14 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
         self._capability = {name: amounts_of(each.capability) for name, each in self._queues.items()}
         self.waiting: Callable[[], Mapping[QueueKey, Amounts]] = dict
         self._summed: tuple[tuple[int, int], dict[str, int]] = ((-1, -1), {})
-        self._claimed: dict[str, tuple[PodInfo, tuple[PodInfo, ...]]] = {}
+        self._claimed: dict[str, tuple[fwk.PodInfo, tuple[fwk.PodInfo, ...]]] = {}
 
-    # -- order ---------------------------------------------------------------------------------------
-
-    def queue_of(self, pod: PodInfo) -> str:
+    def queue_of(self, pod: fwk.PodInfo) -> str:
         """By its label; "default" where that names no queue of ours."""
         named = pod.labels.get(QUEUE_LABEL, "")
         return named if named in self._queues else DEFAULT_QUEUE
 
-    def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
+    def standing(self, queue: str, scheduler: str, snapshot: fwk.Snapshot) -> float:
         """Dominant share by weight."""
         usage = self._by_queue(snapshot.index(QueueUsage).requested, scheduler).get(queue, {})
         return dominant_share(usage, self._total(snapshot)) / self._queues[queue].weight
@@ -131,21 +109,19 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
                 added(found.setdefault(label if label in self._queues else DEFAULT_QUEUE, {}), amounts)
         return found
 
-    def _total(self, snapshot: Snapshot) -> dict[str, int]:
+    def _total(self, snapshot: fwk.Snapshot) -> dict[str, int]:
         """What the nodes can take together, by resource; summed again when a node changed."""
         if self._summed[0] != snapshot.node_mark:
             sums = snapshot.allocatable.sum(axis=0).tolist()
             self._summed = (snapshot.node_mark, dict(zip(snapshot.resources, sums, strict=True)))
         return self._summed[1]
 
-    # -- ceilings ------------------------------------------------------------------------------------
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Refuse a pod that its queue's capability has no room for; no victim elsewhere would help."""
         queue = self.queue_of(pod)
         capability = self._capability[queue]
         if not capability:
-            return SKIP
+            return fwk.SKIP
         usage = self._by_queue(snapshot.index(QueueUsage).requested, _scheduler(pod)).get(queue, {})
         over = [
             name
@@ -153,44 +129,44 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
             if pod.requests.get(name, 0) and usage.get(name, 0) + pod.requests[name] > most
         ]
         if not over:
-            return SKIP
-        return unresolvable(f"queue {queue} has no capability left for this pod: {', '.join(over)}")
+            return fwk.SKIP
+        return fwk.unresolvable(f"queue {queue} has no capability left for this pod: {', '.join(over)}")
 
-    def events_to_register(self) -> Sequence[EventWithHint]:
+    def events_to_register(self) -> Sequence[fwk.EventWithHint]:
         """A pod of the same queue leaves, or one of any queue where room is wanted."""
-        changes = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
-        return (EventWithHint(EventResource.ASSIGNED_POD, changes, self._frees, by_template=True),)
+        changes = fwk.ActionType.DELETE | fwk.ActionType.UPDATE_POD_SCALE_DOWN
+        return (fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, changes, self._frees, by_template=True),)
 
-    def _frees(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
-        return QueueingHint.of(self.queue_of(change.old) == self.queue_of(pod))
-
-    # -- reclaim -------------------------------------------------------------------------------------
+    def _frees(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+        return fwk.QueueingHint.of(self.queue_of(change.old) == self.queue_of(pod))
 
     def post_filter(
         self,
-        state: CycleState,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        rejections: Rejections,
-    ) -> Nomination:
+        state: fwk.CycleState,
+        pod: fwk.PodInfo,
+        snapshot: fwk.Snapshot,
+        rejections: fwk.Rejections,
+    ) -> fwk.Nomination:
         """Take back room from queues above what they deserve, for one below."""
         if self.args.reclaim == "Never" or rejections.what_if is None:
-            return Nomination(unschedulable())
+            return fwk.Nomination(fwk.unschedulable())
         self._forget(pod, snapshot)
         if pod.pod.spec.preemption_policy == "Never":
-            return Nomination(unschedulable("reclaim: not eligible due to preemptionPolicy=Never."))
+            return fwk.Nomination(fwk.unschedulable("reclaim: not eligible due to preemptionPolicy=Never."))
         row = snapshot.row_of(pod.pod.nominated_node_name)
         if row is not None and any(
             self._may_be_victim(each, pod) for each in snapshot.pods(row) if each.is_terminating
         ):
-            return Nomination(
-                unschedulable("reclaim: not eligible due to a terminating pod on the nominated node.")
+            return fwk.Nomination(
+                fwk.unschedulable("reclaim: not eligible due to a terminating pod on the nominated node.")
             )
         division = self._division(pod, snapshot)
         queue = self.queue_of(pod)
         if division.share(queue) > division.deserved(queue) + EPSILON:
-            return Nomination(unschedulable(f"reclaim: queue {queue} would be above what it deserves."))
-        best: tuple[tuple[int, int], int, tuple[PodInfo, ...]] | None = None
+            return fwk.Nomination(
+                fwk.unschedulable(f"reclaim: queue {queue} would be above what it deserves.")
+            )
+        best: tuple[tuple[int, int], int, tuple[fwk.PodInfo, ...]] | None = None
         for row in self._promising(pod, snapshot, rejections, division):
             victims = self._victims(pod, row, snapshot, rejections, division)
             if victims:
@@ -198,14 +174,14 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
                 if best is None or cost < best[0]:
                     best = (cost, row, victims)
         if best is None:
-            return Nomination(
-                unschedulable("reclaim: no queue has more than it deserves where it would help.")
+            return fwk.Nomination(
+                fwk.unschedulable("reclaim: no queue has more than it deserves where it would help.")
             )
         _, row, victims = best
         self._claimed[pod.uid] = (pod, victims)
-        return Nomination(node=snapshot.node(row).name, victims=victims)
+        return fwk.Nomination(node=snapshot.node(row).name, victims=victims)
 
-    def _forget(self, pod: PodInfo, snapshot: Snapshot) -> None:
+    def _forget(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> None:
         """Claims that have come to an end: the pod is placed or tries again, or its victims have left."""
         for uid, (_, victims) in list(self._claimed.items()):
             if (
@@ -215,7 +191,7 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
             ):
                 del self._claimed[uid]
 
-    def _division(self, pod: PodInfo, snapshot: Snapshot) -> Division:
+    def _division(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Division:
         """Who has what, counting the pod, earlier claims and pods on their way out; and who deserves what."""
         scheduler = _scheduler(pod)
         index = snapshot.index(QueueUsage)
@@ -240,7 +216,7 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
         due = {name: dominant_share(amounts, total) for name, amounts in deserved(total, claims).items()}
         return Division(total, usage, due)
 
-    def _may_be_victim(self, other: PodInfo, pod: PodInfo) -> bool:
+    def _may_be_victim(self, other: fwk.PodInfo, pod: fwk.PodInfo) -> bool:
         return (
             _scheduler(other) == _scheduler(pod)
             and self.queue_of(other) != self.queue_of(pod)
@@ -250,7 +226,7 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
         )
 
     def _promising(
-        self, pod: PodInfo, snapshot: Snapshot, rejections: Rejections, division: Division
+        self, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections, division: Division
     ) -> Iterator[int]:
         """Rows where room would be large enough if every candidate went, the first of them."""
         assert rejections.what_if is not None
@@ -271,8 +247,13 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
                 return
 
     def _victims(
-        self, pod: PodInfo, row: int, snapshot: Snapshot, rejections: Rejections, division: Division
-    ) -> tuple[PodInfo, ...]:
+        self,
+        pod: fwk.PodInfo,
+        row: int,
+        snapshot: fwk.Snapshot,
+        rejections: fwk.Rejections,
+        division: Division,
+    ) -> tuple[fwk.PodInfo, ...]:
         """Who leaves a node so that the pod fits; empty when it never does."""
         assert rejections.what_if is not None
         condemned = {each.uid for _, victims in self._claimed.values() for each in victims}
@@ -289,5 +270,5 @@ class FairShare(PreFilterPlugin, PostFilterPlugin, EnqueueExtensions, FairQueues
             trial.close()
 
 
-def _scheduler(pod: PodInfo) -> str:
+def _scheduler(pod: fwk.PodInfo) -> str:
     return pod.pod.spec.scheduler_name

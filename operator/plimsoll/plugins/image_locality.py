@@ -18,39 +18,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import (
-    MAX_SCORE,
-    CycleState,
-    IntArray,
-    NoArgs,
-    Pod,
-    PodInfo,
-    PodTemplate,
-    Reads,
-    ScorePlugin,
-    Snapshot,
-    all_feasible,
-)
+from plimsoll import framework as fwk
 
 LOW_BYTES = 23 * 2**20
 HIGH_BYTES = 1000 * 2**20
 
 
-class ImageLocality(ScorePlugin):
+class ImageLocality(fwk.ScorePlugin):
     """Favour nodes that need not pull."""
 
     name: ClassVar = "ImageLocality"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def signature(self, template: PodTemplate) -> Hashable:
+    def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The images."""
         return template.memo("ImageLocality.images", lambda: _images(template.sample))
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Points per node, shape (N,)."""
         images, containers = pod.template.memo("ImageLocality.images", lambda: _images(pod.pod))
         total = len(snapshot.whole)
@@ -60,13 +44,15 @@ class ImageLocality(ScorePlugin):
             if found is not None:
                 local[list(found.rows)] += int(found.size_bytes * (len(found.rows) / total))
         if not local.any():
-            return all_feasible(snapshot)
+            return fwk.all_feasible(snapshot)
         high = HIGH_BYTES * containers
-        points: IntArray = (np.clip(local, LOW_BYTES, high) - LOW_BYTES) * MAX_SCORE // (high - LOW_BYTES)
+        points: fwk.IntArray = (
+            (np.clip(local, LOW_BYTES, high) - LOW_BYTES) * fwk.MAX_SCORE // (high - LOW_BYTES)
+        )
         return snapshot.cut(points)
 
 
-def _images(pod: Pod) -> tuple[tuple[str, ...], int]:
+def _images(pod: fwk.Pod) -> tuple[tuple[str, ...], int]:
     """The normalised names of the pod's images, and its number of containers."""
     spec = pod.spec
     containers = (*spec.init_containers, *spec.containers)

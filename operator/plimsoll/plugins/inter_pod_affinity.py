@@ -24,47 +24,23 @@ Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go
 Differs: counts are kept by (term, domain) on every pod event instead of summed at each attempt.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from plimsoll.framework import (
-    ABSENT,
-    MAX_SCORE,
-    SKIP,
-    SUCCESS,
-    ClusterObjects,
-    CycleState,
-    EnqueueExtensions,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NormalizingPlugin,
-    PluginArgs,
-    PodInfo,
-    PodTemplate,
-    PreFilterPlugin,
-    PreScorePlugin,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.columns import PodClass, PodCounts, PodTerm, TermCounts, TermKind
-from plimsoll.plugins.hints import inter_pod_affinity as hints
 
-AFFINITY_UNMET = unresolvable("node(s) didn't match pod affinity rules")
-ANTI_AFFINITY_UNMET = unschedulable("node(s) didn't match pod anti-affinity rules")
-EXISTING_ANTI_AFFINITY_UNMET = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
+ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't match pod anti-affinity rules")
+EXISTING_ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
 
 
-class InterPodAffinityArgs(PluginArgs):
+class InterPodAffinityArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     hard_pod_affinity_weight: Annotated[int, Field(ge=0, le=100)] = Field(
@@ -101,35 +77,35 @@ NO_TERMS = OwnTerms(None, (), (), (), is_first=False)
 class Points:
     """What Score reads: by topology key, points by coded label value; the last cell is of no value."""
 
-    by_key: dict[str, IntArray]
+    by_key: dict[str, fwk.IntArray]
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions):
+class InterPodAffinity(
+    fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.PreScorePlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions
+):
     """Near some pods, far from others."""
 
     name: ClassVar = "InterPodAffinity"
     concerns_own_namespace: ClassVar = False
     args_model: ClassVar = InterPodAffinityArgs
-    reads: ClassVar = Reads.CLUSTER
+    reads: ClassVar = fwk.Reads.CLUSTER
 
     def __init__(self, args: InterPodAffinityArgs) -> None:
         self.args = args
 
-    # -- filter --------------------------------------------------------------------------------------
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """SKIP when the pod requires nothing and no placed pod keeps it away."""
         if pod.template.terms_error:
-            return unresolvable(f"parsing pod: {pod.template.terms_error}")
+            return fwk.unresolvable(f"parsing pod: {pod.template.terms_error}")
         own = _own_terms(pod.template, snapshot.objects)
         if own.affinity is not None or own.anti_affinity or _keeping_away(pod, snapshot):
-            return SUCCESS
-        return SKIP
+            return fwk.SUCCESS
+        return fwk.SKIP
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The index of the refusal plus 1, shape (N,)."""
         own = _own_terms(pod.template, snapshot.objects)
-        codes = all_feasible(snapshot)
+        codes = fwk.all_feasible(snapshot)
         for key, counts in _keeping_away(pod, snapshot):
             codes[(counts > 0)[snapshot.label_ids(key)]] = 3
         for key, pods in own.anti_affinity:
@@ -141,25 +117,23 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, Normalizin
             alone = own.is_first and not any(counts.any() for counts in by_key.values())
             for key, counts in by_key.items():
                 ids = snapshot.label_ids(key)
-                codes[(ids == ABSENT) if alone else (counts <= 0)[ids]] = 1
+                codes[(ids == fwk.ABSENT) if alone else (counts <= 0)[ids]] = 1
         return codes
 
-    def eased(self, template: PodTemplate) -> bool:
+    def eased(self, template: fwk.PodTemplate) -> bool:
         """Unless the pod needs others near it, only those matter that keep it away."""
         return not template.terms_of(TermKind.REQUIRED_AFFINITY)
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """Which of the three rules."""
         return REFUSALS[code - 1]
 
-    # -- score ---------------------------------------------------------------------------------------
-
-    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Add up the points by domain; SKIP when no term of anybody matched."""
         own = _own_terms(pod.template, snapshot.objects)
         if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
-            return SKIP
-        by_key: dict[str, IntArray] = {}
+            return fwk.SKIP
+        by_key: dict[str, fwk.IntArray] = {}
         for key, pods, weight in own.preferred:
             counts = snapshot.index(PodCounts).of(pods)
             if counts.total:
@@ -171,25 +145,25 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, Normalizin
             if weight and counts.total:
                 _add_points(by_key, term.topology_key, counts.sums(term.topology_key, snapshot).sums, weight)
         if not by_key:
-            return SKIP
+            return fwk.SKIP
         state.write(Points(by_key))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The points of each node's domains, shape (F,)."""
-        raw: IntArray | None = None
+        raw: fwk.IntArray | None = None
         for key, points in state.read(Points).by_key.items():
-            here: IntArray = points[snapshot.label_ids(key)]
+            here: fwk.IntArray = points[snapshot.label_ids(key)]
             raw = here if raw is None else raw + here
         assert raw is not None
         return raw
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+    def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
         """The least becomes 0, the most 100."""
         lowest, highest = int(scores.min()), int(scores.max())
         if lowest == highest:
             return np.zeros_like(scores)
-        normal: IntArray = (MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+        normal: fwk.IntArray = (fwk.MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
         return normal
 
     def _weight_of_existing(self, term: PodTerm) -> int:
@@ -204,18 +178,78 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, Normalizin
             case TermKind.REQUIRED_ANTI_AFFINITY:
                 return 0
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
-        """What may bring the pod nearer, or farther."""
-        return hints.events()
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
+        """Pods that come, go and change their labels, and nodes in other domains."""
+        label = fwk.ActionType.UPDATE_POD_LABEL
+        node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL
+        assigned = fwk.EventResource.ASSIGNED_POD
+        return (
+            fwk.EventWithHint(assigned, fwk.ActionType.ADD, _after_added, by_template=True),
+            fwk.EventWithHint(assigned, fwk.ActionType.DELETE, _after_deleted, by_template=True),
+            fwk.EventWithHint(assigned, label, _after_relabelled, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, label),
+            fwk.EventWithHint(fwk.EventResource.NODE, node, _after_node, by_template=True),
+        )
 
 
-def _add_points(by_key: dict[str, IntArray], key: str, counts: IntArray, weight: int) -> None:
+def _after_added(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """It matches all required affinity terms of the pod."""
+    return fwk.QueueingHint.of(
+        _matches(pod.template.terms_of(TermKind.REQUIRED_AFFINITY), change.new, change)
+    )
+
+
+def _after_deleted(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """It matched all required anti-affinity terms of the pod, or the pod all of its own."""
+    gone: fwk.PodInfo = change.old
+    kind = TermKind.REQUIRED_ANTI_AFFINITY
+    return fwk.QueueingHint.of(
+        _matches(pod.template.terms_of(kind), gone, change)
+        or _matches(gone.template.terms_of(kind), pod, change)
+    )
+
+
+def _after_relabelled(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """It matches all required affinity terms only now, or all required anti-affinity terms no longer."""
+    old, new = change.old, change.new
+    near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
+    if _matches(near, new, change) and not _matches(near, old, change):
+        return fwk.QueueingHint.QUEUE
+    far = pod.template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+    return fwk.QueueingHint.of(_matches(far, old, change) and not _matches(far, new, change))
+
+
+def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """A node came into a domain of an affinity term, or is new or left one of an anti-affinity term."""
+    near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
+    far = pod.template.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
+    new = change.new.labels
+    if change.old is None:
+        return fwk.QueueingHint.of(bool(far) or any(term.topology_key in new for term in near))
+    old = change.old.labels
+    return fwk.QueueingHint.of(
+        any(
+            term.topology_key in new and old.get(term.topology_key) != new[term.topology_key] for term in near
+        )
+        or any(
+            term.topology_key in old and old[term.topology_key] != new.get(term.topology_key) for term in far
+        )
+    )
+
+
+def _matches(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEvent) -> bool:
+    """Whether a pod matches all of the terms; of none, it does not."""
+    labels = _namespace_labels(pod, change.objects)
+    return bool(terms) and all(term.matches(pod.namespace, pod.labels, labels) for term in terms)
+
+
+def _add_points(by_key: dict[str, fwk.IntArray], key: str, counts: fwk.IntArray, weight: int) -> None:
     if counts.any():
         points = counts * weight
         by_key[key] = by_key[key] + points if key in by_key else points
 
 
-def _keeping_away(pod: PodInfo, snapshot: Snapshot) -> Iterable[tuple[str, IntArray]]:
+def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Iterable[tuple[str, fwk.IntArray]]:
     """Topology key and counts by domain of placed pods whose required anti-affinity means this pod."""
     away = []
     for term, counts in snapshot.index(TermCounts).concerning(
@@ -228,12 +262,12 @@ def _keeping_away(pod: PodInfo, snapshot: Snapshot) -> Iterable[tuple[str, IntAr
     return away
 
 
-def _namespace_labels(pod: PodInfo, objects: ClusterObjects) -> dict[str, str]:
+def _namespace_labels(pod: fwk.PodInfo, objects: fwk.ClusterObjects) -> dict[str, str]:
     namespace = objects.namespaces.get(pod.namespace)
     return {} if namespace is None else namespace.labels
 
 
-def _own_terms(template: PodTemplate, objects: ClusterObjects) -> OwnTerms:
+def _own_terms(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerms:
     if not template.terms:
         return NO_TERMS
     if any(term.namespace_selector is not None for term in template.terms):
@@ -241,7 +275,7 @@ def _own_terms(template: PodTemplate, objects: ClusterObjects) -> OwnTerms:
     return template.memo(InterPodAffinity.name, lambda: _compiled(template, objects))
 
 
-def _compiled(template: PodTemplate, objects: ClusterObjects) -> OwnTerms:
+def _compiled(template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> OwnTerms:
     def meant(*terms: PodTerm) -> PodClass:
         return PodClass(tuple((_namespaces(term, objects), term.selector) for term in terms))
 
@@ -262,7 +296,7 @@ def _compiled(template: PodTemplate, objects: ClusterObjects) -> OwnTerms:
     )
 
 
-def _namespaces(term: PodTerm, objects: ClusterObjects) -> frozenset[str] | None:
+def _namespaces(term: PodTerm, objects: fwk.ClusterObjects) -> frozenset[str] | None:
     """The namespaces that a term of the pod means, None for all of them."""
     selector = term.namespace_selector
     if selector is None:

@@ -21,33 +21,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from plimsoll.framework import (
-    MAX_SCORE,
-    SKIP,
-    SUCCESS,
-    ActionType,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NormalizingPlugin,
-    PluginArgs,
-    PodInfo,
-    PodTemplate,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    error,
-    unresolvable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.selectors import (
     NAME_FIELD,
     NodeMatcher,
@@ -67,7 +41,7 @@ NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
 CONFLICT = "pod affinity terms conflict"
 
 
-class NodeRequirementArgs(PluginArgs):
+class NodeRequirementArgs(fwk.PluginArgs):
     """One requirement on a node's labels or fields."""
 
     key: str = Field(description="The label, or in matchFields `metadata.name`.")
@@ -81,7 +55,7 @@ class NodeRequirementArgs(PluginArgs):
         return NodeSelectorRequirement(key=self.key, operator=self.operator, values=self.values)
 
 
-class NodeTermArgs(PluginArgs):
+class NodeTermArgs(fwk.PluginArgs):
     """Requirements that must all hold."""
 
     match_expressions: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On labels.")
@@ -102,20 +76,20 @@ class NodeTermArgs(PluginArgs):
         return self
 
 
-class NodeTermsArgs(PluginArgs):
+class NodeTermsArgs(fwk.PluginArgs):
     """Terms of which one must hold."""
 
     node_selector_terms: tuple[NodeTermArgs, ...] = Field(description="One of them must hold.")
 
 
-class PreferredTermArgs(PluginArgs):
+class PreferredTermArgs(fwk.PluginArgs):
     """A term and what it is worth."""
 
     weight: Annotated[int, Field(ge=1, le=100, description="Points for a node that matches.")]
     preference: NodeTermArgs = Field(description="What the node should have.")
 
 
-class AddedAffinityArgs(PluginArgs):
+class AddedAffinityArgs(fwk.PluginArgs):
     """A node affinity that every pod of the profile has besides its own."""
 
     required_during_scheduling_ignored_during_execution: NodeTermsArgs | None = Field(
@@ -126,7 +100,7 @@ class AddedAffinityArgs(PluginArgs):
     )
 
 
-class NodeAffinityArgs(PluginArgs):
+class NodeAffinityArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     added_affinity: AddedAffinityArgs | None = Field(
@@ -134,12 +108,14 @@ class NodeAffinityArgs(PluginArgs):
     )
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions):
+class NodeAffinity(
+    fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.PreScorePlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions
+):
     """Refuse nodes the pod does not select, and prefer those it would like."""
 
     name: ClassVar = "NodeAffinity"
     args_model: ClassVar = NodeAffinityArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         self._enforced: NodeMatcher | None = None
@@ -162,18 +138,20 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
             )
         )
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status | PreFilterResult:
+    def pre_filter(
+        self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
+    ) -> fwk.Status | fwk.PreFilterResult:
         """Skip without a wish; narrow to the named nodes when every term names some."""
         required = _required(pod)
         if required is None:
             nothing = self._enforced is None and not pod.pod.spec.node_selector
-            return SKIP if nothing else SUCCESS
+            return fwk.SKIP if nothing else fwk.SUCCESS
         nodes = _named_nodes(required)
         if nodes is None:
-            return SUCCESS
-        return PreFilterResult(nodes) if nodes else unresolvable(CONFLICT)
+            return fwk.SUCCESS
+        return fwk.PreFilterResult(nodes) if nodes else fwk.unresolvable(CONFLICT)
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the added affinity fails, 2 where the pod's own does, shape (N,)."""
         own = pod.template.memo("NodeAffinity.required", lambda: _matcher(pod))
         codes = np.where(matching_nodes(own, snapshot), 0, 2)
@@ -181,61 +159,59 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, NormalizingPlu
             codes = np.where(matching_nodes(self._enforced, snapshot), codes, 1)
         return codes
 
-    def signature(self, template: PodTemplate) -> Hashable:
+    def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The node selector and the node affinity."""
         return template.memo("NodeAffinity.signature", lambda: _signature(template))
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """Whose affinity failed."""
-        return unresolvable(ENFORCED if code == 1 else NOT_SELECTED)
+        return fwk.unresolvable(ENFORCED if code == 1 else NOT_SELECTED)
 
-    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip without preferred terms; fail on one that cannot be parsed."""
         affinity = pod.pod.spec.affinity
         own = affinity.node_affinity.preferred if affinity and affinity.node_affinity else ()
         if not own and not self._prefers:
-            return SKIP
+            return fwk.SKIP
         errors = [term.error for _, term in _preferred(pod) if term.error]
         if errors:
-            return error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
-        return SUCCESS
+            return fwk.error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+        return fwk.SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Sum of the weights of the terms that hold, shape (N,)."""
-        points = all_feasible(snapshot)
+        points = fwk.all_feasible(snapshot)
         for weight, term in (*_preferred(pod), *self._added):
             points += weight * term_nodes(term, snapshot)
         return points
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+    def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
         """The share of the best node's weights, shape (F,)."""
-        return scores * MAX_SCORE // max(int(scores.max(initial=0)), 1)
+        return scores * fwk.MAX_SCORE // max(int(scores.max(initial=0)), 1)
 
-    # -- waking --------------------------------------------------------------------------------------
-
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes that match now."""
-        node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        return (EventWithHint(EventResource.NODE, node, self._after_node, by_template=True),)
+        node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL
+        return (fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),)
 
-    def _after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+    def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         """The node matches now, and did not match the pod's own part before."""
         new, old = change.new, change.old
         if self._enforced is not None and not self._enforced.matches(new.labels, new.name):
-            return QueueingHint.SKIP
+            return fwk.QueueingHint.SKIP
         own = pod.template.memo("NodeAffinity.required", lambda: _matcher(pod))
         before = old is not None and own.matches(old.labels, old.name)
-        return QueueingHint.of(own.matches(new.labels, new.name) and not before)
+        return fwk.QueueingHint.of(own.matches(new.labels, new.name) and not before)
 
 
-def _required(pod: PodInfo) -> NodeSelector | None:
+def _required(pod: fwk.PodInfo) -> NodeSelector | None:
     affinity = pod.pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return None
     return affinity.node_affinity.required
 
 
-def _matcher(pod: PodInfo) -> NodeMatcher:
+def _matcher(pod: fwk.PodInfo) -> NodeMatcher:
     return compile_node_matcher(pod.pod.spec.node_selector, _required(pod))
 
 
@@ -254,7 +230,7 @@ def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
     return named if required.node_selector_terms else None
 
 
-def _preferred(pod: PodInfo) -> tuple[tuple[int, NodeTerm], ...]:
+def _preferred(pod: fwk.PodInfo) -> tuple[tuple[int, NodeTerm], ...]:
     affinity = pod.pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return ()
@@ -272,7 +248,7 @@ def _weighted(preferred: tuple[PreferredSchedulingTerm, ...]) -> tuple[tuple[int
     return tuple((weight, term) for weight, term in weighted if not term.is_empty)
 
 
-def _signature(template: PodTemplate) -> Hashable:
+def _signature(template: fwk.PodTemplate) -> Hashable:
     spec = template.sample.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return tuple(sorted(spec.node_selector.items())), affinity

@@ -16,73 +16,50 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    ActionType,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    PodInfo,
-    PreFilterPlugin,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    unresolvable,
-)
+from plimsoll import framework as fwk
 
 LACKING = "node(s) didn't match Pod's required features"
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 
-class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+class NodeDeclaredFeatures(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Refuse nodes that lack a feature the pod needs."""
 
     name: ClassVar = "NodeDeclaredFeatures"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip when nothing is needed."""
-        return SUCCESS if _needed(pod) else SKIP
+        return fwk.SUCCESS if _needed(pod) else fwk.SKIP
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where a needed feature is not declared, shape (N,)."""
         needed = _needed(pod)
         lacking = [not needed.issubset(node.status.declared_features) for node in snapshot.nodes]
         return np.array(lacking, dtype=np.int64)
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The only refusal there is."""
-        return unresolvable(LACKING)
+        return fwk.unresolvable(LACKING)
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes that declare other features, and a pod that needs others."""
-        node = ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE
+        node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_DECLARED_FEATURE
         return (
-            EventWithHint(EventResource.NODE, node),
-            EventWithHint(
-                EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE, _after_update, by_template=True
+            fwk.EventWithHint(fwk.EventResource.NODE, node),
+            fwk.EventWithHint(
+                fwk.EventResource.UNSCHEDULABLE_POD, fwk.ActionType.UPDATE, _after_update, by_template=True
             ),
         )
 
 
-def _after_update(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_update(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """What the pod needs has changed."""
-    return QueueingHint.of(_needed(change.old) != _needed(change.new))
+    return fwk.QueueingHint.of(_needed(change.old) != _needed(change.new))
 
 
-def _needed(pod: PodInfo) -> frozenset[str]:
+def _needed(pod: fwk.PodInfo) -> frozenset[str]:
     spec = pod.pod.spec
     needed = set()
     if any(

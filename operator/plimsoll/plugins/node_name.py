@@ -11,49 +11,30 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import (
-    ActionType,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    PodInfo,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    unresolvable,
-)
+from plimsoll import framework as fwk
 
 OTHER_NODE = "node(s) didn't match the requested node name"
 
 
-class NodeName(FilterPlugin, EnqueueExtensions):
+class NodeName(fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Refuse every node but the one that the pod names."""
 
     name: ClassVar = "NodeName"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the node is another than the one named, shape (N,)."""
         wanted = pod.pod.spec.node_name
         if not wanted:
-            return all_feasible(snapshot)
+            return fwk.all_feasible(snapshot)
         row = snapshot.row_of(wanted)
-        codes: IntArray = (snapshot.rows != (-1 if row is None else row)).astype(np.int64)
+        codes: fwk.IntArray = (snapshot.rows != (-1 if row is None else row)).astype(np.int64)
         return codes
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The only refusal there is."""
-        return unresolvable(OTHER_NODE)
+        return fwk.unresolvable(OTHER_NODE)
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """New nodes."""
-        return (EventWithHint(EventResource.NODE, ActionType.ADD),)
+        return (fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),)

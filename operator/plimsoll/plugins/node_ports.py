@@ -16,28 +16,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    ActionType,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    PodInfo,
-    PodTemplate,
-    PreFilterExtensions,
-    PreFilterPlugin,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.columns import Cluster, Container, CountColumns, PodIndex
 
 TAKEN = "node(s) didn't have free ports for the requested pod ports"
@@ -53,11 +32,11 @@ class HostPortIndex(PodIndex):
     def __init__(self, cluster: Cluster) -> None:
         self.counts = CountColumns(cluster.capacity)
 
-    def add(self, pod: PodInfo, row: int) -> None:
+    def add(self, pod: fwk.PodInfo, row: int) -> None:
         """Count the pod's host ports."""
         self._count(pod, row, 1)
 
-    def remove(self, pod: PodInfo, row: int) -> None:
+    def remove(self, pod: fwk.PodInfo, row: int) -> None:
         """Count them no more."""
         self._count(pod, row, -1)
 
@@ -75,12 +54,12 @@ class HostPortIndex(PodIndex):
         twin.counts = self.counts.fork()
         return twin
 
-    def used(self, key: Hashable, snapshot: Snapshot) -> IntArray | None:
+    def used(self, key: Hashable, snapshot: fwk.Snapshot) -> fwk.IntArray | None:
         """Holders a node, shape (N,); None when it was never used."""
         column = self.counts.columns.get(key)
         return None if column is None else snapshot.cut(column)
 
-    def _count(self, pod: PodInfo, row: int, amount: int) -> None:
+    def _count(self, pod: fwk.PodInfo, row: int, amount: int) -> None:
         for address, protocol, port in host_ports(pod):
             self.counts.add((address, protocol, port), row, amount)
             self.counts.add((protocol, port), row, amount)
@@ -97,40 +76,36 @@ class SimulatedPorts:
         return SimulatedPorts(dict(self.used))
 
 
-class NodePorts(PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
+class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Refuse nodes on which a wanted host port is in use."""
 
     name: ClassVar = "NodePorts"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.ROW
+    reads: ClassVar = fwk.Reads.ROW
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip when the pod wants no host port."""
         if not host_ports(pod):
-            return SKIP
+            return fwk.SKIP
         state.write(SimulatedPorts())
-        return SUCCESS
+        return fwk.SUCCESS
 
     def add_pod(
-        self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
-    ) -> Status:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, added: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
+    ) -> fwk.Status:
         """Its ports are in use."""
         used = state.read(SimulatedPorts).used
         used[node] = _used(used, node, snapshot) | frozenset(host_ports(added))
-        return SUCCESS
+        return fwk.SUCCESS
 
     def remove_pod(
-        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
-    ) -> Status:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, removed: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
+    ) -> fwk.Status:
         """Rejects nodes where another pod uses its ports."""
         used = state.read(SimulatedPorts).used
         used[node] = _used(used, node, snapshot) - frozenset(host_ports(removed))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where a wanted port is in use, shape (N,)."""
         index = snapshot.index(HostPortIndex)
         taken = np.zeros(len(snapshot), dtype=np.bool_)
@@ -149,35 +124,35 @@ class NodePorts(PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExten
                     taken[position] = _conflicts(host_ports(pod), simulated.used[row])
         return taken.astype(np.int64)
 
-    def eased(self, template: PodTemplate) -> bool:
+    def eased(self, template: fwk.PodTemplate) -> bool:
         """Pods that leave free their ports and take none."""
         return True
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The only refusal there is."""
-        return unschedulable(TAKEN)
+        return fwk.unschedulable(TAKEN)
 
-    # -- waking --------------------------------------------------------------------------------------
-
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """New nodes, and pods that held a wanted port."""
         return (
-            EventWithHint(EventResource.NODE, ActionType.ADD),
-            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
+            fwk.EventWithHint(
+                fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE, _after_pod, by_template=True
+            ),
         )
 
 
-def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """The pod that left held a port that this one wants."""
-    return QueueingHint.of(_conflicts(host_ports(pod), frozenset(host_ports(change.old))))
+    return fwk.QueueingHint.of(_conflicts(host_ports(pod), frozenset(host_ports(change.old))))
 
 
-def host_ports(pod: PodInfo) -> tuple[HostPort, ...]:
+def host_ports(pod: fwk.PodInfo) -> tuple[HostPort, ...]:
     """The host ports that the pod holds, or wants."""
     return pod.template.memo("NodePorts.host_ports", lambda: _host_ports(pod))
 
 
-def _host_ports(pod: PodInfo) -> tuple[HostPort, ...]:
+def _host_ports(pod: fwk.PodInfo) -> tuple[HostPort, ...]:
     spec = pod.pod.spec
     running: tuple[Container, ...] = (
         *spec.containers,
@@ -191,7 +166,9 @@ def _host_ports(pod: PodInfo) -> tuple[HostPort, ...]:
     )
 
 
-def _used(simulated: Mapping[int, frozenset[HostPort]], row: int, snapshot: Snapshot) -> frozenset[HostPort]:
+def _used(
+    simulated: Mapping[int, frozenset[HostPort]], row: int, snapshot: fwk.Snapshot
+) -> frozenset[HostPort]:
     """The ports in use on a node: as simulated so far, or as its pods hold them."""
     if row in simulated:
         return simulated[row]

@@ -20,29 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from plimsoll.framework import (
-    MAX_SCORE,
-    SKIP,
-    SUCCESS,
-    BoolArray,
-    CycleState,
-    IntArray,
-    PluginArgs,
-    PodInfo,
-    PodTemplate,
-    PreScorePlugin,
-    Reads,
-    ScorePlugin,
-    Snapshot,
-    Status,
-    all_feasible,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.columns import columns_of, is_scalar
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
-class BalancedResource(PluginArgs):
+class BalancedResource(fwk.PluginArgs):
     """A resource that is to be used evenly."""
 
     name: str = Field(description="Such as cpu.")
@@ -52,7 +36,7 @@ class BalancedResource(PluginArgs):
 DEFAULT_RESOURCES = (BalancedResource(name="cpu"), BalancedResource(name="memory"))
 
 
-class NodeResourcesBalancedAllocationArgs(PluginArgs):
+class NodeResourcesBalancedAllocationArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     resources: tuple[BalancedResource, ...] = Field(
@@ -69,58 +53,50 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compared:
-    """What the score looks at, for one template and the axes there are.
+    """What the score looks at, for one template: K axes of R, and what the pod requests, shape (K,)."""
 
-    Attributes:
-        template: Whose.
-        resources: The R axis.
-        axes: The K axes that count.
-        columns: How to cut them out of the R axis.
-        amounts: Shape (K,): what the pod requests.
-    """
-
-    template: PodTemplate
+    template: fwk.PodTemplate
     resources: tuple[str, ...]
     axes: tuple[int, ...]
     columns: slice | list[int]
-    amounts: IntArray
+    amounts: fwk.IntArray
 
-    def without_pod(self, snapshot: Snapshot) -> IntArray:
+    def without_pod(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """150 less the balance without the pod, shape (N,): the same for all pods compared by these axes."""
         return 150 - self.balance(snapshot.requested[:, self.columns], snapshot)
 
-    def balance(self, taken: IntArray, snapshot: Snapshot) -> IntArray:
+    def balance(self, taken: fwk.IntArray, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """How even the use of each node is if so much is taken, shape (N, K) to (N,), 0..100."""
         capacity = snapshot.capacity(self.axes)
         return _balance(taken / capacity.doubles, capacity.counted)
 
 
-class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
     """Favour nodes that the pod brings into balance."""
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
     args_model: ClassVar = NodeResourcesBalancedAllocationArgs
-    reads: ClassVar = Reads.ROW
+    reads: ClassVar = fwk.Reads.ROW
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._names = tuple(each.name for each in args.resources)
 
-    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip a pod that requests none of the resources."""
-        return SUCCESS if any(pod.template.requests.get(name) for name in self._names) else SKIP
+        return fwk.SUCCESS if any(pod.template.requests.get(name) for name in self._names) else fwk.SKIP
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Points per node, shape (N,)."""
         compared = self._compared(state, pod, snapshot)
         if not len(compared.amounts):
-            return all_feasible(snapshot) + 75
+            return fwk.all_feasible(snapshot) + 75
         points = compared.balance(snapshot.requested[:, compared.columns] + compared.amounts, snapshot)
         # The formula in one sum; shifting divides, and rounds down as // does.
         points += snapshot.kept(("150 - balance", compared.axes), compared.without_pod)
         points >>= 1
         return points
 
-    def _compared(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> _Compared:
+    def _compared(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Compared:
         """The resources that count for this pod, found once for its template."""
         known = state.find(_Compared)
         if known is not None and known.template is pod.template and known.resources is snapshot.resources:
@@ -144,13 +120,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return compared
 
 
-def _balance(fractions: FloatArray, counted: BoolArray | None) -> IntArray:
-    """How even the fractions of each node are, 0..100, shape (N,).
-
-    Args:
-        fractions: Taken of allocatable, shape (N, K), changed on the way; above 1 counts as 1.
-        counted: Where a node has the resource at all, shape (N, K); None: everywhere.
-    """
+def _balance(fractions: FloatArray, counted: fwk.BoolArray | None) -> fwk.IntArray:
+    """How even the fractions of each node are, (N, K) to (N,), 0..100; counted where a node has any."""
     if fractions.max(initial=0) > 1:
         np.minimum(fractions, 1.0, out=fractions)
     if fractions.shape[1] == 2:
@@ -163,12 +134,12 @@ def _balance(fractions: FloatArray, counted: BoolArray | None) -> IntArray:
         counted = np.ones(fractions.shape, dtype=np.bool_) if counted is None else counted
         deviation = _deviation(fractions.T, counted.T)
     np.subtract(1, deviation, out=deviation)
-    deviation *= MAX_SCORE
-    balance: IntArray = deviation.astype(np.int64)
+    deviation *= fwk.MAX_SCORE
+    balance: fwk.IntArray = deviation.astype(np.int64)
     return balance
 
 
-def _deviation(fractions: FloatArray, counted: BoolArray) -> FloatArray:
+def _deviation(fractions: FloatArray, counted: fwk.BoolArray) -> FloatArray:
     """The standard deviation of what is counted of each column, shape (K, N) to (N,).
 
     Of two it is half the difference: exact, where the square root would not be.

@@ -30,30 +30,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field, field_validator
 
-from plimsoll.framework import (
-    MAX_SCORE,
-    SUCCESS,
-    ActionType,
-    BoolArray,
-    ClusterEvent,
-    Code,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    PluginArgs,
-    PodInfo,
-    PodTemplate,
-    PreFilterPlugin,
-    QueueingHint,
-    Reads,
-    ScorePlugin,
-    Snapshot,
-    Status,
-    all_feasible,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.columns import PODS, allocatable_of, columns_of, is_extended, is_scalar
 from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (
@@ -78,7 +55,7 @@ HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
 """Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit a wanted resource."""
 
 
-class NodeResourcesFitArgs(PluginArgs):
+class NodeResourcesFitArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     ignored_resources: frozenset[str] = Field(
@@ -120,7 +97,7 @@ class _Wanted:
     """
 
     resources: tuple[tuple[str, int], ...]
-    least: IntArray
+    least: fwk.IntArray
     scalar: tuple[tuple[int, str, int], ...]
 
 
@@ -129,34 +106,30 @@ class _Scored:
     """What the score looks at, for one template and the axes there are.
 
     Attributes:
-        template: Whose.
-        resources: The R axis.
-        axes: The K axes that count.
-        columns: How to cut them out of the R axis.
+        columns: How to cut the K axes that count out of the R axis.
         defaults: Of these, position and column of ``nonzero_requested`` for those that have a minimum.
         default_columns: These columns, if all K have a minimum.
         amounts: Shape (K,): what the pod requests.
-        weights: K weights.
         is_modest: Whether the amounts are doubles: then no sum with them wraps around to a small number.
     """
 
-    template: PodTemplate
+    template: fwk.PodTemplate
     resources: tuple[str, ...]
     axes: tuple[int, ...]
     columns: slice | list[int]
     defaults: tuple[tuple[int, int], ...]
     default_columns: slice | list[int] | None
-    amounts: IntArray
+    amounts: fwk.IntArray
     weights: tuple[int, ...]
     is_modest: bool
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtensions):
+class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.EnqueueExtensions):
     """Refuse nodes without room, and score the others by what is requested of them."""
 
     name: ClassVar = "NodeResourcesFit"
     args_model: ClassVar = NodeResourcesFitArgs
-    reads: ClassVar = Reads.ROW
+    reads: ClassVar = fwk.Reads.ROW
     additive: ClassVar = True
     counts_resources: ClassVar = True
 
@@ -172,9 +145,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
             else interpolated([(each.utilization, each.score * 10) for each in ratio.shape])
         )
 
-    # -- filter --------------------------------------------------------------------------------------
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List what is wanted."""
         requests, resources = pod.template.requests, self._wanted(pod)
         least = np.array([*(requests.get(name, 0) or ANY for name in NATIVE), 1], dtype=np.int64)
@@ -184,9 +155,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
             if name not in NATIVE
         )
         state.write(_Wanted(resources, least, others))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def _wanted(self, pod: PodInfo) -> tuple[tuple[str, int], ...]:
+    def _wanted(self, pod: fwk.PodInfo) -> tuple[tuple[str, int], ...]:
         key = ("NodeResourcesFit.wanted", self._ignored, self._ignored_groups)
         return pod.template.memo(key, lambda: self._listed(pod.template.requests))
 
@@ -200,11 +171,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
             return False
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The bits of all that is short, shape (N,)."""
         wanted = state.read(_Wanted)
         allocatable, requested = snapshot.allocatable, snapshot.requested
-        codes = all_feasible(snapshot)
+        codes = fwk.all_feasible(snapshot)
         # One look at the four fixed resources together: on most nodes none is short.
         short = allocatable[:, :FIXED] - requested[:, :FIXED] < wanted.least
         if np.count_nonzero(short):
@@ -222,21 +193,21 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
             codes |= _bits(position, amount > most - requested[:, scalar], amount > most)
         return codes
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """All that is short on such a node."""
         reasons = [TOO_MANY_PODS] if code & PODS_FULL else []
         for position, (name, _) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
             if code & (1 << position):
                 reasons.append(f"Insufficient {name}")
-        return Status(Code.UNRESOLVABLE if code & HOPELESS else Code.UNSCHEDULABLE, tuple(reasons))
+        return fwk.Status(
+            fwk.Code.UNRESOLVABLE if code & HOPELESS else fwk.Code.UNSCHEDULABLE, tuple(reasons)
+        )
 
-    # -- score ---------------------------------------------------------------------------------------
-
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Points per node, shape (N,)."""
         scored = self._scored(state, pod, snapshot)
         if not scored.weights:
-            return all_feasible(snapshot)
+            return fwk.all_feasible(snapshot)
         allocatable = snapshot.allocatable[:, scored.columns]
         taken = _taken(scored, snapshot)
         capacity = snapshot.capacity(scored.axes)
@@ -254,10 +225,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
                 return divided(total, sum(scored.weights))
             return divided(total, np.maximum(weighted(counted.astype(np.int64), scored.weights), 1))
         sums = weighted((points > 0).astype(np.int64), scored.weights)
-        rounded: IntArray = (2 * total + sums) // np.maximum(2 * sums, 1)
+        rounded: fwk.IntArray = (2 * total + sums) // np.maximum(2 * sums, 1)
         return rounded
 
-    def _scored(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> _Scored:
+    def _scored(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Scored:
         """The resources that count for this pod, found once for its template."""
         known = state.find(_Scored)
         if known is not None and known.template is pod.template and known.resources is snapshot.resources:
@@ -288,65 +259,65 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin, EnqueueExtens
         state.write(scored)
         return scored
 
-    def _points(self, taken: IntArray, capacity: IntArray, some: IntArray) -> IntArray:
+    def _points(self, taken: fwk.IntArray, capacity: fwk.IntArray, some: fwk.IntArray) -> fwk.IntArray:
         """Points of K resources, shape (N, K); 0 where the node has none of it (there ``some`` is 1)."""
-        points: IntArray
+        points: fwk.IntArray
         if self._strategy.type == "LeastAllocated":
             room = np.subtract(capacity, taken, out=taken)
             np.maximum(room, 0, out=room)
-            room *= MAX_SCORE
+            room *= fwk.MAX_SCORE
             points = divided(room, some)
         elif self._strategy.type == "MostAllocated":
-            points = divided(np.minimum(taken, capacity) * MAX_SCORE, some)
+            points = divided(np.minimum(taken, capacity) * fwk.MAX_SCORE, some)
         else:
             utilization = divided(np.minimum(taken, capacity) * 100, some)
             utilization = np.clip(np.where(taken > capacity, 100, utilization), 0, 100)
             points = np.where(capacity > 0, np.asarray(self._shape)[utilization], 0)
         return points
 
-    # -- waking --------------------------------------------------------------------------------------
-
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Pods that left or shrank, and nodes that offer more."""
-        node = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
-        scale_down = ActionType.UPDATE_POD_SCALE_DOWN
+        node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_ALLOCATABLE
+        scale_down = fwk.ActionType.UPDATE_POD_SCALE_DOWN
         return (
-            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE),
-            EventWithHint(EventResource.ASSIGNED_POD, scale_down, self._after_scale_down, by_template=True),
-            EventWithHint(EventResource.UNSCHEDULABLE_POD, scale_down),
-            EventWithHint(EventResource.NODE, node, self._after_node, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE),
+            fwk.EventWithHint(
+                fwk.EventResource.ASSIGNED_POD, scale_down, self._after_scale_down, by_template=True
+            ),
+            fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, scale_down),
+            fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),
         )
 
-    def _after_scale_down(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+    def _after_scale_down(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         """It gave back some of what this pod wants."""
         old, new = change.old.requests, change.new.requests
-        return QueueingHint.of(any(new.get(name, 0) < old.get(name, 0) for name, _ in self._wanted(pod)))
+        return fwk.QueueingHint.of(any(new.get(name, 0) < old.get(name, 0) for name, _ in self._wanted(pod)))
 
-    def _after_node(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+    def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
         """The pod fits the node when it is empty, and the node offers more of something than before."""
         wanted = self._wanted(pod)
         new = change.memo("allocatable", lambda: allocatable_of(change.new))
         if new.get("pods", 0) < 1 or any(amount > new.get(name, 0) for name, amount in wanted):
-            return QueueingHint.SKIP
+            return fwk.QueueingHint.SKIP
         if change.old is None:
-            return QueueingHint.QUEUE
+            return fwk.QueueingHint.QUEUE
         old = change.memo("allocatable before", lambda: allocatable_of(change.old))
-        return QueueingHint.of(
+        return fwk.QueueingHint.of(
             any(new.get(name, 0) > old.get(name, 0) for name in ("pods", *(name for name, _ in wanted)))
         )
 
 
-def _taken(scored: _Scored, snapshot: Snapshot) -> IntArray:
+def _taken(scored: _Scored, snapshot: fwk.Snapshot) -> fwk.IntArray:
     """What the K resources would be taken of with the pod, a new array of shape (N, K)."""
     if scored.default_columns is not None:
         return snapshot.nonzero_requested[:, scored.default_columns] + scored.amounts
-    taken: IntArray = snapshot.requested[:, scored.columns] + scored.amounts
+    taken: fwk.IntArray = snapshot.requested[:, scored.columns] + scored.amounts
     for position, column in scored.defaults:
         taken[:, position] = snapshot.nonzero_requested[:, column] + scored.amounts[position]
     return taken
 
 
-def _bits(position: int, short: BoolArray, hopeless: BoolArray) -> IntArray:
+def _bits(position: int, short: fwk.BoolArray, hopeless: fwk.BoolArray) -> fwk.IntArray:
     """The codes of one resource: short of it, and short even of an empty node."""
-    bits: IntArray = short * np.int64(1 << position) | (short & hopeless) * np.int64(HOPELESS)
+    bits: fwk.IntArray = short * np.int64(1 << position) | (short & hopeless) * np.int64(HOPELESS)
     return bits

@@ -13,73 +13,51 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import (
-    ActionType,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    PodInfo,
-    PodTemplate,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    unresolvable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.selectors import UNSCHEDULABLE_TAINT, tolerates
 
 CORDONED = "node(s) were unschedulable"
 
 
-class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
+class NodeUnschedulable(fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Refuse cordoned nodes."""
 
     name: ClassVar = "NodeUnschedulable"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the node is cordoned, shape (N,)."""
         if any(tolerates(each, UNSCHEDULABLE_TAINT) for each in pod.pod.spec.tolerations):
-            return all_feasible(snapshot)
+            return fwk.all_feasible(snapshot)
         return snapshot.unschedulable.astype(np.int64)
 
-    def signature(self, template: PodTemplate) -> Hashable:
+    def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The tolerations."""
         return template.sample.spec.tolerations
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The only refusal there is."""
-        return unresolvable(CORDONED)
+        return fwk.unresolvable(CORDONED)
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes that are not cordoned (any more), and a toleration for those that are."""
-        node = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
-        tolerates_now = ActionType.UPDATE_POD_TOLERATION
+        node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_TAINT
+        tolerates_now = fwk.ActionType.UPDATE_POD_TOLERATION
         return (
-            EventWithHint(EventResource.NODE, node, _after_node, by_template=True),
-            EventWithHint(
-                EventResource.UNSCHEDULABLE_POD, tolerates_now, _after_toleration, by_template=True
+            fwk.EventWithHint(fwk.EventResource.NODE, node, _after_node, by_template=True),
+            fwk.EventWithHint(
+                fwk.EventResource.UNSCHEDULABLE_POD, tolerates_now, _after_toleration, by_template=True
             ),
         )
 
 
-def _after_node(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """A node that takes pods, and took none before."""
     was_open = change.old is not None and not change.old.spec.unschedulable
-    return QueueingHint.SKIP if was_open or change.new.spec.unschedulable else QueueingHint.QUEUE
+    return fwk.QueueingHint.SKIP if was_open or change.new.spec.unschedulable else fwk.QueueingHint.QUEUE
 
 
-def _after_toleration(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_toleration(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """The pod tolerates cordoned nodes now."""
     tolerations = change.new.pod.spec.tolerations
-    return QueueingHint.of(any(tolerates(each, UNSCHEDULABLE_TAINT) for each in tolerations))
+    return fwk.QueueingHint.of(any(tolerates(each, UNSCHEDULABLE_TAINT) for each in tolerations))

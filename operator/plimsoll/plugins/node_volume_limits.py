@@ -17,29 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    ActionType,
-    ClusterEvent,
-    ClusterObjects,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    PodInfo,
-    PreFilterPlugin,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.volumes import (
     DRIVER_OF_PLUGIN,
     Attachable,
@@ -54,31 +32,27 @@ from plimsoll.framework.volumes import (
     in_tree_plugin,
 )
 
-TOO_MANY = unschedulable("node(s) exceed max volume count")
+TOO_MANY = fwk.unschedulable("node(s) exceed max volume count")
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeLimitsState:
     """Why the pod's own volumes are unknown: the same on every node."""
 
-    status: Status
+    status: fwk.Status
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+class NodeVolumeLimits(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Respect what drivers can attach."""
 
     name: ClassVar = "NodeVolumeLimits"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.ROW
+    reads: ClassVar = fwk.Reads.ROW
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """SKIP pods without claims and without disks that may have been migrated."""
         if not has_volumes(pod):
-            return SKIP
-        problem: Status | None = None
+            return fwk.SKIP
+        problem: fwk.Status | None = None
         concerned = False
         for volume in pod.pod.spec.volumes:
             name = claim_name(pod.pod, volume)
@@ -90,18 +64,18 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             concerned = True
             claim = snapshot.objects.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
-                problem = problem or unresolvable(
+                problem = problem or fwk.unresolvable(
                     f"looking up PVC {pod.namespace}/{name}: {claim_not_found(name)}"
                 )
         if not concerned:
-            return SKIP
+            return fwk.SKIP
         if problem is not None:
             state.write(VolumeLimitsState(problem))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where there would be too many, 2 where a claim is missing, shape (N,)."""
-        codes = all_feasible(snapshot)
+        codes = fwk.all_feasible(snapshot)
         objects = snapshot.objects
         if any(
             name is not None and f"{pod.namespace}/{name}" not in objects.claims
@@ -134,39 +108,41 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
                     break
         return codes
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """Too many, or the claim's problem."""
         return TOO_MANY if code == 1 else state.read(VolumeLimitsState).status
 
-    # -- waking --------------------------------------------------------------------------------------
-
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Higher limits, pods and attachments that left, and the pod's own claims."""
-        claim = EventResource.PERSISTENT_VOLUME_CLAIM
-        detached = EventResource.VOLUME_ATTACHMENT
+        claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM
+        detached = fwk.EventResource.VOLUME_ATTACHMENT
         return (
-            EventWithHint(EventResource.CSI_NODE, ActionType.ADD),
-            EventWithHint(EventResource.CSI_NODE, ActionType.UPDATE, _after_limits, by_template=True),
-            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod, by_template=True),
-            EventWithHint(claim, ActionType.ADD, _after_claim, by_template=True),
-            EventWithHint(detached, ActionType.DELETE, _after_attachment, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.CSI_NODE, fwk.ActionType.ADD),
+            fwk.EventWithHint(
+                fwk.EventResource.CSI_NODE, fwk.ActionType.UPDATE, _after_limits, by_template=True
+            ),
+            fwk.EventWithHint(
+                fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE, _after_pod, by_template=True
+            ),
+            fwk.EventWithHint(claim, fwk.ActionType.ADD, _after_claim, by_template=True),
+            fwk.EventWithHint(detached, fwk.ActionType.DELETE, _after_attachment, by_template=True),
         )
 
 
-def _after_limits(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_limits(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """Some driver's limit rose."""
 
     def limits(node: CSINode) -> dict[str, int]:
         return {each.name: (each.allocatable and each.allocatable.count) or 0 for each in node.spec.drivers}
 
     old = limits(change.old)
-    return QueueingHint.of(any(limit > old.get(name, 0) for name, limit in limits(change.new).items()))
+    return fwk.QueueingHint.of(any(limit > old.get(name, 0) for name, limit in limits(change.new).items()))
 
 
-def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """The pod that left its node had a volume that a driver attaches."""
     spec = change.old.pod.spec
-    return QueueingHint.of(
+    return fwk.QueueingHint.of(
         bool(spec.node_name)
         and any(
             each.persistent_volume_claim is not None or each.ephemeral is not None or _inline_plugin(each)
@@ -175,17 +151,17 @@ def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
     )
 
 
-def _after_claim(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """It is a claim of the pod."""
     claim = change.new.metadata
     names = {claim_name(pod.pod, each) for each in pod.pod.spec.volumes}
-    return QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
+    return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
 
 
-def _after_attachment(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_attachment(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """What was detached may make room for a claim of the pod, or for a disk of that driver."""
     driver = change.old.spec.attacher
-    return QueueingHint.of(
+    return fwk.QueueingHint.of(
         any(
             each.persistent_volume_claim is not None
             or DRIVER_OF_PLUGIN.get(_inline_plugin(each) or "") == driver
@@ -198,7 +174,7 @@ def _inline_plugin(volume: Volume) -> str | None:
     return in_tree_plugin(volume.gce_persistent_disk, volume.aws_elastic_block_store)
 
 
-def _limits(objects: ClusterObjects) -> dict[str, dict[str, int]]:
+def _limits(objects: fwk.ClusterObjects) -> dict[str, dict[str, int]]:
     """Node name to driver to limit, where there are any."""
     limits = {
         node.name: {
@@ -211,7 +187,7 @@ def _limits(objects: ClusterObjects) -> dict[str, dict[str, int]]:
     return {name: limit for name, limit in limits.items() if limit}
 
 
-def _attachments(objects: ClusterObjects) -> dict[str, set[Attachable]]:
+def _attachments(objects: fwk.ClusterObjects) -> dict[str, set[Attachable]]:
     """Node name to what is attached there, according to VolumeAttachments."""
     attached: dict[str, set[Attachable]] = {}
     for each in objects.attachments.values():
@@ -223,7 +199,9 @@ def _attachments(objects: ClusterObjects) -> dict[str, set[Attachable]]:
     return attached
 
 
-def _volumes(pods: Iterable[PodInfo], objects: ClusterObjects, csi_node: CSINode) -> Iterable[Attachable]:
+def _volumes(
+    pods: Iterable[fwk.PodInfo], objects: fwk.ClusterObjects, csi_node: CSINode
+) -> Iterable[Attachable]:
     """What drivers attach for these pods; claims that are missing are passed over."""
     for pod in pods:
         for volume in pod.pod.spec.volumes:

@@ -31,51 +31,26 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from plimsoll.framework import (
-    ABSENT,
-    MAX_SCORE,
-    SKIP,
-    SUCCESS,
-    BoolArray,
-    ClusterObjects,
-    CycleState,
-    EnqueueExtensions,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NormalizingPlugin,
-    PluginArgs,
-    PodInfo,
-    PodTemplate,
-    PreFilterExtensions,
-    PreFilterPlugin,
-    PreScorePlugin,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    error,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.columns import PodCounts
 from plimsoll.framework.selectors import (
     TopologySpreadConstraint,
     is_label_key,
 )
-from plimsoll.plugins.hints.pod_topology_spread import SpreadHints
 from plimsoll.toolkit.scheduling.topology_spread import (
     HOSTNAME,
     NONE,
     Constraint,
     Constraints,
-    _compiled,
-    _own_constraints,
+    compiled,
     default_selector,
+    own_constraints,
 )
 
-SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
-LABEL_MISSING = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+SKEWED = fwk.unschedulable("node(s) didn't match pod topology spread constraints")
+LABEL_MISSING = fwk.unresolvable(
+    "node(s) didn't match pod topology spread constraints (missing required label)"
+)
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
@@ -85,7 +60,7 @@ SYSTEM_DEFAULTS = (
 )
 
 
-class DefaultConstraint(PluginArgs):
+class DefaultConstraint(fwk.PluginArgs):
     """A constraint for pods that have none; its selector is made from what owns the pod."""
 
     max_skew: PositiveInt = Field(description="How many more matching pods a domain may hold than another.")
@@ -110,7 +85,7 @@ class DefaultConstraint(PluginArgs):
         return self
 
 
-class PodTopologySpreadArgs(PluginArgs):
+class PodTopologySpreadArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     defaulting_type: Literal["System", "List"] = Field(
@@ -161,11 +136,16 @@ class SoftState:
 
     constraints: Constraints
     weights: tuple[float, ...]
-    ignored: BoolArray | None
+    ignored: fwk.BoolArray | None
 
 
 class PodTopologySpread(
-    PreFilterPlugin, PreFilterExtensions, FilterPlugin, PreScorePlugin, NormalizingPlugin, EnqueueExtensions
+    fwk.PreFilterPlugin,
+    fwk.PreFilterExtensions,
+    fwk.FilterPlugin,
+    fwk.PreScorePlugin,
+    fwk.NormalizingPlugin,
+    fwk.EnqueueExtensions,
 ):
     """Spread the pods of a selector evenly."""
 
@@ -173,7 +153,7 @@ class PodTopologySpread(
     counts_domains: ClassVar = True
     concerns_own_namespace: ClassVar = True
     args_model: ClassVar = PodTopologySpreadArgs
-    reads: ClassVar = Reads.CLUSTER
+    reads: ClassVar = fwk.Reads.CLUSTER
 
     def __init__(self, args: PodTopologySpreadArgs) -> None:
         self.args = args
@@ -181,35 +161,23 @@ class PodTopologySpread(
         self._defaults = (
             SYSTEM_DEFAULTS
             if self._is_system
-            else tuple(
-                TopologySpreadConstraint(
-                    max_skew=each.max_skew,
-                    topology_key=each.topology_key,
-                    when_unsatisfiable=each.when_unsatisfiable,
-                    min_domains=each.min_domains,
-                    node_affinity_policy=each.node_affinity_policy,
-                    node_taints_policy=each.node_taints_policy,
-                )
-                for each in args.default_constraints
-            )
+            else tuple(TopologySpreadConstraint(**each.model_dump()) for each in args.default_constraints)
         )
 
-    # -- filter --------------------------------------------------------------------------------------
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Find the hard constraints; SKIP without any."""
         constraints = self._constraints(pod.template, snapshot.objects)
         if constraints.problem:
-            return error(constraints.problem)
+            return fwk.error(constraints.problem)
         if not constraints.hard:
-            return SKIP
+            return fwk.SKIP
         state.write(HardState(constraints.hard))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where a key is missing, 2 where the skew would be too large, shape (N,)."""
         hard = state.read(HardState)
-        codes = all_feasible(snapshot)
+        codes = fwk.all_feasible(snapshot)
         for position, constraint in enumerate(hard.constraints):
             domains = constraint.counts(snapshot)
             counts = domains.sums
@@ -228,39 +196,37 @@ class PodTopologySpread(
             codes = np.where(codes == 0, verdicts[ids], codes) if position else verdicts[ids]
         return codes
 
-    def eased(self, template: PodTemplate) -> bool:
+    def eased(self, template: fwk.PodTemplate) -> bool:
         """A domain that loses a pod comes nearer to the least, or stays the least."""
         return True
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """Missing label, or skew."""
         return LABEL_MISSING if code == 1 else SKEWED
 
     def add_pod(
-        self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
-    ) -> Status:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, added: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
+    ) -> fwk.Status:
         """The kept counts have the pod already, unless it is of a kind they leave out."""
         _simulate(state.read(HardState), added, node, snapshot, 1)
-        return SUCCESS
+        return fwk.SUCCESS
 
     def remove_pod(
-        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
-    ) -> Status:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, removed: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
+    ) -> fwk.Status:
         """Likewise."""
         _simulate(state.read(HardState), removed, node, snapshot, -1)
-        return SUCCESS
+        return fwk.SUCCESS
 
-    # -- score ---------------------------------------------------------------------------------------
-
-    def pre_score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Weigh the soft constraints by the number of domains among the feasible nodes."""
         constraints = self._constraints(pod.template, snapshot.objects)
         if not constraints.soft:
-            return SKIP
-        ignored: BoolArray | None = None
+            return fwk.SKIP
+        ignored: fwk.BoolArray | None = None
         if constraints.all_keys_required:
             for key in constraints.soft_keys:
-                missing = snapshot.label_ids(key) == ABSENT
+                missing = snapshot.label_ids(key) == fwk.ABSENT
                 if missing.any():
                     ignored = missing if ignored is None else ignored | missing
         weights = []
@@ -281,9 +247,9 @@ class PodTopologySpread(
                 size = int(np.count_nonzero(seen))
             weights.append(log(size + 2))
         state.write(SoftState(constraints, tuple(weights), ignored))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Matching pods in each node's domains, weighed; shape (F,), lower is better."""
         soft = state.read(SoftState)
         points = np.zeros(len(snapshot), dtype=np.float64)
@@ -292,7 +258,7 @@ class PodTopologySpread(
                 column = snapshot.index(PodCounts).of(constraint.pods).column
                 here = snapshot.cut(column) * weight + (constraint.max_skew - 1)
                 if not soft.constraints.all_keys_required:
-                    here[snapshot.label_ids(HOSTNAME) == ABSENT] = 0
+                    here[snapshot.label_ids(HOSTNAME) == fwk.ABSENT] = 0
             else:
                 counts = constraint.counts(snapshot).sums
                 values = snapshot.label(constraint.topology_key).values
@@ -303,12 +269,12 @@ class PodTopologySpread(
                 worth[-1] = 0
                 here = worth[snapshot.label_ids(constraint.topology_key)]
             points += here
-        raw: IntArray = np.floor(points + 0.5).astype(np.int64)
+        raw: fwk.IntArray = np.floor(points + 0.5).astype(np.int64)
         if soft.ignored is not None:
             raw[soft.ignored] = 0
         return raw
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+    def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
         """The fewest matching pods score 100; nodes that lack a required key score 0."""
         ignored = state.read(SoftState).ignored
         judged = scores if ignored is None else scores[~ignored]
@@ -316,46 +282,91 @@ class PodTopologySpread(
             return np.zeros_like(scores)
         lowest, highest = int(judged.min()), int(judged.max())
         if highest == 0:
-            normal = np.full_like(scores, MAX_SCORE)
+            normal = np.full_like(scores, fwk.MAX_SCORE)
         else:
-            normal = MAX_SCORE * (highest + lowest - scores) // highest
+            normal = fwk.MAX_SCORE * (highest + lowest - scores) // highest
         if ignored is not None:
             normal[ignored] = 0
         return normal
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
-        """What may even out the domains."""
-        return SpreadHints(lambda template, objects: self._constraints(template, objects).hard).events()
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
+        """Pods that are counted, nodes that make domains, and the pod's own labels and tolerations."""
+        comes_or_goes = fwk.ActionType.ADD | fwk.ActionType.DELETE
+        label, toleration = fwk.ActionType.UPDATE_POD_LABEL, fwk.ActionType.UPDATE_POD_TOLERATION
+        node = comes_or_goes | fwk.ActionType.UPDATE_NODE_LABEL | fwk.ActionType.UPDATE_NODE_TAINT
+        assigned, own = fwk.EventResource.ASSIGNED_POD, fwk.EventResource.UNSCHEDULABLE_POD
+        return (
+            fwk.EventWithHint(assigned, comes_or_goes, self._after_pod, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.POD, label, self._after_relabelled, by_template=True),
+            fwk.EventWithHint(own, toleration, self._after_toleration, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),
+        )
 
-    # -- constraints ---------------------------------------------------------------------------------
+    def _after_pod(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+        """Some constraint of the pod counts it."""
+        other = change.old if change.new is None else change.new
+        return fwk.QueueingHint.of(any(each.means(other) for each in self._hard(pod, change)))
 
-    def _constraints(self, template: PodTemplate, objects: ClusterObjects) -> Constraints:
+    def _after_relabelled(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+        """Some constraint of the pod counts it only now, or no longer."""
+        return fwk.QueueingHint.of(
+            any(each.means(change.old) != each.means(change.new) for each in self._hard(pod, change))
+        )
+
+    def _after_toleration(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+        """Some constraint of the pod leaves out nodes whose taints are not tolerated."""
+        spec = pod.pod.spec
+        return fwk.QueueingHint.of(
+            any(
+                each.node_taints_policy == "Honor" and each.when_unsatisfiable == "DoNotSchedule"
+                for each in spec.topology_spread_constraints
+            )
+        )
+
+    def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+        """A node with all the topology keys came, went, or changed one of them or its taints."""
+        keys = {each.topology_key for each in self._hard(pod, change)}
+        old: fwk.Node | None = change.old
+        new: fwk.Node | None = change.new
+        had = old is not None and keys <= old.labels.keys()
+        has = new is not None and keys <= new.labels.keys()
+        if old is None or new is None:
+            return fwk.QueueingHint.of(had or has)
+        if had != has:
+            return fwk.QueueingHint.QUEUE
+        moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
+        return fwk.QueueingHint.of(has and (moved or old.spec.taints != new.spec.taints))
+
+    def _hard(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> tuple[Constraint, ...]:
+        return self._constraints(pod.template, change.objects).hard
+
+    def _constraints(self, template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> Constraints:
         """The pod's own constraints, or else the defaults with a selector made for it."""
         own = template.sample.spec.topology_spread_constraints
         if own:
-            return template.memo(PodTopologySpread.name, lambda: _own_constraints(template, own))
+            return template.memo(PodTopologySpread.name, lambda: own_constraints(template, own))
         if not self._defaults:
             return NONE
         return objects.derived((self, template), lambda: self._default_constraints(template, objects))
 
-    def _default_constraints(self, template: PodTemplate, objects: ClusterObjects) -> Constraints:
+    def _default_constraints(self, template: fwk.PodTemplate, objects: fwk.ClusterObjects) -> Constraints:
         selector = default_selector(template, objects)
         if selector.is_empty:
             return NONE
-        return _compiled(
+        return compiled(
             template,
             [(each, selector) for each in self._defaults],
             all_keys_required=not self._is_system,
         )
 
 
-def _simulate(hard: HardState, other: PodInfo, node: int, snapshot: Snapshot, amount: int) -> None:
+def _simulate(hard: HardState, other: fwk.PodInfo, node: int, snapshot: fwk.Snapshot, amount: int) -> None:
     """Note a pod that the kept counts leave out, though upstream counts it in a simulation."""
     for position, constraint in enumerate(hard.constraints):
         left_out = other.is_terminating or constraint.selector.is_empty
         if left_out and constraint.means(other):
             domain = int(constraint.counts(snapshot).domain_of_row[node])
-            if domain != ABSENT:
+            if domain != fwk.ABSENT:
                 hard.extra = hard.extra or [{} for _ in hard.constraints]
                 extra = hard.extra[position]
                 extra[domain] = extra.get(domain, 0) + amount

@@ -9,18 +9,14 @@ Differs: not at all.
 
 from typing import ClassVar
 
-from plimsoll.framework import NoArgs, PodInfo, QueueSortPlugin
+from plimsoll import framework as fwk
 
 
-class PrioritySort(QueueSortPlugin):
+class PrioritySort(fwk.QueueSortPlugin):
     """Sort the active queue by priority, then by age."""
 
     name: ClassVar = "PrioritySort"
-    args_model: ClassVar = NoArgs
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def sort_key(self, pod: PodInfo, timestamp: float) -> tuple[int, float]:
+    def sort_key(self, pod: fwk.PodInfo, timestamp: float) -> tuple[int, float]:
         """Pods with lower keys go first."""
         return -pod.priority, timestamp

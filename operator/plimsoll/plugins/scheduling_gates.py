@@ -9,37 +9,22 @@ Differs: not at all.
 
 from typing import ClassVar
 
-from plimsoll.framework import (
-    SUCCESS,
-    ActionType,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    NoArgs,
-    PodInfo,
-    PreEnqueuePlugin,
-    Status,
-    unresolvable,
-)
+from plimsoll import framework as fwk
 
 
-class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
+class SchedulingGates(fwk.PreEnqueuePlugin, fwk.EnqueueExtensions):
     """Hold back pods with scheduling gates."""
 
     name: ClassVar = "SchedulingGates"
-    args_model: ClassVar = NoArgs
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def pre_enqueue(self, pod: PodInfo) -> Status:
+    def pre_enqueue(self, pod: fwk.PodInfo) -> fwk.Status:
         """Success without gates; otherwise they are named."""
         gates = pod.pod.spec.scheduling_gates
         if not gates:
-            return SUCCESS
-        return unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
+            return fwk.SUCCESS
+        return fwk.unresolvable(f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]")
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """The last gate of the pod is gone."""
-        gone = ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-        return (EventWithHint(EventResource.UNSCHEDULABLE_POD, gone),)
+        gone = fwk.ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        return (fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, gone),)

@@ -19,56 +19,32 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import (
-    MAX_SCORE,
-    ActionType,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    Node,
-    NormalizingPlugin,
-    PodInfo,
-    PodTemplate,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    unresolvable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.selectors import PREFER_NO_SCHEDULE, tolerates, untolerated
 from plimsoll.toolkit.scheduling.node_matching import by_taints, tolerated_nodes
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 
 
-class TaintToleration(FilterPlugin, NormalizingPlugin, EnqueueExtensions):
+class TaintToleration(fwk.FilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions):
     """Refuse hard taints that are not tolerated, and count the soft ones against a node."""
 
     name: ClassVar = "TaintToleration"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where a hard taint is not tolerated, shape (N,)."""
         return (~tolerated_nodes(pod.pod.spec.tolerations, snapshot)).astype(np.int64)
 
-    def signature(self, template: PodTemplate) -> Hashable:
+    def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The tolerations."""
         return template.sample.spec.tolerations
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The only refusal there is."""
-        return unresolvable(UNTOLERATED)
+        return fwk.unresolvable(UNTOLERATED)
 
-    def score(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Soft taints that are not tolerated, a count a node, shape (N,); lower is better."""
         soft = [each for each in pod.pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
         return by_taints(
@@ -79,26 +55,24 @@ class TaintToleration(FilterPlugin, NormalizingPlugin, EnqueueExtensions):
             snapshot,
         )
 
-    def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
+    def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
         """Turn counts round: the most tainted node gets the least, shape (F,)."""
         most = scores.max(initial=0)
-        return MAX_SCORE - scores * MAX_SCORE // max(int(most), 1)
+        return fwk.MAX_SCORE - scores * fwk.MAX_SCORE // max(int(most), 1)
 
-    # -- waking --------------------------------------------------------------------------------------
-
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes whose hard taints are tolerated now, and tolerations."""
-        node = ActionType.ADD | ActionType.UPDATE_NODE_TAINT
+        node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_TAINT
         return (
-            EventWithHint(EventResource.NODE, node, _after_node, by_template=True),
-            EventWithHint(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_TOLERATION),
+            fwk.EventWithHint(fwk.EventResource.NODE, node, _after_node, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, fwk.ActionType.UPDATE_POD_TOLERATION),
         )
 
 
-def _after_node(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """The pod tolerates the node now, and did not before."""
 
-    def tolerated(node: Node) -> bool:
+    def tolerated(node: fwk.Node) -> bool:
         return untolerated(node.spec.taints, pod.pod.spec.tolerations) is None
 
-    return QueueingHint.of(tolerated(change.new) and not (change.old and tolerated(change.old)))
+    return fwk.QueueingHint.of(tolerated(change.new) and not (change.old and tolerated(change.old)))

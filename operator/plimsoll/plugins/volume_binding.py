@@ -24,29 +24,12 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field, NonNegativeInt
 
-from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    ClusterObjects,
-    CycleState,
-    EnqueueExtensions,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    PluginArgs,
-    PluginError,
-    PodInfo,
-    PreBindPlugin,
-    PreFilterPlugin,
-    Reads,
-    ReservePlugin,
-    Snapshot,
-    Status,
-    error,
-    unresolvable,
-)
+from plimsoll import framework as fwk
+from plimsoll.framework.columns import units
 from plimsoll.framework.volumes import (
+    MIGRATED_PLUGINS,
     WAIT_FOR_FIRST_CONSUMER,
+    CSIStorageCapacity,
     PersistentVolumeClaim,
     VolumeChoices,
     VolumesPort,
@@ -57,7 +40,6 @@ from plimsoll.framework.volumes import (
     is_bound,
     not_owned,
 )
-from plimsoll.plugins.hints import volume_binding as hints
 from plimsoll.toolkit.scheduling.volume_choice import (
     AFFINITY,
     NO_SPACE,
@@ -78,7 +60,7 @@ REASONS = {
 }
 
 
-class VolumeBindingArgs(PluginArgs):
+class VolumeBindingArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     bind_timeout_seconds: NonNegativeInt = Field(
@@ -101,21 +83,23 @@ class Booked:
     choices: VolumeChoices
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin, EnqueueExtensions):
+class VolumeBinding(
+    fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ReservePlugin, fwk.PreBindPlugin, fwk.EnqueueExtensions
+):
     """Find volumes for the pod's claims, book them, and bind them before the pod."""
 
     name: ClassVar = "VolumeBinding"
     args_model: ClassVar = VolumeBindingArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
     is_parallel: ClassVar = True
 
     def __init__(self, args: VolumeBindingArgs) -> None:
         self.args = args
 
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Classify the claims; SKIP without any."""
         if not has_volumes(pod):
-            return SKIP
+            return fwk.SKIP
         objects = snapshot.objects
         claims = []
         for volume in pod.pod.spec.volumes:
@@ -125,18 +109,18 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
             claim = objects.claims.get(f"{pod.namespace}/{name}")
             problem = _problem(pod, name, claim, is_ephemeral=volume.ephemeral is not None)
             if problem or claim is None:
-                return unresolvable(problem)
+                return fwk.unresolvable(problem)
             claims.append(claim)
         if not claims:
-            return SKIP
+            return fwk.SKIP
         bound = tuple(claim for claim in claims if is_bound(claim))
         waiting = [claim for claim in claims if not is_bound(claim)]
         if not all(_is_delayed(claim, objects) for claim in waiting):
-            return unresolvable(UNBOUND_IMMEDIATE)
+            return fwk.unresolvable(UNBOUND_IMMEDIATE)
         state.write(PodClaims(bound, tuple(waiting)))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Bits of what is wrong, shape (N,)."""
         claims = state.read(PodClaims)
         codes = reached(claims.bound, snapshot)
@@ -144,40 +128,40 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
             codes |= choose(claims.delayed, snapshot)[0]
         return codes
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The reasons of all bits."""
-        return unresolvable(*(reason for bit, reason in REASONS.items() if code & bit))
+        return fwk.unresolvable(*(reason for bit, reason in REASONS.items() if code & bit))
 
-    def reserve(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+    def reserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """Book what the pod's claims get on the node, so that no other pod is promised it."""
         claims, port = state.find(PodClaims), state.find(VolumesPort)
         if claims is None or not claims.delayed or port is None:
-            return SUCCESS
+            return fwk.SUCCESS
         row = port.snapshot.row_of(node)
         if row is None:
-            return error(f'node "{node}" not found')
+            return fwk.error(f'node "{node}" not found')
         on_node = self.volumes_on(state, port.snapshot, row)
         choices = {f"{pod.namespace}/{claim}": volume for claim, volume in on_node.items()}
         state.write(Booked(choices))
         port.binder.assume(choices, node)
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def unreserve(self, state: CycleState, pod: PodInfo, node: str) -> None:
+    def unreserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> None:
         """Give it back."""
         booked = state.find(Booked)
         if booked is not None:
             state.read(VolumesPort).binder.forget(booked.choices)
 
-    def pre_bind_preflight(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+    def pre_bind_preflight(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """There is something to bind if something was booked."""
-        return SKIP if state.find(Booked) is None else SUCCESS
+        return fwk.SKIP if state.find(Booked) is None else fwk.SUCCESS
 
-    async def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:
+    async def pre_bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """Write the bookings and wait for the volumes."""
         binder, choices = state.read(VolumesPort).binder, state.read(Booked).choices
         return await binder.bind(choices, node, float(self.args.bind_timeout_seconds))
 
-    def volumes_on(self, state: CycleState, snapshot: Snapshot, row: int) -> dict[str, str]:
+    def volumes_on(self, state: fwk.CycleState, snapshot: fwk.Snapshot, row: int) -> dict[str, str]:
         """What the delayed claims get on one feasible node: claim name to volume name, "" to be provisioned.
 
         Reserve books exactly this.
@@ -193,15 +177,66 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ReservePlugin, PreBindPlugin,
             for choice in choices
         }
 
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
-        """What may bring volumes."""
-        return hints.events()
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
+        """Nodes elsewhere, and everything that storage is made of."""
+        either = fwk.ActionType.ADD | fwk.ActionType.UPDATE
+        capacity = fwk.EventResource.CSI_STORAGE_CAPACITY
+        claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM
+        return (
+            fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL),
+            fwk.EventWithHint(fwk.EventResource.PERSISTENT_VOLUME, either),
+            fwk.EventWithHint(claim, either, _after_claim, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.STORAGE_CLASS, either, _after_class, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.CSI_NODE, either, _after_csi_node, by_template=True),
+            fwk.EventWithHint(
+                fwk.EventResource.CSI_DRIVER, fwk.ActionType.UPDATE, _after_driver, by_template=True
+            ),
+            fwk.EventWithHint(capacity, either, _after_capacity, by_template=True),
+        )
 
 
-# -- claims ------------------------------------------------------------------------------------------
+def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """It is a claim of the pod."""
+    claim = change.new.metadata
+    names = {claim_name(pod.pod, each) for each in pod.pod.spec.volumes}
+    return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in names)
 
 
-def _problem(pod: PodInfo, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
+def _after_class(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """A new class, or one that allows other topologies."""
+    old, new = change.old, change.new
+    return fwk.QueueingHint.of(old is None or old.allowed_topologies != new.allowed_topologies)
+
+
+def _after_csi_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """A new one, or one that has migrated other plugins."""
+    if change.old is None:
+        return fwk.QueueingHint.QUEUE
+    old, new = (each.metadata.annotations.get(MIGRATED_PLUGINS, "") for each in (change.old, change.new))
+    return fwk.QueueingHint.of(set(old.split(",")) != set(new.split(",")))
+
+
+def _after_driver(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """The driver of an inline volume of the pod looks at capacity no longer."""
+    if not change.old.spec.storage_capacity or change.new.spec.storage_capacity:
+        return fwk.QueueingHint.SKIP
+    volumes = pod.pod.spec.volumes
+    return fwk.QueueingHint.of(any(each.csi and each.csi.driver == change.new.name for each in volumes))
+
+
+def _after_capacity(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """There is more than before, or one volume may be larger."""
+    if change.old is None:
+        return fwk.QueueingHint.QUEUE
+    old: CSIStorageCapacity = change.old
+    new: CSIStorageCapacity = change.new
+    return fwk.QueueingHint.of(
+        units(new.capacity or 0) > units(old.capacity or 0)
+        or units(new.maximum_volume_size or 0) > units(old.maximum_volume_size or 0)
+    )
+
+
+def _problem(pod: fwk.PodInfo, name: str, claim: PersistentVolumeClaim | None, *, is_ephemeral: bool) -> str:
     """Why the claim makes the pod unschedulable everywhere; empty when it does not."""
     if claim is None:
         if is_ephemeral:
@@ -217,13 +252,13 @@ def _problem(pod: PodInfo, name: str, claim: PersistentVolumeClaim | None, *, is
     return not_owned(pod.pod, claim) if is_ephemeral else ""
 
 
-def _is_delayed(claim: PersistentVolumeClaim, objects: ClusterObjects) -> bool:
+def _is_delayed(claim: PersistentVolumeClaim, objects: fwk.ClusterObjects) -> bool:
     """Whether an unbound claim waits for its first consumer; one that names a volume does not."""
     storage_class = objects.storage_classes.get(claim_class(claim))
     if storage_class is None or claim.spec.volume_name:
         return False
     if storage_class.volume_binding_mode is None:
-        raise PluginError(
+        raise fwk.PluginError(
             VolumeBinding.name,
             "preFilter",
             f'VolumeBindingMode not set for StorageClass "{storage_class.name}"',

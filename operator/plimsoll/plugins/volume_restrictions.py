@@ -15,34 +15,11 @@ Differs: nothing known.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from plimsoll.framework import (
-    SKIP,
-    SUCCESS,
-    ActionType,
-    ClusterEvent,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    PodInfo,
-    PodTemplate,
-    PreFilterExtensions,
-    PreFilterPlugin,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    unresolvable,
-    unschedulable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.volumes import Volume, VolumeUsers, claim_not_found, has_volumes, mounted_claims
 
-DISK_CONFLICT = unschedulable("node(s) had no available disk")
-CLAIM_IN_USE = unschedulable(
+DISK_CONFLICT = fwk.unschedulable("node(s) had no available disk")
+CLAIM_IN_USE = fwk.unschedulable(
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
     "already in-use by another pod"
 )
@@ -61,38 +38,36 @@ class ClaimsInUse:
         return ClaimsInUse(self.claims, self.conflicts)
 
 
-class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, EnqueueExtensions):
+class VolumeRestrictions(
+    fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, fwk.EnqueueExtensions
+):
     """Keep apart pods that cannot share a volume."""
 
     name: ClassVar = "VolumeRestrictions"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.CLUSTER
+    reads: ClassVar = fwk.Reads.CLUSTER
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Look up the claims; SKIP when there is neither a disk nor a claim in use."""
         if not has_volumes(pod):
-            return SKIP
+            return fwk.SKIP
         objects = snapshot.objects
         claims = set()
         for name in mounted_claims(pod):
             claim = objects.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
-                return unresolvable(claim_not_found(name))
+                return fwk.unresolvable(claim_not_found(name))
             if ONE_POD in claim.spec.access_modes:
                 claims.add(name)
         users = snapshot.index(VolumeUsers)
         conflicts = sum(users.is_mounted(f"{pod.namespace}/{name}") for name in claims)
         if not conflicts and not _disks(pod):
-            return SKIP
+            return fwk.SKIP
         state.write(ClaimsInUse(frozenset(claims), conflicts))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 for a disk, 2 for a claim, shape (N,)."""
-        codes = all_feasible(snapshot)
+        codes = fwk.all_feasible(snapshot)
         if state.read(ClaimsInUse).conflicts > 0:
             codes[:] = 2
         disks = _disks(pod)
@@ -112,60 +87,60 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin, Enq
                 codes[position] = 1
         return codes
 
-    def eased(self, template: PodTemplate) -> bool:
+    def eased(self, template: fwk.PodTemplate) -> bool:
         """Pods that leave give up what they hold."""
         return True
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """Disk or claim."""
         return DISK_CONFLICT if code == 1 else CLAIM_IN_USE
 
     def add_pod(
-        self, state: CycleState, pod: PodInfo, added: PodInfo, node: int, snapshot: Snapshot
-    ) -> Status:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, added: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
+    ) -> fwk.Status:
         """Counts one more user of each claim that the pod shares."""
         in_use = state.read(ClaimsInUse)
         in_use.conflicts += sum(name in in_use.claims for name in mounted_claims(added))
-        return SUCCESS
+        return fwk.SUCCESS
 
     def remove_pod(
-        self, state: CycleState, pod: PodInfo, removed: PodInfo, node: int, snapshot: Snapshot
-    ) -> Status:
+        self, state: fwk.CycleState, pod: fwk.PodInfo, removed: fwk.PodInfo, node: int, snapshot: fwk.Snapshot
+    ) -> fwk.Status:
         """One user less."""
         in_use = state.read(ClaimsInUse)
         in_use.conflicts -= sum(name in in_use.claims for name in mounted_claims(removed))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    # -- waking --------------------------------------------------------------------------------------
-
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Pods that gave up a shared volume, new nodes, and the pod's own claims."""
-        claim = EventResource.PERSISTENT_VOLUME_CLAIM
+        claim = fwk.EventResource.PERSISTENT_VOLUME_CLAIM
         return (
-            EventWithHint(EventResource.ASSIGNED_POD, ActionType.DELETE, _after_pod, by_template=True),
-            EventWithHint(EventResource.NODE, ActionType.ADD),
-            EventWithHint(claim, ActionType.ADD, _after_claim, by_template=True),
+            fwk.EventWithHint(
+                fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE, _after_pod, by_template=True
+            ),
+            fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
+            fwk.EventWithHint(claim, fwk.ActionType.ADD, _after_claim, by_template=True),
         )
 
 
-def _after_pod(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """The pod that left shared a claim or a disk with this one."""
-    other: PodInfo = change.old
+    other: fwk.PodInfo = change.old
     if other.namespace != pod.namespace:
-        return QueueingHint.SKIP
+        return fwk.QueueingHint.SKIP
     shares = not set(mounted_claims(pod)).isdisjoint(mounted_claims(other))
-    return QueueingHint.of(
+    return fwk.QueueingHint.of(
         shares or any(_conflict(disk, its) for disk in _disks(pod) for its in _disks(other))
     )
 
 
-def _after_claim(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """It is a claim of the pod."""
     claim = change.new.metadata
-    return QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
+    return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
 
 
-def _disks(pod: PodInfo) -> list[Volume]:
+def _disks(pod: fwk.PodInfo) -> list[Volume]:
     return [
         volume
         for volume in pod.template.sample.spec.volumes

@@ -16,30 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.framework import (
-    ABSENT,
-    SKIP,
-    SUCCESS,
-    ActionType,
-    BoolArray,
-    ClusterEvent,
-    ClusterObjects,
-    CycleState,
-    EnqueueExtensions,
-    EventResource,
-    EventWithHint,
-    FilterPlugin,
-    IntArray,
-    NoArgs,
-    PodInfo,
-    PreFilterPlugin,
-    QueueingHint,
-    Reads,
-    Snapshot,
-    Status,
-    all_feasible,
-    unresolvable,
-)
+from plimsoll import framework as fwk
 from plimsoll.framework.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     StorageClass,
@@ -48,7 +25,7 @@ from plimsoll.framework.volumes import (
     mounted_claims,
 )
 
-CONFLICT = unresolvable("node(s) had no available volume zone")
+CONFLICT = fwk.unresolvable("node(s) had no available volume zone")
 #: Old label keys and the ones that followed them.
 SUCCESSOR = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -64,113 +41,109 @@ class VolumeTopology:
     wanted: tuple[tuple[str, frozenset[str]], ...]
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
+class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
     """Follow the volumes."""
 
     name: ClassVar = "VolumeZone"
-    args_model: ClassVar = NoArgs
-    reads: ClassVar = Reads.NODE
+    reads: ClassVar = fwk.Reads.NODE
 
-    def __init__(self, args: NoArgs) -> None:
-        """Take no arguments."""
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Status:
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Collect the volumes' labels; SKIP without any."""
         names = mounted_claims(pod)
         if not names:
-            return SKIP
+            return fwk.SKIP
         wanted: list[tuple[str, frozenset[str]]] = []
         for name in names:
             found = _topology(pod.namespace, name, snapshot.objects)
-            if isinstance(found, Status):
+            if isinstance(found, fwk.Status):
                 return found
             wanted += found
         if not wanted:
-            return SKIP
+            return fwk.SKIP
         state.write(VolumeTopology(tuple(wanted)))
-        return SUCCESS
+        return fwk.SUCCESS
 
-    def filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the zone or region is another, shape (N,)."""
         labelled = np.zeros(len(snapshot), dtype=np.bool_)
         for key in TOPOLOGY_LABELS:
-            labelled |= snapshot.label_ids(key) != ABSENT
-        codes = all_feasible(snapshot)
+            labelled |= snapshot.label_ids(key) != fwk.ABSENT
+        codes = fwk.all_feasible(snapshot)
         for key, values in state.read(VolumeTopology).wanted:
             right = _has_value(snapshot, key, values)
             if key in SUCCESSOR:
-                missing = snapshot.label_ids(key) == ABSENT
+                missing = snapshot.label_ids(key) == fwk.ABSENT
                 right = np.where(missing, _has_value(snapshot, SUCCESSOR[key], values), right)
             codes[labelled & ~right] = 1
         return codes
 
-    def refusal(self, code: int, state: CycleState, pod: PodInfo) -> Status:
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The zone."""
         return CONFLICT
 
-    # -- waking --------------------------------------------------------------------------------------
-
-    def events_to_register(self) -> tuple[EventWithHint, ...]:
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes and volumes elsewhere, and the pod's own claims."""
-        either = ActionType.ADD | ActionType.UPDATE
-        claim, volume = EventResource.PERSISTENT_VOLUME_CLAIM, EventResource.PERSISTENT_VOLUME
+        either = fwk.ActionType.ADD | fwk.ActionType.UPDATE
+        claim, volume = fwk.EventResource.PERSISTENT_VOLUME_CLAIM, fwk.EventResource.PERSISTENT_VOLUME
         return (
-            EventWithHint(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL),
-            EventWithHint(claim, either, _after_claim, by_template=True),
-            EventWithHint(volume, either, _after_volume, by_template=True),
-            EventWithHint(EventResource.STORAGE_CLASS, ActionType.ADD, _after_class, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL),
+            fwk.EventWithHint(claim, either, _after_claim, by_template=True),
+            fwk.EventWithHint(volume, either, _after_volume, by_template=True),
+            fwk.EventWithHint(
+                fwk.EventResource.STORAGE_CLASS, fwk.ActionType.ADD, _after_class, by_template=True
+            ),
         )
 
 
-def _after_claim(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """It is a claim of the pod."""
     claim = change.new.metadata
-    return QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
+    return fwk.QueueingHint.of(claim.namespace == pod.namespace and claim.name in mounted_claims(pod))
 
 
-def _after_volume(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_volume(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """A new volume, or one in another zone."""
     if change.old is None:
-        return QueueingHint.QUEUE
+        return fwk.QueueingHint.QUEUE
     old, new = change.old.metadata.labels, change.new.metadata.labels
-    return QueueingHint.of(any(old.get(key) != new.get(key) for key in TOPOLOGY_LABELS))
+    return fwk.QueueingHint.of(any(old.get(key) != new.get(key) for key in TOPOLOGY_LABELS))
 
 
-def _after_class(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def _after_class(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """Claims of the class wait for their first consumer."""
     found: StorageClass = change.new
-    return QueueingHint.of(found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
+    return fwk.QueueingHint.of(found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
-def _has_value(snapshot: Snapshot, key: str, values: frozenset[str]) -> BoolArray:
-    accepted: BoolArray = np.array([*(value in values for value in snapshot.label(key).values), False])
+def _has_value(snapshot: fwk.Snapshot, key: str, values: frozenset[str]) -> fwk.BoolArray:
+    accepted: fwk.BoolArray = np.array([*(value in values for value in snapshot.label(key).values), False])
     return accepted[snapshot.label_ids(key)]
 
 
 def _topology(  # noqa: PLR0911 - upstream's checks in upstream's order
-    namespace: str, name: str, objects: ClusterObjects
-) -> list[tuple[str, frozenset[str]]] | Status:
+    namespace: str, name: str, objects: fwk.ClusterObjects
+) -> list[tuple[str, frozenset[str]]] | fwk.Status:
     """The topology labels of a claim's volume, or why the pod cannot be scheduled."""
     if not name:
-        return unresolvable("PersistentVolumeClaim had no name")
+        return fwk.unresolvable("PersistentVolumeClaim had no name")
     claim = objects.claims.get(f"{namespace}/{name}")
     if claim is None:
-        return unresolvable(claim_not_found(name))
+        return fwk.unresolvable(claim_not_found(name))
     if not claim.spec.volume_name:
         class_name = claim_class(claim)
         if not class_name:
-            return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
+            return fwk.unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
         storage_class = objects.storage_classes.get(class_name)
         if storage_class is None:
-            return unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
+            return fwk.unresolvable(f'storageclass.storage.k8s.io "{class_name}" not found')
         if storage_class.volume_binding_mode is None:
-            return unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
+            return fwk.unresolvable(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
             return []
-        return unresolvable("PersistentVolume had no name")
+        return fwk.unresolvable("PersistentVolume had no name")
     volume = objects.volumes.get(claim.spec.volume_name)
     if volume is None:
-        return unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
+        return fwk.unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
     labels = volume.metadata.labels
     found = []
     for key in TOPOLOGY_LABELS:

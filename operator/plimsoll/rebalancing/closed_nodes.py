@@ -18,12 +18,12 @@ from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.nodes import NodeCloser
+from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.history import ended_at
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -56,7 +56,7 @@ class ClosedNodes:
         self,
         *,
         cache: Cache,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         closer: NodeCloser,
         strategies: StrategyRegistry,
         clock: Clock,

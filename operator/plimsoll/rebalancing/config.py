@@ -23,7 +23,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.model.selectors import EVERYTHING, LabelSelector, Selector, SelectorError, compile_selector
 from plimsoll.planning.limits import Ceiling, Limits
-from plimsoll.planning.moves import Goal, Objective, Rebalancing
+from plimsoll.planning.moves import Goal, Objective, RebalancingConfig
 from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.rebalancing import schedule
@@ -50,7 +50,7 @@ def rebalancing_of(
     objects: ClusterObjects,
     forecast: Profile | None = None,
     now: datetime,
-) -> Rebalancing:
+) -> RebalancingConfig:
     """What the planner is asked.
 
     Args:
@@ -76,7 +76,7 @@ def rebalancing_of(
             f"{WHERE}.planner",
             f"Optimal needs the solver HiGHS, which is not installed; install it with: {INSTALL_SOLVER}",
         )
-    return Rebalancing(
+    return RebalancingConfig(
         strategies=[
             _strategy(each, position, strategies, planner) for position, each in enumerate(spec.strategies)
         ],

@@ -6,7 +6,7 @@ eviction, and no eviction is sent without a record that says so.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,55 +25,48 @@ from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
 from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.nodes import NodeCloser
+from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
-from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.breakers import stop_button
-from plimsoll.rebalancing.breakers.displacement import Displacements
-from plimsoll.rebalancing.breakers.stop_button import StopButton, Troubles, rested
+from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
+from plimsoll.rebalancing.breakers.stop_button import DegradedReasons, StopButton, rested
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.config import WHERE
+from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.feeder import MoveFeeder
+from plimsoll.rebalancing.execution.handlers import MoveHandlers
+from plimsoll.rebalancing.execution.restart import Restart
+from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
+from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
+from plimsoll.rebalancing.execution.targets import MoveTargets
+from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
-from plimsoll.rebalancing.moves.events import Event, HoldUpsChanged, PolicyChanged, StopPressed
-from plimsoll.rebalancing.moves.executor import MoveExecutor
-from plimsoll.rebalancing.moves.feeder import MoveFeeder
-from plimsoll.rebalancing.moves.handlers import (
-    EvictionHandlers,
-    NodeHandlers,
-    RecordHandlers,
-    SightingHandlers,
-)
+from plimsoll.rebalancing.moves.events import HoldUpsChanged, PolicyChanged, StopPressed
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.restart import Restart
-from plimsoll.rebalancing.moves.revalidation import MoveRevalidator
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
-from plimsoll.rebalancing.moves.surroundings import ClusterSurroundings
-from plimsoll.rebalancing.moves.targets import MoveTargets
-from plimsoll.rebalancing.moves.victims import VictimEvictions
-from plimsoll.rebalancing.moves.watcher import MoveWatcher
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.plan_runner import Planning
-from plimsoll.rebalancing.planning_context import PlanningContext
+from plimsoll.rebalancing.plan_runner import PlanRunner
+from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.policy_configs import Breakers, PolicyConfigs
 from plimsoll.rebalancing.predictions import Predictions
 from plimsoll.rebalancing.proposals import Approvals, Proposals
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.retention import Retention
-from plimsoll.rebalancing.records.store import RecordKeeper
-from plimsoll.rebalancing.rooms import Rooms
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_statistics import RunStatistics
 from plimsoll.rebalancing.run_status import RunReports, RunTotals
-from plimsoll.rebalancing.scope_review import Scopes
+from plimsoll.rebalancing.scope_review import ScopeReviews
 from plimsoll.rebalancing.totals import totals_of
 from plimsoll.rebalancing.triggering import triggers_of
 from plimsoll.rebalancing.upstream_run import UpstreamEnforcement
-from plimsoll.rebalancing.usage import Collector, wants_metrics_api
+from plimsoll.rebalancing.usage import UsageCollector, wants_metrics_api
 from plimsoll.rebalancing.ways import RequestNeeds, RequestWayFactory, SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import PolicyLocks
@@ -105,7 +98,7 @@ class Rebalancers:
         strategies: StrategyRegistry,
         evictors: EvictorRegistry,
         forecast: Profile,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         evictor: PodEviction,
         closer: NodeCloser,
         surges: SurgeWay,
@@ -118,22 +111,24 @@ class Rebalancers:
         observer: Observer,
         groups: Groups,
         access: Access,
+        conditions: Signal,
         namespace: str = "",
     ) -> None:
+        self._conditions = conditions
         self.recovered = asyncio.Event()
         self.keeper = keeper
         self._predictions = Predictions(keeper, clock, observer)
-        self._collector = Collector(meter, clock)
+        self._collector = UsageCollector(meter, clock)
         self._cache = cache
         self._book = book
         self._clock = clock
         self._access = access
         runs_changed = Signal()
-        self._planning = Planning(computer, clock, runs_changed)
+        self._planning = PlanRunner(computer, clock, runs_changed)
         self._observer = observer
-        self._timetable = schedule.Timetable()
+        self._timetable = schedule.Timetable(self._skipped)
         self._policies: dict[str, SchedulingPolicy] = {}
-        self._scopes = Scopes(self._policies, self._planning, clock)
+        self._scopes = ScopeReviews(self._policies, self._planning, clock)
         self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
         self._locks = PolicyLocks()
         self._running = False
@@ -152,10 +147,10 @@ class Rebalancers:
         self._pending = PendingPods(cache)
         self._stop = StopButton(cache.cluster.objects, namespace)
         self._was_stopped = False
-        self._displacements = Displacements(
+        self._displacements = DisplacementBreaker(
             cache.cluster, self._pending.waiting, lambda name: name in self.profiles, clock
         )
-        self._troubles = Troubles(
+        self._troubles = DegradedReasons(
             policies=self._policies,
             stop=self._stop,
             displacements=self._displacements,
@@ -163,10 +158,12 @@ class Rebalancers:
             clock=clock,
             observer=observer,
             changed=runs_changed,
+            conditions=conditions,
         )
-        self._timetable.on_skipped = self._skipped
         self._surges = surges
-        by_request = requests(RequestNeeds(self._policies, self._stop, cache, timer, clock, observer))
+        by_request = requests(
+            RequestNeeds(self._policies, self._stop, cache, timer, clock, observer, conditions)
+        )
         ways = (surges, by_request)
         self._probe = by_request.probe
         self._configs = PolicyConfigs(
@@ -184,56 +181,50 @@ class Rebalancers:
         around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._probe.refusal)
         recovering = recovery.table([way.recovered for way in ways])
         machine = MoveMachine(around, (recovering, *(way.table for way in ways)))
-        self._rooms = Rooms(book, self._pending, timer, clock)
-        self._context = PlanningContext(
-            cache=cache,
+        self._context = PlanningContexts(
+            book=book,
             groups=groups,
             keeper=keeper,
             machine=machine,
             pending=self._pending,
-            rooms=self._rooms,
             clock=clock,
             others=self._configs.others,
         )
         revalidator = MoveRevalidator(
-            cache=cache,
-            claimed=book.claimed,
+            book=book,
             keeper=keeper,
             context=self._context,
             deployments_of=surges.present,
             clock=clock,
             configured=self._configs.of,
             spec_of=self._configs.spec_of,
+            observer=observer,
         )
         replacements = ReplacementSightings()
         sightings = (replacements, *(each for way in ways for each in way.sightings))
-        targets = MoveTargets(cache, book, self._rooms, machine, replacements.siblings, self._pending.find)
-        evictions = EvictionHandlers(evictor, recorder)
+        self._targets = MoveTargets(book, self._pending, machine, replacements.siblings, clock)
+        handlers = MoveHandlers(keeper, evictor, recorder, self._closed, clock)
         self._executor = MoveExecutor(
             machine,
             timer,
             clock,
             observer,
+            sightings=sightings,
             immediate={
                 CountMove: self._count,
-                NoteDisplacement: self._note_displacement,
-                **targets.immediate,
-                **evictions.immediate,
-                **SightingHandlers(sightings).immediate,
+                NoteDisplacement: lambda order: self._displacements.before_move(order.policy),
+                **self._targets.immediate,
+                **handlers.immediate,
                 **surges.immediate,
                 **by_request.immediate,
             },
             awaited={
                 Revalidate: revalidator.judge,
-                **RecordHandlers(keeper, clock).awaited,
-                **evictions.awaited,
-                **NodeHandlers(self._closed).awaited,
+                **handlers.awaited,
                 **surges.awaited,
                 **by_request.awaited,
             },
         )
-        access.on_change.append(self._rights_changed)
-        self._watcher = MoveWatcher(self._executor, sightings)
         self._requests = by_request.watch(self._executor)
         self.approvals = Approvals(self._executor)
         self._feeder = MoveFeeder(self._executor, revalidator, self._policies, self._closed.concerns)
@@ -241,7 +232,7 @@ class Rebalancers:
         self._restart = Restart(
             keeper=keeper,
             executor=self._executor,
-            approvals=self.approvals,
+            answer=self.approvals.answer,
             pending=self._pending,
             inspect=surges.inspect,
             clock=clock,
@@ -260,17 +251,8 @@ class Rebalancers:
             clock=clock,
         )
         self.retention = Retention(
-            policies=self._policies, keeper=keeper, executor=self._executor, clock=clock, observer=observer
+            policies=self._policies, keeper=keeper, post=self._executor.post, clock=clock, observer=observer
         )
-
-    @property
-    def on_trouble(self) -> Callable[[], Awaitable[None]]:
-        """Called when what ``troubles`` says has changed."""
-        return self._troubles.on_change
-
-    @on_trouble.setter
-    def on_trouble(self, told: Callable[[], Awaitable[None]]) -> None:
-        self._troubles.on_change = self._probe.on_change = told
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
@@ -342,9 +324,12 @@ class Rebalancers:
         spec = policy.spec.rebalancing or RebalancingSpec()
         self._timetable.set(name, spec.schedule, lambda: self._contained(name))
 
-    async def _rights_changed(self) -> None:
+    async def _follow_rights(self) -> None:
         """Approved moves may wait for what is allowed now."""
-        self._executor.post(HoldUpsChanged())
+        seen = 0
+        while True:
+            seen = await self._access.changed.wait(seen)
+            self._executor.post(HoldUpsChanged())
 
     # -- what the watch tells ------------------------------------------------------------------------
 
@@ -352,7 +337,7 @@ class Rebalancers:
         """Something happened: replacements appear, pods that hold no place come and go."""
         self._troubles.observe(event)
         self._pending.observe(event)
-        self._rooms.observe(event)
+        self._targets.observe(event)
         self._closed.observe(event)
         fired = triggers_of(event)
         if fired and self._running:
@@ -360,19 +345,14 @@ class Rebalancers:
                 spec = policy.spec.rebalancing
                 if spec is not None and not fired.isdisjoint(spec.schedule.triggers):
                     self._timetable.hasten(name, TRIGGERED)
-        self._watcher.observe(event)
+        self._executor.observe(event)
         self._requests.observe(event)
         if self._stop.is_pressed is not self._was_stopped:
             self._was_stopped = self._stop.is_pressed
             self._executor.post(StopPressed(self._stop.sentence) if self._was_stopped else HoldUpsChanged())
 
-    def _count(self, order: CountMove) -> Sequence[Event]:
+    def _count(self, order: CountMove) -> None:
         self._reports.count(order.policy, order.run, evicted=order.evicted, verified=order.verified)
-        return ()
-
-    def _note_displacement(self, order: NoteDisplacement) -> Sequence[Event]:
-        self._displacements.before_move(order.policy)
-        return ()
 
     # -- the life of this part -----------------------------------------------------------------------
 
@@ -397,6 +377,7 @@ class Rebalancers:
                 group.create_task(self._requests.run(), name="eviction requests")
                 group.create_task(self._troubles.watch(), name="obstacles to rebalancing")
                 group.create_task(self._collector.run(), name="usage")
+                group.create_task(self._follow_rights(), name="rights of moves")
         finally:
             self._timetable.stop()
             await self._executor.close()
@@ -424,7 +405,7 @@ class Rebalancers:
         self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
         if policy is not None:
             await self._reports.ended(policy, wall, result, problem)
-            await self._troubles.run_ended(name, result, problem)
+            self._troubles.run_ended(name, result, problem)
 
     def _skipped(self, name: str) -> None:
         """A run was due while the one before it was under way."""
@@ -452,24 +433,24 @@ class Rebalancers:
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self._cache.cluster.fork() if is_upstream else self._book.claimed()
         over_for = self._over.get(name, {})
-        around = self._context.circumstances(name, memory, deployments=deployments)
+        around = self._context.of(name, memory, deployments=deployments)
         recent = around.recent + self._executor.machine.left(name)
-        circumstances = replace(around, over_for=over_for, recent=recent)
+        planning_context = replace(around, over_for=over_for, recent=recent)
         totals = RunTotals(policy, started, EvictionPlan((), ()), cycle)
         is_live = is_upstream and spec.mode is Mode.ENFORCE
         try:
             if is_live:
                 self._reports.begin(totals)
-                run = upstream_run(rebalancing, fork, circumstances)
+                run = upstream_run(rebalancing, fork, planning_context)
                 with self.statistics.strategies(name):
                     await self.upstream.carry_out(totals, run, memory, stop_button.PLANNING_S)
             else:
                 with self.statistics.strategies(name):
                     totals.plan = await self._planning.make(
-                        policy, lambda: make_plan(rebalancing, fork, circumstances), stop_button.PLANNING_S
+                        policy, lambda: make_plan(rebalancing, fork, planning_context), stop_button.PLANNING_S
                     )
         except TimeoutError:
-            await self._troubles.look_back(name, memory)
+            self._troubles.look_back(name, memory)
             raise
         made = totals.plan
         self._over[name] = {
@@ -496,10 +477,10 @@ class Rebalancers:
             await self._feeder.carry_out(totals, memory)
         await self._reports.end(totals, self._clock.now())
         if await self._scopes.look(policy, rebalancing, fork):
-            await self._troubles.on_change()
+            self._conditions.notify()
         told = not all(map(self._access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
         forbidden = self._surges.trouble if rebalancing.surge and not told else ""
-        await self._troubles.look_back(name, memory, made.failures, forbidden)
+        self._troubles.look_back(name, memory, made.failures, forbidden)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
 
     def run_now(self, name: str) -> None:

@@ -30,7 +30,7 @@ class _Abandoned:
     plan: asyncio.Future[Any]
 
 
-class Planning:
+class PlanRunner:
     """Makes plans.
 
     Args:

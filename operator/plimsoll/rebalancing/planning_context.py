@@ -1,32 +1,30 @@
-"""PlanningContext says what surrounds the placed pods when a plan is made, or a move is judged again."""
+"""PlanningContexts describe what surrounds the placed pods when a plan is made, or a move is judged again."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups, gang_needs
+from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.planning.history import Memory
-from plimsoll.planning.moves import Circumstances, Move, Rebalancing
+from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.records.history import recently_moved, sent_since
-from plimsoll.rebalancing.records.store import RecordKeeper
-from plimsoll.rebalancing.rooms import Rooms
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
-class PlanningContext:
-    """Gathers circumstances.
+class PlanningContexts:
+    """Builds the PlanningContext of a plan, and of a move that is judged again.
 
     Args:
-        cache: The cluster.
+        book: The room that is reserved in the cluster.
         groups: The PodGroups.
         keeper: The records.
         machine: The moves under way.
         pending: The pods without a place.
-        rooms: What is kept for some of them.
         clock: Time.
         others: The live policies besides the one of this name; their strategies have a say, too.
     """
@@ -34,21 +32,19 @@ class PlanningContext:
     def __init__(
         self,
         *,
-        cache: Cache,
+        book: ReservationBook,
         groups: Groups,
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         machine: MoveMachine,
         pending: PendingPods,
-        rooms: Rooms,
         clock: Clock,
-        others: Callable[[str], Mapping[str, Rebalancing]],
+        others: Callable[[str], Mapping[str, RebalancingConfig]],
     ) -> None:
-        self._cache = cache
+        self._book = book
         self._groups = groups
         self._keeper = keeper
         self._machine = machine
         self._pending = pending
-        self._rooms = rooms
         self._clock = clock
         self._others = others
         self._measurements: dict[str, Measurements] = {}
@@ -57,19 +53,20 @@ class PlanningContext:
         """What was measured for a policy's run; kept until the next one."""
         self._measurements[policy] = measurements
 
-    def circumstances(
+    def of(
         self,
         name: str,
         memory: Memory,
         asked: Move | None = None,
         deployments: Deployments | None = None,
-    ) -> Circumstances:
+    ) -> PlanningContext:
         """What surrounds the placed pods now, for a policy; a move that is asked about is not under way."""
-        in_flight, served = self._machine.in_flight(), self._rooms.served()
+        in_flight = self._machine.in_flight()
+        served = {each.holder.key for each in self._book.of_reason(ReservationReason.ROOM)}
         if asked is not None:
             in_flight.pop(asked.workload.uid, None)
         now = self._clock.now()
-        return Circumstances(
+        return PlanningContext(
             now=datetime.fromtimestamp(now, UTC),
             unplaced=tuple(pod for pod in self._pending.infos() if pod.uid not in served),
             in_flight=in_flight,
@@ -79,5 +76,5 @@ class PlanningContext:
             deployments=deployments or Deployments(),
             others=self._others(name),
             moved=recently_moved(self._keeper.known.values(), now),
-            gangs=gang_needs(self._groups, self._cache),
+            gangs=gang_needs(self._groups, self._book.cache),
         )

@@ -10,12 +10,12 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers.displacement import Displacements
+from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
 from plimsoll.rebalancing.breakers.stop_button import StopButton, barred, undisturbed
 from plimsoll.rebalancing.config import rebalancing_of
-from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.ways import RequestProbe
 
 
@@ -32,10 +32,10 @@ class Breakers:
     """
 
     stop: StopButton
-    displacements: Displacements
+    displacements: DisplacementBreaker
     access: Access
     probe: RequestProbe
-    planning: Planning
+    planning: PlanRunner
 
 
 class PolicyConfigs:
@@ -74,7 +74,7 @@ class PolicyConfigs:
         self._breakers = breakers
         self._clock = clock
 
-    def configured(self, policy: SchedulingPolicy) -> Rebalancing:
+    def configured(self, policy: SchedulingPolicy) -> RebalancingConfig:
         """What a policy wants.
 
         Raises:
@@ -94,7 +94,7 @@ class PolicyConfigs:
             wanted = barred(wanted, NO_RIGHTS)
         return self._breakers.stop.heeded(self._breakers.probe.heeded(policy, wanted))
 
-    def of(self, name: str) -> Rebalancing | None:
+    def of(self, name: str) -> RebalancingConfig | None:
         """What a policy wants; None when it rebalances no longer."""
         policy = self._policies.get(name)
         return None if policy is None else self.configured(policy)
@@ -104,7 +104,7 @@ class PolicyConfigs:
         policy = self._policies.get(name)
         return None if policy is None else policy.spec.rebalancing
 
-    def others(self, name: str) -> dict[str, Rebalancing]:
+    def others(self, name: str) -> dict[str, RebalancingConfig]:
         """What the other policies want that carry moves out; keys are their names."""
         return {
             other: self.configured(policy)

@@ -14,7 +14,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds after the start in which a policy that is not known yet is not taken for deleted.
@@ -33,7 +33,7 @@ class Predictions:
         observer: Told of predictions that are dropped, or for which there is no room.
     """
 
-    def __init__(self, keeper: RecordKeeper, clock: Clock, observer: Observer) -> None:
+    def __init__(self, keeper: EvictionRecordStore, clock: Clock, observer: Observer) -> None:
         self._keeper = keeper
         self._clock = clock
         self._observer = observer

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.planning.moves import EvictionPlan, Rebalancing
-from plimsoll.planning.strategy_timer import TIMER, StrategyTimer
+from plimsoll.planning.moves import EvictionPlan, RebalancingConfig
+from plimsoll.planning.strategy_run import TIMER, StrategyTimer
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.record import Record
@@ -108,7 +108,7 @@ class RunStatistics:
         for strategy, seconds in timer.seconds.items():
             self._observer.strategy_ended(policy, strategy, seconds)
 
-    def planned(self, policy: str, rebalancing: Rebalancing, plan: EvictionPlan) -> None:
+    def planned(self, policy: str, rebalancing: RebalancingConfig, plan: EvictionPlan) -> None:
         """Keep what a plan says about the cluster; a strategy that complains about no pod counts 0."""
         runs = self._runs.setdefault(policy, _Runs())
         runs.imbalance = plan.imbalance

@@ -10,11 +10,11 @@ from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.scope import PolicyScope
-from plimsoll.policies.near_misses import near
+from plimsoll.policies.conditions import near
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.plan_runner import PlanRunner
 
 #: Seconds between two reviews of one scope, and for which it must match nothing before that is said.
 REVIEW_S, EMPTY_S = 60.0, 60.0
@@ -41,7 +41,7 @@ class Scoped:
     nodes: Selector
 
     @classmethod
-    def of(cls, policy: str, rebalancing: Rebalancing) -> "Scoped | None":
+    def of(cls, policy: str, rebalancing: RebalancingConfig) -> "Scoped | None":
         """The scope among the evictors of a policy."""
         scope = next((each for each in rebalancing.evictors if isinstance(each, PolicyScope)), None)
         return None if scope is None else cls(policy, scope, rebalancing.nodes)
@@ -104,7 +104,7 @@ def review(mine: Scoped, others: Iterable[Scoped], cluster: Cluster) -> ScopeRev
     return ScopeReview(pods, {name: count for name, count in shared.items() if count}, tuple(examples))
 
 
-class Scopes:
+class ScopeReviews:
     """The reviews of all policies.
 
     Args:
@@ -113,7 +113,7 @@ class Scopes:
         clock: Time.
     """
 
-    def __init__(self, policies: Mapping[str, SchedulingPolicy], planning: Planning, clock: Clock) -> None:
+    def __init__(self, policies: Mapping[str, SchedulingPolicy], planning: PlanRunner, clock: Clock) -> None:
         self._policies = policies
         self._planning = planning
         self._clock = clock
@@ -122,7 +122,7 @@ class Scopes:
         self._empty_since: dict[str, float] = {}
         self._unknown: dict[str, str] = {}
 
-    async def look(self, policy: SchedulingPolicy, rebalancing: Rebalancing, cluster: Cluster) -> bool:
+    async def look(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig, cluster: Cluster) -> bool:
         """Review a scope in a run of its policy, unless that was done lately; whether something has changed.
 
         Args:

@@ -25,14 +25,14 @@ from plimsoll.planning.moves import Move
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.moves.endings import POLICY_CHANGED
-from plimsoll.rebalancing.moves.feeder import MoveFeeder
+from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.run_status import RunTotals
 
 #: Refused evictions in a row after which a run ends; descheduler tries every candidate.
@@ -60,12 +60,12 @@ class UpstreamEnforcement:
         self,
         *,
         policies: Mapping[str, SchedulingPolicy],
-        keeper: RecordKeeper,
+        keeper: EvictionRecordStore,
         feeder: MoveFeeder,
         machine: MoveMachine,
         pending: PendingPods,
         objects: ClusterObjects,
-        planning: Planning,
+        planning: PlanRunner,
         clock: Clock,
     ) -> None:
         self._policies = policies

@@ -25,7 +25,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 PERIOD_S, STALE_S, HALF_LIFE_S = 15.0, 300.0, 33.0
 
 
-class Collector:
+class UsageCollector:
     """Keeps what nodes and pods use.
 
     Attributes:

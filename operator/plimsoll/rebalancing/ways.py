@@ -4,7 +4,7 @@ Surges and eviction requests are packages that the operator hands to the control
 records of earlier processes are cancelled, and a policy that asks for it moves no pod in that way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,16 +13,17 @@ from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.watch_event import WatchEvent
-from plimsoll.planning.moves import Move, Rebalancing
+from plimsoll.planning.moves import Move, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.breakers.stop_button import StopButton, barred
+from plimsoll.rebalancing.execution.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered
-from plimsoll.rebalancing.moves.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 _NO_TABLE = MoveTable(transitions={})
@@ -69,15 +70,9 @@ class SurgeWay(MoveWay, Protocol):
 
 
 class RequestProbe(Protocol):
-    """Says whether evictions by request can be made.
+    """Says whether evictions by request can be made."""
 
-    Attributes:
-        on_change: Awaited when ``troubles`` have changed.
-    """
-
-    on_change: Callable[[], Awaitable[None]]
-
-    def heeded(self, policy: SchedulingPolicy, rebalancing: Rebalancing) -> Rebalancing:
+    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction while the policy's way is not available."""
 
     def refusal(self) -> tuple[str, str] | None:
@@ -129,6 +124,7 @@ class RequestNeeds:
         timer: Deadlines.
         clock: Time.
         observer: Notified of failures.
+        conditions: Notified when the sentences about policies have changed.
     """
 
     policies: Mapping[str, SchedulingPolicy]
@@ -137,6 +133,7 @@ class RequestNeeds:
     timer: Timer
     clock: Clock
     observer: Observer
+    conditions: Signal
 
 
 #: Makes the way of eviction requests of what the controller has.
@@ -181,7 +178,6 @@ class WithoutRequests(_NoWay):
     def __init__(self, needs: RequestNeeds) -> None:
         super().__init__()
         self._policies = needs.policies
-        self.on_change: Callable[[], Awaitable[None]] = self.run
 
     @property
     def probe(self) -> RequestProbe:
@@ -192,7 +188,7 @@ class WithoutRequests(_NoWay):
         """The same: there is nothing to watch."""
         return self
 
-    def heeded(self, policy: SchedulingPolicy, rebalancing: Rebalancing) -> Rebalancing:
+    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction of a policy whose pods leave by request."""
         spec = policy.spec.rebalancing
         if spec is None or spec.mode is Mode.DRY_RUN or spec.evict_by is not EvictBy.EVICTION_REQUEST:

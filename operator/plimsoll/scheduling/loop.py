@@ -5,7 +5,7 @@ One attempt at a time, in the event loop, touching nothing but memory; what foll
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
 from plimsoll.engine.attempt import schedule
@@ -19,6 +19,7 @@ from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
 
 #: Seconds of attempts after which other tasks of the event loop run.
 SLICE_S = 0.01
@@ -87,7 +88,11 @@ class SchedulingLoop:
             queued = self._queue.pop(now)
             if queued is None:
                 slots.release()
-                await self._until_work(now)
+                waits: list[Coroutine[Any, Any, object]] = [self._work.wait(self._work.count)]
+                due = self._queue.next_due()
+                if due is not None:
+                    waits.append(self._clock.sleep(max(0.0, due - now)))
+                await first_of(*waits)
                 turn = self._clock.monotonic()
                 continue
             if not self._attempt(queued):
@@ -95,17 +100,6 @@ class SchedulingLoop:
             if self._clock.monotonic() - turn > SLICE_S:
                 await asyncio.sleep(0)
                 turn = self._clock.monotonic()
-
-    async def _until_work(self, now: float) -> None:
-        due = self._queue.next_due()
-        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._work.wait(self._work.count))]
-        if due is not None:
-            waits.append(asyncio.ensure_future(self._clock.sleep(max(0.0, due - now))))
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
 
     def _attempt(self, queued: QueuedPod) -> bool:
         """Try one pod; whether a binding was started that gives the slot back.
@@ -116,29 +110,20 @@ class SchedulingLoop:
         try:
             with self._timer.attempt(pod.pod.spec.scheduler_name):
                 scheduler = self._served.find(pod.pod.spec.scheduler_name)
-                if scheduler is None or pod.is_terminating or self._pipeline.cache.node_of(pod.uid):
+                if scheduler is None or pod.is_terminating or pod.uid in scheduler.cluster.pods:
                     self._queue.remove(pod.uid)
                     return False
                 if any(taker.takes(queued, scheduler) for taker in self._takers):
                     return False
-                return self._decide(queued, scheduler)
+                began = self._clock.monotonic()
+                try:
+                    decision = schedule(scheduler, pod)
+                except Exception as exc:  # noqa: BLE001 - likewise
+                    self._failures.crashed(queued, scheduler, exc, began)
+                    return False
+                if decision.outcome is AttemptOutcome.SCHEDULED:
+                    return self._pipeline.dispatch(queued, scheduler.profile, decision, began)
+                self._failures.reject(queued, scheduler, decision, began)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._failures.broken(queued, exc)
-            return False
-
-    def _decide(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
-        began = self._clock.monotonic()
-        try:
-            decision = schedule(scheduler, queued.pod)
-        except Exception as exc:  # noqa: BLE001 - likewise
-            self._failures.crashed(queued, scheduler, exc, began)
-            return False
-        if decision.outcome is not AttemptOutcome.SCHEDULED:
-            self._failures.reject(queued, scheduler, decision, began)
-            return False
-        attempt = self._pipeline.place(queued, scheduler, decision.node, began)
-        if attempt is None:
-            return False
-        self._queue.settled(queued.pod.uid)
-        self._pipeline.start_bind(queued, attempt)
-        return True
+        return False

@@ -16,8 +16,7 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import Nomination, PodInfo
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import Preemptor, pod_reference
-from plimsoll.ports.victims import VictimEvictor
+from plimsoll.ports.pods import Preemptor, VictimEvictor, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Victims that are deleted at once for one pod.

@@ -132,7 +132,7 @@ class ConsolidateNodes(Strategy):
             for name, usage in zip(self.args.thresholds, self._shares(source), strict=True)
         )
         pods = [pod for pod in context.pods(source.name) if _may_leave(pod)]
-        if not all(context.is_evictable(pod, reason) and context.is_movable(pod, reason) for pod in pods):
+        if not all(context.may_go(pod, reason) for pod in pods):
             return None
         # The largest first: small ones fit into what is left.
         pods.sort(key=lambda pod: (-self._bulk(pod, source.node, context), low_to_high(pod.pod), pod.key))

@@ -64,7 +64,7 @@ class FollowScore(Strategy):
             if not node or place in settled:
                 continue
             reason = f"another node scores higher by {self.args.margin_percent}% of the highest total or more"
-            if not context.is_evictable(pod, reason) or not context.is_movable(pod, reason):
+            if not context.may_go(pod, reason):
                 continue
             verdict = yield Candidate(pod, node, reason)
             if verdict is not Verdict.ACCEPTED:

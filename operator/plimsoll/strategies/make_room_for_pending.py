@@ -234,14 +234,7 @@ class MakeRoomForPending(Strategy):
         highest: int | None = None,
         spared: frozenset[int] = frozenset(),
     ) -> Iterator[Bundle]:
-        """Bundles that make room for a pending pod, the cheapest first.
-
-        Args:
-            pod: The pod.
-            context: The cluster.
-            highest: The highest priority of a pod that may go; the pod's own unless given.
-            spared: Rows of nodes that nothing is moved to.
-        """
+        """Bundles that make room for a pending pod, the cheapest first; none goes to the rows ``spared``."""
         highest = pod.priority if highest is None else highest
         most, snapshot = self.args.max_moves_per_pod, context.snapshot
         rows, deficits = self._deficits(pod, highest, context)

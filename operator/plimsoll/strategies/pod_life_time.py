@@ -145,7 +145,7 @@ class PodLifeTime(Strategy):
                 if not self._matches(pod, age, context):
                     continue
                 reason = self._reason(pod.pod, age)
-                if context.is_evictable(pod, reason) and context.is_movable(pod, reason):
+                if context.may_go(pod, reason):
                     found.append((-age, pod))
                     reasons[pod.uid] = reason
         for pod in in_turn(found, context):

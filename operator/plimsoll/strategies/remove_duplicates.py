@@ -24,9 +24,9 @@ from typing import ClassVar
 from pydantic import Field, StrictStr
 
 from plimsoll.framework import Node, PluginArgs, PodInfo
-from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity
-from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import NodeMatcher, untolerated
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.node_fit import required_nodes
@@ -87,11 +87,10 @@ class RemoveDuplicates(Strategy):
                     f"{len(pods) + 1} pods of {kind[1]} {kind[2]} are on its node, {count} nodes could share"
                     f" all {occurrences[kind]} at {upper} each"
                 )
-                for pod in pods[upper - 1 :]:
-                    destinations = self._destinations(kind, upper, context)
-                    verdict = yield Candidate(pod, name, reason, destinations=destinations)
-                    if verdict is Verdict.NODE_CLOSED:
-                        break
+                yield from until_closed(
+                    Candidate(pod, name, reason, destinations=self._destinations(kind, upper, context))
+                    for pod in pods[upper - 1 :]
+                )
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods of an owner beyond its even share on their node, counted by owner."""
@@ -161,7 +160,7 @@ class RemoveDuplicates(Strategy):
             return False
         if self.args.namespaces is not None and not self.args.namespaces.covers(pod.namespace):
             return False
-        return context.is_evictable(pod) and context.is_movable(pod)
+        return context.may_go(pod)
 
 
 class _Targets:

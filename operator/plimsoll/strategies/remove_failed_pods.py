@@ -17,8 +17,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from plimsoll.framework import Pod
-from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.proposals import Candidate, Candidates
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, until_closed
 from plimsoll.toolkit.descheduling.container_states import (
     age_s,
     exit_codes,
@@ -72,12 +72,9 @@ class RemoveFailedPods(Strategy):
                 if not (self.args.covers(pod) and self._is_due(pod.pod, context)):
                     continue
                 reason = f"it failed{_why(pod.pod)}"
-                if context.is_evictable(pod, reason) and context.is_movable(pod, reason):
+                if context.may_go(pod, reason):
                     found.append(Candidate(pod, name, reason))
-            for candidate in found:
-                verdict = yield candidate
-                if verdict is Verdict.NODE_CLOSED:
-                    break
+            yield from until_closed(found)
 
     def _is_due(self, pod: Pod, context: StrategyContext) -> bool:
         args = self.args

@@ -17,8 +17,8 @@ from typing import ClassVar, Self
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
-from plimsoll.framework.descheduling.proposals import Candidate, Candidates
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, until_closed
 from plimsoll.toolkit.descheduling.container_states import statuses_of, waiting_reasons
 from plimsoll.toolkit.descheduling.eviction_order import in_turn
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
@@ -69,17 +69,10 @@ class RemovePodsHavingTooManyRestarts(Strategy):
                 if restarts < self.args.pod_restart_threshold or not self._in_state(pod.pod):
                     continue
                 reason = f"its containers were restarted {restarts} times"
-                if (
-                    self.args.covers(pod)
-                    and context.is_evictable(pod, reason)
-                    and context.is_movable(pod, reason)
-                ):
+                if self.args.covers(pod) and context.may_go(pod, reason):
                     found.append((-restarts, pod))
                     reasons[pod.uid] = reason
-            for pod in in_turn(found, context):
-                verdict = yield Candidate(pod, name, reasons[pod.uid])
-                if verdict is Verdict.NODE_CLOSED:
-                    break
+            yield from until_closed(Candidate(pod, name, reasons[pod.uid]) for pod in in_turn(found, context))
 
     def _restarts(self, pod: Pod) -> int:
         return sum(each.restart_count for each in statuses_of(pod, init=self.args.including_init_containers))

@@ -86,7 +86,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                 if rival is None:
                     continue
                 reason = f"the pod's required anti-affinity forbids it to be near pod {rival.key}"
-                if not (context.is_evictable(pod, reason) and context.is_movable(pod, reason)):
+                if not context.may_go(pod, reason):
                     continue
                 verdict = yield Candidate(pod, name, reason)
                 if verdict is Verdict.ACCEPTED:

@@ -23,9 +23,9 @@ from typing import ClassVar
 from pydantic import Field, StrictStr
 
 from plimsoll.framework import Node, PodInfo
-from plimsoll.framework.descheduling import CannotJudgeError, Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework.descheduling import CannotJudgeError, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
-from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term, untolerated
 from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of, required_nodes
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
@@ -65,11 +65,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
             if kind not in (REQUIRED, PREFERRED):
                 continue
             for name in context.nodes:
-                found = list(self._violating(kind, name, context))
-                for candidate in found:
-                    verdict = yield candidate
-                    if verdict is Verdict.NODE_CLOSED:
-                        break
+                yield from until_closed(list(self._violating(kind, name, context)))
 
     def _violating(self, kind: str, name: str, context: StrategyContext) -> Iterable[Candidate]:
         node = context.node(name)
@@ -82,7 +78,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
                 if kind == REQUIRED
                 else _improvable(pod, affinity, node, context)
             )
-            if reason and context.is_evictable(pod, reason) and context.is_movable(pod, reason):
+            if reason and context.may_go(pod, reason):
                 yield Candidate(pod, name, reason, destinations=_destinations(kind, pod, node, context))
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:

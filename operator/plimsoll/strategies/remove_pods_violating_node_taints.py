@@ -18,9 +18,9 @@ from typing import ClassVar, Self
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
 from plimsoll.framework import Node, PodInfo
-from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
+from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
-from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import (
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
@@ -76,12 +76,9 @@ class RemovePodsViolatingNodeTaints(Strategy):
                 if taint is None or not self.args.covers(pod):
                     continue
                 reason = f"the pod does not tolerate taint {written(taint)} of its node"
-                if context.is_evictable(pod, reason) and context.is_movable(pod, reason):
+                if context.may_go(pod, reason):
                     found.append(Candidate(pod, name, reason, destinations=self._destinations(pod, context)))
-            for candidate in found:
-                verdict = yield candidate
-                if verdict is Verdict.NODE_CLOSED:
-                    break
+            yield from until_closed(found)
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods that do not tolerate a taint of their node, 1 each."""

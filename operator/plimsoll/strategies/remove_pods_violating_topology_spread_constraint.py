@@ -84,11 +84,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
                 marked |= {each.pod.uid: each for each in victims if each.pod.uid not in marked}
         closed: set[str] = set()
         for each in marked.values():
-            if (
-                each.node not in closed
-                and context.is_evictable(each.pod, each.reason)
-                and context.is_movable(each.pod, each.reason)
-            ):
+            if each.node not in closed and context.may_go(each.pod, each.reason):
                 verdict = yield each
                 if verdict is Verdict.NODE_CLOSED:
                     closed.add(each.node)
@@ -136,7 +132,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
             if (pod.template, node) in refused or node in closed:
                 continue
             reason = _unevenness(pod, node, population)
-            if not (context.is_evictable(pod, reason) and context.is_movable(pod, reason)):
+            if not context.may_go(pod, reason):
                 continue
             verdict = yield Candidate(
                 pod, node, reason, destinations=self._destinations(pod, node, population, context)

@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 import hypothesis.strategies as st
 from hypothesis import given
 
-from plimsoll.engine.decision import Ranking
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.args import NoArgs
 from plimsoll.framework.descheduling.context import Evictor, StrategyContext, considered_nodes
@@ -27,7 +25,8 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.planning.moves import Rebalancing, replacement_of
+from plimsoll.planning.fork_schedulers import ForkSchedulers
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.strategy_run import run_strategy
 from plimsoll.plugins import DEFAULT_PLUGINS
@@ -55,19 +54,8 @@ def _prospects(cluster: Cluster) -> ForkProspects:
     """What the scheduler says with its default plugins."""
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig("default-scheduler"), Registry(PLUGINS), defaults)
-    scheduler = ProfileScheduler(profile, cluster)
-
-    def ranked(pod: PodInfo, source: str) -> Ranking:
-        cluster.displace(pod.uid)
-        try:
-            return scheduler.rank(replacement_of(pod, cluster))
-        finally:
-            cluster.place(pod, source)
-
-    rebalancing = Rebalancing((), (), {"default-scheduler": profile})
-    return ForkProspects(
-        cluster, rebalancing, ranked, lambda name: scheduler if name == "default-scheduler" else None
-    )
+    rebalancing = RebalancingConfig((), (), {"default-scheduler": profile})
+    return ForkProspects(cluster, rebalancing, ForkSchedulers(rebalancing.profiles, cluster))
 
 
 class StrategyConformance:
@@ -87,7 +75,7 @@ class StrategyConformance:
             cluster=cluster,
             nodes=considered_nodes(cluster),
             now=NOW,
-            evictors=(_Protects(),),
+            evictors=(_Protects(NoArgs()),),
             planner=planner,
             unplaced=UnplacedPods(ended),
             prospects=_prospects(cluster) if planner is Planner.PROVEN else Nowhere(),

@@ -6,7 +6,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts, PodsByOwner, PodsByTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from strategies.driving import a_context, pods_on
+from strategies.builders import a_context, pods_on
 
 
 def the_context() -> StrategyContext:
@@ -16,7 +16,7 @@ def the_context() -> StrategyContext:
     return a_context(nodes, [*pods_on("n1", 2), *pods_on("n2", 1), ended, waiting])
 
 
-def test_pods_are_walked_by_name() -> None:
+def test_pods_are_sorted_by_name() -> None:
     """Those that hold a place, or all that were ever put on the node."""
     context = the_context()
 
@@ -81,13 +81,8 @@ def test_a_fork_and_its_origin_do_not_see_each_other_s_changes(
     """They share the pods of a group until one of them changes it, whichever does so first."""
 
     def seen(cluster: Cluster) -> list[str]:
-        groups = cluster.index(index).groups
-        inner = (
-            groups.values()
-            if index is PodsByOwner
-            else [g for each in groups.values() for g in each.values()]
-        )
-        return sorted(pod.name for pods in inner for pod in pods.values())
+        groups = cluster.index(index).groups.values()
+        return sorted(pod.name for each in groups for pods in each.values() for pod in pods.values())
 
     pods = [a_pod(f"p{n}", node="n1", owner="ReplicaSet/web") for n in range(3)]
     origin = a_cluster([a_node("n1"), a_node("n2")], pods)

@@ -9,7 +9,7 @@ from plimsoll.strategies.pod_life_time import PodLifeTime
 
 
 def test_a_name_is_taken_once() -> None:
-    """The second class is told by whom."""
+    """The error names the module that took it."""
     with pytest.raises(ConfigurationError, match=r'"PodLifeTime" is taken by plimsoll\.strategies'):
         StrategyRegistry([PodLifeTime, PodLifeTime])
 

@@ -172,7 +172,7 @@ def test_a_pod_waits_for_its_node() -> None:
     assert cluster.requested[0, [CPU, PODS]].tolist() == [1000, 1]
 
 
-def test_an_amount_of_a_node_that_cannot_be_read_is_none() -> None:
+def test_an_unreadable_amount_of_a_node_is_ignored() -> None:
     """The others count."""
     cluster = a_cluster([a_node("n", cpu="4", memory="8Gi")])
 

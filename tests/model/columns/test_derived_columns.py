@@ -95,7 +95,7 @@ def test_forks_have_their_own(cluster: Any, free: Any) -> None:
 
 
 def test_columns_are_bounded(cluster: Any, asked: Any, free: Any, monkeypatch: Any) -> None:
-    """Keys that nobody asks for any more do not stay for ever."""
+    """Keys that are no longer used do not stay."""
     monkeypatch.setattr(derived_columns, "MOST_COLUMNS", 3)
     for key in range(10):
         Snapshot(cluster).kept(key, free)

@@ -133,7 +133,7 @@ TestCounting = Counting.TestCase
 TestCounting.settings = settings(stateful_step_count=15, suppress_health_check=list(HealthCheck))
 
 
-def test_classes_that_nobody_asked_for_lately_are_dropped_and_counted_again() -> None:
+def test_classes_unused_for_long_are_dropped_and_counted_again() -> None:
     """Memory stays bounded however many selectors there are, and no count is lost."""
     cluster = Cluster(capacity=CLASS_BYTES // 128)
     cluster.set_node(a_node("n1"))
@@ -153,7 +153,7 @@ def test_classes_that_nobody_asked_for_lately_are_dropped_and_counted_again() ->
 
 @pytest.mark.parametrize("selector", SELECTORS, ids=["equal", "exists", "one-of", "all", "none"])
 @pytest.mark.parametrize("labels", [{}, {"app": "web"}, {"app": "db", "x": "y"}, {"x": "y"}])
-def test_lookups_miss_nobody(selector: Selector, labels: dict[str, Any]) -> None:
+def test_lookups_miss_no_pod(selector: Selector, labels: dict[str, Any]) -> None:
     """Whatever matches is among the candidates, found from either side."""
     selectors: SelectorLookup[str] = SelectorLookup()
     selectors.add(selector, "selector")

@@ -73,7 +73,7 @@ def test_a_binding_names_the_pod() -> None:
     ],
 )
 def test_who_passes(answer: dict[str, Any] | None, names: bool, passed: set[str]) -> None:
-    """Names are read where names were sent; neither names nor nodes pass nobody."""
+    """Names are read where names were sent; without names and nodes no node passes."""
     assert wire.filter_answer(content(answer), ["a", "b"], names=names).passed == passed
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_answer(body: bytes, sentence: str) -> None:
         wire.filter_answer(body, ["a"], names=True)
 
 
-def test_an_error_of_its_own_is_told_in_its_words() -> None:
+def test_an_error_of_its_own_is_reported_in_its_words() -> None:
     """Cut where no person reads on."""
     with pytest.raises(ReportedError, match=r"^no licence$"):
         wire.filter_answer(content({"Error": "no licence"}), ["a"], names=True)
@@ -146,7 +146,7 @@ def test_what_is_no_score(body: bytes) -> None:
 
 
 def test_victims_that_are_left() -> None:
-    """Uids by node; null is nobody."""
+    """Uids by node; null means no victims."""
     answer = {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": "1"}], "NumPDBViolations": 2}, "b": None}}
 
     assert wire.victims_answer(content(answer)) == {"a": MetaVictims(("1",), 2), "b": MetaVictims(())}

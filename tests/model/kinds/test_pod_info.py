@@ -1,4 +1,4 @@
-"""Templates: one object for all pods of one shape, and none for shapes that nobody has."""
+"""Templates: one object for all pods of one shape, and none for shapes without pods."""
 
 import gc
 
@@ -16,7 +16,7 @@ def test_pods_of_one_shape_share_a_template() -> None:
     assert len(templates) == 1
 
 
-def test_shapes_that_nobody_has_are_forgotten() -> None:
+def test_shapes_without_pods_are_forgotten() -> None:
     """Every Job's pods carry labels of their own; years of them must not pile up."""
     templates = Templates()
 

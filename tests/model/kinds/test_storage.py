@@ -25,8 +25,8 @@ from plimsoll.model.kinds.storage import (
                 b'{"metadata":{"name":"n1"},"spec":{"drivers":[{"name":"d","nodeID":"i-1","topologyKeys":null,'
                 b'"allocatable":{"count":25}}]}}'
             ),
-            lambda o: (o.name, o.spec.drivers[0].node_id, o.spec.drivers[0].allocatable.count),
-            ("n1", "i-1", 25),
+            lambda o: (o.name, o.spec.drivers[0].name, o.spec.drivers[0].allocatable.count),
+            ("n1", "d", 25),
         ),
         (
             PersistentVolume,

@@ -6,7 +6,7 @@ from plimsoll.model.selectors import compile_selector
 
 
 def test_a_budget_carries_its_limit_and_its_count() -> None:
-    """Shares stay text, pods granted but not yet gone are known by name."""
+    """Shares stay text, pods granted but not yet gone are listed by name."""
     budget = decode(
         PodDisruptionBudget,
         b'{"metadata":{"name":"b","namespace":"a"},"spec":{"maxUnavailable":"30%","selector":{}},'

@@ -114,6 +114,7 @@ def test_a_search_without_time_gives_back_what_it_was_given() -> None:
         allocatable=np.asarray([[2.0], [2.0]]),
         most=np.asarray([[2, 2]]),
         stocks=(Stock(0, 0, 2, unwanted=2),),
+        staying=np.zeros(2, dtype=np.bool_),
     )
     start = Solution(np.asarray([1]), np.asarray([[0, 1]]), 0.0, 0.0)
 
@@ -129,6 +130,7 @@ def waiting_for_room(phases: int = 0) -> PlacementProblem:
         allocatable=np.asarray([[10.0], [9.0], [10.0]]),
         most=np.full((3, 3), 5),
         stocks=(Stock(0, NOWHERE, 2, 2), Stock(1, 0, 1), Stock(2, 1, 1)),
+        staying=np.zeros(3, dtype=np.bool_),
         phases=phases,
     )
 
@@ -159,6 +161,7 @@ def test_a_swap_takes_no_number_of_steps(phases: int, moves: int) -> None:
         allocatable=np.asarray([[3.0], [3.0]]),
         most=np.full((2, 2), 5),
         stocks=(Stock(0, 0, 1, 1), Stock(1, 1, 1, 1)),
+        staying=np.zeros(2, dtype=np.bool_),
         phases=phases,
     )
 

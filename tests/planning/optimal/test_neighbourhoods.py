@@ -15,7 +15,7 @@ from plimsoll.model.columns.validation import validate
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Rebalancing, replacement_of
+from plimsoll.planning.moves import EvictionPlan, Goal, PlanningContext, RebalancingConfig, replacement_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -23,7 +23,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 ROOM = "MakeRoomForPending"
 
 
-def serving(planner: Planner = Planner.OPTIMAL, limits: Limits = UNLIMITED, **args: Any) -> Rebalancing:
+def serving(planner: Planner = Planner.OPTIMAL, limits: Limits = UNLIMITED, **args: Any) -> RebalancingConfig:
     return a_policy(
         (ROOM, args), planner=planner, limits=limits, evictor={"minReplicas": 0}, goal=Goal(seconds=5.0)
     )
@@ -36,15 +36,15 @@ def mine(name: Any, node: Any, cpu: Any, **kwargs: Any) -> Pod:
 def a_row_of_moves() -> Cluster:
     """The pod of six on A fits B only when B's has gone to C: three nodes for one pod of ten.
 
-    A: 10 - 6 = 4 free; B: 9 - 5 = 4; C: 10 - 5 = 5. Nobody else may leave: C's fits neither A nor B.
+    A: 10 - 6 = 4 free; B: 9 - 5 = 4; C: 10 - 5 = 5. No other pod may leave: C's fits neither A nor B.
     """
     nodes = [a_node("a", cpu="10"), a_node("b", cpu="9"), a_node("c", cpu="10")]
     pods = [mine("six", "a", "6"), mine("five", "b", "5"), mine("other", "c", "5")]
     return a_cluster(nodes, pods)
 
 
-def around(*pods: Pod, cluster: Cluster) -> Circumstances:
-    return Circumstances(NOW, unplaced=[cluster.templates.info(pod) for pod in pods])
+def around(*pods: Pod, cluster: Cluster) -> PlanningContext:
+    return PlanningContext(NOW, unplaced=[cluster.templates.info(pod) for pod in pods])
 
 
 def moved(made: EvictionPlan) -> list[tuple[str, ...]]:
@@ -82,7 +82,7 @@ def test_a_limit_is_a_limit_here_too(given: dict[str, Any]) -> None:
     assert (made.optimisation.waiting, made.optimisation.served) == (1, 0)
 
 
-def test_nobody_moves_for_a_pod_of_lower_priority() -> None:
+def test_no_pod_moves_for_one_of_lower_priority() -> None:
     """The pod on B matters more than the one that waits."""
     cluster = a_row_of_moves()
     cluster.displace(next(uid for uid, pod in cluster.pods.items() if pod.name == "five"))

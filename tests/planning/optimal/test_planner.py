@@ -13,12 +13,19 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.validation import validate
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, EvictionPlan, Goal, Objective, Rebalancing, replacement_of
+from plimsoll.planning.moves import (
+    EvictionPlan,
+    Goal,
+    Objective,
+    PlanningContext,
+    RebalancingConfig,
+    replacement_of,
+)
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from trials.rounds import USUAL
 
-AROUND = Circumstances(now=NOW)
+AROUND = PlanningContext(now=NOW)
 SPREAD: Any = ("RemovePodsViolatingTopologySpreadConstraint", {})
 HOST, RACK = "kubernetes.io/hostname", "rack"
 
@@ -28,12 +35,12 @@ def optimal(
     objective: Objective = Objective.FEWEST_VIOLATIONS,
     limits: Limits = UNLIMITED,
     **given: Any,
-) -> Rebalancing:
+) -> RebalancingConfig:
     goal = Goal(objective, seconds=10.0)
     return a_policy(*strategies, limits=limits, planner=Planner.OPTIMAL, goal=goal, **given)
 
 
-def walked(cluster: Cluster, policy: Rebalancing, made: EvictionPlan) -> Cluster:
+def walked(cluster: Cluster, policy: RebalancingConfig, made: EvictionPlan) -> Cluster:
     """Make the moves one by one on a fork, each asked again and feasible when its turn comes."""
     fork = cluster.fork()
     scheduler = ProfileScheduler(policy.profiles[PLACE], fork)
@@ -175,7 +182,7 @@ def test_nodes_are_freed_completely() -> None:
 
 
 def test_rules_that_the_program_does_not_know_are_learnt() -> None:
-    """Two pods that cannot stand each other: where the filters say no the program sends nobody again."""
+    """Two pods that cannot stand each other: where the filters reject one the program sends none again."""
     apart = {
         "podAntiAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -231,7 +238,7 @@ def test_an_over_used_node_is_left_alone_at_first(objective: Objective, seen: in
 
 
 def test_another_strategy_does_not_wait_for_a_node_to_be_over_used_for_long() -> None:
-    """Pods that do not tolerate its taint go at once; the rest stays."""
+    """Pods that do not tolerate its taint go immediately; the rest stays."""
     cluster = an_over_used_node()
     cluster.set_node(a_node("n1", cpu="10", taints=["broken=yes:NoSchedule"]))
     tolerant = a_pod("t", node="n1", cpu="1", owner="ReplicaSet/t", tolerations=[{"operator": "Exists"}])

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from planning.moving import (
+from planning.builders import (
     NOW,
     SURROUNDINGS,
     Named,
@@ -26,7 +26,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances, Move, replacement_of
+from plimsoll.planning.moves import Move, PlanningContext, replacement_of
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.planning.proven.planner import revalidate
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -132,7 +132,7 @@ def test_a_node_that_was_just_left_is_no_target_where_scores_tie(left: str) -> N
     found = plan(
         a_rebalancing(Balances("p0")),
         cluster,
-        Circumstances(NOW, memory=Memory([replace(past, owner=owner)], NOW.timestamp())),
+        PlanningContext(NOW, memory=Memory([replace(past, owner=owner)], NOW.timestamp())),
     )
 
     assert targets(found) == {"p0": "second" if left == "first" else "first"}
@@ -147,7 +147,7 @@ def test_the_only_feasible_node_is_no_move() -> None:
     assert reasons(planned(cluster)) == {"p": "NoOtherNode"}
 
 
-def test_no_feasible_node_at_all_is_told_in_counts() -> None:
+def test_no_feasible_node_at_all_is_reported_in_counts() -> None:
     """The sentence is the scheduler's own."""
     cluster = a_cluster(
         [a_node("a", labels={"pool": "red"}), a_node("b", labels={"pool": "red"})],
@@ -161,7 +161,7 @@ def test_no_feasible_node_at_all_is_told_in_counts() -> None:
 
 
 def test_protected_pods_stay() -> None:
-    """An evictor's word is final, whoever asks."""
+    """An evictor's refusal holds for every strategy."""
     found = planned(crowded(labels={"stay": ""}))
 
     assert set(reasons(found).values()) == {"Stays"}
@@ -189,7 +189,7 @@ def test_limits_hold(limits: Limits, moved: int, reason: str) -> None:
 
 def test_evictions_in_flight_count_for_their_workload() -> None:
     """The next pod of a workload waits for the replacement of the one before."""
-    surroundings = Circumstances(now=NOW, in_flight={"uid-ReplicaSet/web": 1})
+    surroundings = PlanningContext(now=NOW, in_flight={"uid-ReplicaSet/web": 1})
 
     found = plan(a_rebalancing(Named("p0")), crowded(), surroundings)
 
@@ -207,7 +207,7 @@ def test_a_total_limit_ends_the_strategy_and_a_node_limit_the_node() -> None:
 
 
 def test_a_budget_is_counted_within_the_plan_and_named() -> None:
-    """One disruption is allowed: the first pod takes it, the second is told which budget said no."""
+    """One disruption is allowed: the first pod takes it, the second's refusal names the budget."""
     cluster = with_budgets(crowded(labels={"app": "web"}), a_budget(allowed=1, selector={"app": "web"}))
 
     found = planned(cluster, limits=FREE)
@@ -270,7 +270,7 @@ def test_a_pod_that_ended_needs_no_place() -> None:
     cluster = crowded(0)
     ended = cluster.templates.info(a_pod("done", node="full", owner="Job/x", status={"phase": "Failed"}))
 
-    found = plan(a_rebalancing(Named()), cluster, Circumstances(now=NOW, unplaced=[ended]))
+    found = plan(a_rebalancing(Named()), cluster, PlanningContext(now=NOW, unplaced=[ended]))
 
     assert targets(found) == {"done": ""}
 
@@ -284,7 +284,7 @@ def test_refusals_are_counted_by_reason() -> None:
 
 
 def test_a_pod_without_owner_is_its_own_workload() -> None:
-    """Whoever makes its replacement: the limit for each workload cannot bind two of them together."""
+    """However its replacement is made, the limit for each workload does not count two of them together."""
     cluster = a_cluster(
         [a_node("full"), a_node("idle"), a_node("other")],
         [a_pod(f"bare{n}", cpu="1", node="full") for n in range(2)]
@@ -395,7 +395,7 @@ def test_a_strategy_that_raises_harms_only_itself() -> None:
 
 
 class TestRevalidate:
-    """The same questions, asked of the cluster as it is right before the eviction."""
+    """The same checks against the cluster as it is right before the eviction."""
 
     def test_a_move_that_still_holds_comes_back(self) -> None:
         """With the pod and target of now."""
@@ -432,7 +432,7 @@ class TestRevalidate:
         """It needs no place, but it must still be there."""
         cluster = crowded(0)
         ended = cluster.templates.info(a_pod("done", node="full", status={"phase": "Failed"}))
-        there = Circumstances(now=NOW, unplaced=[ended])
+        there = PlanningContext(now=NOW, unplaced=[ended])
         rebalancing = a_rebalancing(Named())
         move = plan(rebalancing, cluster, there).moves[0]
 

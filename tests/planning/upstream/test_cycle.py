@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from planning.moving import NOW, Guard, Named
+from planning.builders import NOW, Guard, Named
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.selector_text import parse_selector
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Circumstances
+from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.upstream.cycle import (
     DRY_RUN,
     EvictionAnswer,
@@ -74,7 +74,7 @@ def run(
         parse_selector(selector),
         replace(Limits(per_workload=NO_CEILING), **(limits or {})),
     )
-    cycle = UpstreamCycle(policy, cluster, Circumstances(now=NOW, **around))
+    cycle = UpstreamCycle(policy, cluster, PlanningContext(now=NOW, **around))
     asking = cycle.evictions()
     answer = None
     try:
@@ -114,7 +114,7 @@ def test_limits_are_common_to_all(limits: dict[str, Any], expected: list[str]) -
 
 
 def test_refused_evictions_use_no_limit() -> None:
-    """The eviction API said no: the next pod goes, and the strategy is told."""
+    """The eviction API said no: the next pod goes, and the strategy receives the refusal."""
     strategy = Named()
     outcome = run(strategy, limits={"total": Ceiling(count=1)}, server=refusing("p0"))
 
@@ -138,7 +138,7 @@ def test_each_answer_comes_before_the_next_decision(refused: list[str], expected
     assert asked == [*refused, *expected]
 
 
-def test_when_nothing_more_may_be_evicted_nobody_is_asked_again() -> None:
+def test_when_nothing_more_may_be_evicted_no_eviction_follows() -> None:
     """The strategies after it are heard, and their candidates stay for the same reason."""
     frozen = EvictionAnswer(EvictionResult.CLOSED, Refusal("EvictionBudget", "a window has opened"))
     asked = []

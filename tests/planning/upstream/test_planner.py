@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from planning.moving import SURROUNDINGS, Named, a_rebalancing, reasons, targets
+from planning.builders import SURROUNDINGS, Named, a_rebalancing, reasons, targets
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import upstream_run
@@ -18,7 +18,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 FREE = Limits(per_workload=NO_CEILING)
 
 
-def a_policy(*names: str, limits: Limits = FREE, **given: Any) -> Rebalancing:
+def a_policy(*names: str, limits: Limits = FREE, **given: Any) -> RebalancingConfig:
     return a_rebalancing(Named(*names), limits=limits, planner=Planner.UPSTREAM, **given)
 
 
@@ -64,7 +64,7 @@ def test_a_pod_without_any_place_has_no_target() -> None:
     ],
 )
 def test_the_limits_of_the_policy_hold(limits: Limits, moved: int, reason: str) -> None:
-    """Shares are of the pods that there are; what a limit keeps is told."""
+    """Shares are of the pods that there are; what a limit keeps is reported."""
     found = make_plan(a_policy("p0", "p1", limits=limits), crowded(), SURROUNDINGS)
 
     assert len(found.moves) == moved
@@ -108,7 +108,7 @@ def test_a_target_is_forecast_by_what_became_of_the_moves_before(
 
 
 def test_a_pod_that_was_evicted_before_is_no_further_move() -> None:
-    """The strategy is told that it goes; nothing was sent for it."""
+    """The strategy is answered that it goes; nothing was sent for it."""
     run = upstream_run(a_policy("p0", "p1"), crowded(), SURROUNDINGS)
 
     run.begin()

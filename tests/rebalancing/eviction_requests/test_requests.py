@@ -331,7 +331,7 @@ class TestCallingOff:
         assert len(scene.requester.dropped) == 1
 
 
-class TestOffer:
+class TestEvictionRequestProbe:
     """A server that cannot be asked."""
 
     async def test_without_the_api_nothing_is_evicted_and_the_policy_says_so(self) -> None:
@@ -373,19 +373,13 @@ class TestOffer:
         """It is probed again; the condition changes."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
-        told = []
-
-        async def note() -> None:
-            told.append(dict(scene.rebalancers.troubles(POLICY)))
-
-        scene.rebalancers.on_trouble = note
         async with scene.running(by_request()):
             await look(scene)
             scene.requester.offer = WriteResult(WriteOutcome.DONE)
             await look(scene, ASK_S + SOON_S)
             await scene.run()
 
-        assert [list(each) for each in told] == [[NOT_OFFERED], []]
+        assert [list(each) for each in scene.troubled] == [[NOT_OFFERED], []]
         assert len(scene.requester.requests) == 1
 
     async def test_no_permission_is_reported_as_such(self) -> None:

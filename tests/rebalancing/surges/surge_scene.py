@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from planning.surging import READY, a_deployment, a_replica_set, an_only_pod
+from planning.surge_builders import READY, a_deployment, a_replica_set, an_only_pod
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import Pod

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planning.surging import READY, a_deployment, a_replica_set, an_only_pod
+from planning.surge_builders import READY, a_deployment, a_replica_set, an_only_pod
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import SURGED, Deployment

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -38,6 +38,8 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
 
 FILTER = {"urlPrefix": "http://f", "filterVerb": "filter", "nodeCacheCapable": True}
@@ -68,7 +70,12 @@ class Stage:
         self.fence = Fence(self.clock)
         self.fence.open(self.clock.monotonic() + 10_000)
         self.extending = Extending(
-            self.extenders, self.documents, fence=self.fence, clock=self.clock, observer=self.observer
+            self.extenders,
+            self.documents,
+            fence=self.fence,
+            clock=self.clock,
+            observer=self.observer,
+            conditions=Signal(),
         )
         self.wing = SchedulingWing(
             self.book,
@@ -76,7 +83,10 @@ class Stage:
             self.clock,
             SeededRandomness(0),
             self.observer,
-            WingParts(groups=(self.groups, FakeGroupStatuses()), extending=self.extending),
+            WingParts(
+                gangs=GangParts(self.groups, FakeGroupStatuses(), Timer(self.clock, self.observer)),
+                extending=self.extending,
+            ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
         self.serve(*extenders)
@@ -472,7 +482,14 @@ def test_a_certificate_that_is_none_is_refused_with_its_field() -> None:
     bad = {"urlPrefix": "https://c", "tlsConfig": {"caData": "bad"}}
     spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, bad]})
     clock = FakeClock()
-    extending = Extending(FakeExtenders(), FakePods(), fence=Fence(clock), clock=clock, observer=Observer())
+    extending = Extending(
+        FakeExtenders(),
+        FakePods(),
+        fence=Fence(clock),
+        clock=clock,
+        observer=Observer(),
+        conditions=Signal(),
+    )
 
     with pytest.raises(ConfigurationError, match=r"spec\.scheduling\.extenders\[1\]\.tlsConfig: the cert"):
         extending.check(spec)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
+from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -32,6 +32,7 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.timing.timer import Timer
 
 
 def a_group(name: str = "train", members: int = 3, **spec: Any) -> PodGroup:
@@ -73,7 +74,7 @@ class GangScene:
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups = Cache(), Groups()
-        self.book = a_book(self.cache)
+        self.book, self.timer = a_book(self.cache), Timer(self.clock, self.observer)
         self.nominator = self.book.nominator
         self.group_statuses = FakeGroupStatuses()
         self.wing = SchedulingWing(
@@ -82,7 +83,10 @@ class GangScene:
             self.clock,
             SeededRandomness(0),
             self.observer,
-            WingParts(groups=(self.groups, self.group_statuses), fair_share=True),
+            WingParts(
+                gangs=GangParts(self.groups, self.group_statuses, self.timer),
+                fair_share=True,
+            ),
         )
         self.queue, self.loop, self.sharing = self.wing.queue, self.wing.loop, self.wing.shares
         self.reports = self.wing.reports
@@ -128,7 +132,7 @@ async def gang_scene(
 ) -> AsyncIterator[Any]:
     """A scene whose loop runs, on equal nodes."""
     one = GangScene(*more, args=args, enabled=enabled)
-    tasks = [asyncio.ensure_future(one.wing.run())]
+    tasks = [asyncio.ensure_future(one.wing.run()), asyncio.ensure_future(one.timer.run())]
     await one.see(*(NodeAdded(a_node(f"n{number}", cpu=cpu)) for number in range(nodes)))
     try:
         yield one

@@ -24,7 +24,7 @@ def a_status(
 
 
 def order(cheap: dict[str, Any], dear: dict[str, Any], key: Callable[..., Any]) -> list[str]:
-    """Names by cost of two pods, the dear one being told first."""
+    """Names of two pods in order of cost; the dear one is passed first."""
     pods = [a_pod("a-dear", node="n", **dear), a_pod("z-cheap", node="n", **cheap)]
     cluster = a_cluster([a_node("n")], pods)
     return [pod.name for pod in sorted(cluster.pods.values(), key=key)]
@@ -50,8 +50,8 @@ def test_the_cheaper_pod_comes_first(
     assert order(cheap, dear, key) == ["z-cheap", "a-dear"]
 
 
-def test_a_deletion_cost_that_is_no_number_is_none() -> None:
-    """Whatever somebody wrote."""
+def test_a_deletion_cost_that_is_no_number_is_ignored() -> None:
+    """Any text may stand in an annotation."""
     assert order({"annotations": {COST: "-1"}}, {"annotations": {COST: "cheap"}}, eviction_cost) == [
         "z-cheap",
         "a-dear",

@@ -1,4 +1,4 @@
-"""Pods that rank alike take turns where upstream's decisions are reproduced; by name elsewhere."""
+"""Pods that rank alike take turns where upstream's decisions are reproduced, and are sorted elsewhere."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.eviction_order import in_turn
-from strategies.driving import a_context
+from strategies.builders import a_context
 
 NODES = [a_node("n1"), a_node("n2")]
 

@@ -8,7 +8,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.node_fit import fits_any_node, fits_any_other_node, refusal_of
-from strategies.driving import a_context
+from strategies.builders import a_context
 
 HOSTNAME = "kubernetes.io/hostname"
 

@@ -16,7 +16,7 @@ from plimsoll.toolkit.descheduling.node_usage import (
     RequestedUsage,
     UsageError,
 )
-from strategies.driving import a_context, a_strategy, evicted, pods_on
+from strategies.builders import a_context, a_strategy, evicted, pods_on
 
 NODES = [a_node("n1", cpu="1", memory="1Gi"), a_node("n2", cpu="1", memory="1Gi")]
 
@@ -86,7 +86,7 @@ class TestMetrics:
         assert evicted(by_metrics(), a_context(NODES, pods, measurements=measurements)) == ["n1-0", "n1-1"]
 
     def test_a_pod_without_measurement_is_passed_over(self) -> None:
-        """Nobody knows what its leaving would bring."""
+        """The effect of its leaving is unknown."""
         pods = pods_on("n1", 2)
         used = {"default/n1-1": amounts(500, 1)}
         measurements = Measurements(nodes=MEASURED, pods=used)
@@ -145,8 +145,8 @@ class TestQueries:
         )
         assert [(usage.name, usage.used) for usage in usages] == [("n1", {"MetricResource": 56 * 10**9})]
 
-    def test_two_values_for_one_node_are_none(self) -> None:
-        """Upstream takes the last one; nobody knows which is right, so here the node is left out."""
+    def test_two_values_for_one_node_count_as_missing(self) -> None:
+        """Upstream takes the last one; which is right is unknown, so here the node is left out."""
         samples = [Sample({"instance": "n1"}, 0.1), Sample({"instance": "n1"}, 0.9)]
         same = [Sample({"instance": "n2"}, 0.5), Sample({"instance": "n2"}, 0.5)]
         measurements = Measurements(samples=[*samples, *same])
@@ -168,7 +168,7 @@ class TestQueries:
             ([Sample({"instance": "10.0.0.1:9100"}, 0.5)], "first of its 1 samples is labelled instance$"),
         ],
     )
-    def test_an_answer_about_no_node_is_told(self, samples: list[Sample], told: str) -> None:
+    def test_an_answer_about_no_node_is_reported(self, samples: list[Sample], told: str) -> None:
         """An empty vector, other labels, addresses instead of names: nothing happens, and not in silence."""
         context = a_context(NODES, measurements=Measurements(samples=samples), exact=False)
 
@@ -176,7 +176,7 @@ class TestQueries:
             QueriedUsage().nodes(context)
 
     def test_no_answer_is_an_error(self) -> None:
-        """The server timed out, or nobody asked it."""
+        """The server timed out, or was never queried."""
         with pytest.raises(UsageError, match="no answer to the Prometheus query"):
             QueriedUsage().nodes(a_context(NODES))
 

@@ -73,7 +73,7 @@ CLAIMS = st.dictionaries(
 
 
 @given(total=AMOUNTS, claims=CLAIMS)
-def test_nobody_gets_too_much(total: dict[str, int], claims: dict[str, Any]) -> None:
+def test_no_queue_gets_too_much(total: dict[str, int], claims: dict[str, Any]) -> None:
     """Never above the cluster, the demand, or the capability; never negative."""
     shares = deserved(total, claims)
 

@@ -1,4 +1,4 @@
-"""Victims found on many nodes at once are those found by trial, node by node."""
+"""Victims found on many nodes in one pass are those found by trial, node by node."""
 
 import json
 from collections.abc import Callable
@@ -144,7 +144,7 @@ def full_clusters(
     st.sampled_from([0, 1, 100]),
     st.lists(st.tuples(st.sampled_from(["n0", "n1", "n2"]), st.sampled_from([0, 100])), max_size=3),
 )
-def test_many_at_once_equal_one_by_one(
+def test_many_together_equal_one_by_one(
     cluster: Cluster, cpu: str, priority: int, nominated: list[tuple[str, int]]
 ) -> None:
     """Same candidates, victims in the same order, violations, refusals; and the same best."""

@@ -40,13 +40,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class TransitionRule:
-    """What must hold of an update; the API server evaluates it, with ``oldSelf``, on updates only.
-
-    Attributes:
-        cel: the rule as the API server evaluates it.
-        holds: the same in Python, given the old and the new model.
-        message: one sentence: what is allowed, what to do.
-    """
+    """What must hold of an update, given the old and the new object; as :class:`Rule` otherwise."""
 
     cel: str
     holds: Callable[[Any, Any], bool]

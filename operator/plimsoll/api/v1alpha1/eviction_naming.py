@@ -19,11 +19,7 @@ def record_name(pod: str, uid: str, cycle: str) -> str:
     """Name of the record of one pod's move in one cycle: the pod's name and eight characters of a hash.
 
     Equal input gives an equal name, so a record that was written before a crash is not written twice.
-
-    Args:
-        pod: name of the pod, a DNS subdomain.
-        uid: uid of the pod.
-        cycle: what tells this run from the others of all policies, such as policy and start time.
+    The cycle tells this run from the others of all policies.
     """
     head = pod[: MAX_NAME - _HASH - 1].rstrip("-.")
     return f"{head}-{_digest(f'{uid}/{cycle}')}"

@@ -41,6 +41,8 @@ class TemplateCache:
     """What one profile knows about one template on one cluster.
 
     Attributes:
+        failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
+        feasible: Rows of the feasible nodes, ascending.
         state: The cycle state of the latest refresh; valid for the template's pods.
         rejected: The status by which PreFilter refused the pod for all nodes; success when it did not.
         absent: The status of EXCLUDED nodes.
@@ -55,6 +57,8 @@ class TemplateCache:
         self._stages = profile.stages
         self._verdicts = FilterResults(profile, cluster, shared)
         self._scores = TemplateScores(profile, cluster, shared)
+        self.failed: PositionArray = self._verdicts.failed
+        self.feasible: RowArray = self._verdicts.feasible
         self.state = CycleState()
         self.rejected: Status = SUCCESS
         self.absent: Status = SUCCESS
@@ -70,16 +74,6 @@ class TemplateCache:
         self._objects_version = -1
         self._diagnosis: Diagnosis | None = None
         self._refused: dict[Code, RowArray] = {}
-
-    @property
-    def failed(self) -> PositionArray:
-        """Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED."""
-        return self._verdicts.failed
-
-    @property
-    def feasible(self) -> RowArray:
-        """Rows of the feasible nodes, ascending."""
-        return self._verdicts.feasible
 
     # -- filtering -----------------------------------------------------------------------------------
 
@@ -126,6 +120,7 @@ class TemplateCache:
             self._part = part
         else:
             self._verdicts.exclude_all()
+        self.failed, self.feasible = self._verdicts.failed, self._verdicts.feasible
         # Building columns and indexes on the way may have added axes: read the marks last.
         self._tick = cluster.tick
         self._node_tick = cluster.node_tick
@@ -310,9 +305,12 @@ class TemplateCache:
 
     # -- scoring -------------------------------------------------------------------------------------
 
-    def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int]:
-        """The rows with the highest total among ``rows`` (feasible ones), and that total."""
-        return self._scores.best(self.state, pod, rows, self._part)
+    def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int | None]:
+        """The rows with the highest total among ``rows`` (feasible ones), and that total.
+
+        The only row is not scored; its total is None.
+        """
+        return self._scores.best(self.state, pod, rows, self._part) if len(rows) > 1 else (rows, None)
 
     def totals(self, pod: PodInfo, rows: RowArray) -> IntArray:
         """The weighted scores of ``rows`` (feasible ones), shape (F,)."""

@@ -40,10 +40,6 @@ class TemplateCaches:
     def __len__(self) -> int:
         return len(self._kept) + len(self._probation)
 
-    def find(self, template: PodTemplate) -> TemplateCache | None:
-        """The lane of a template, None when there is none."""
-        return self._kept.get(template) or self._probation.get(template)
-
     def use(self, template: PodTemplate) -> TemplateCache:
         """The lane of a template whose pod is to be placed, made when there is none."""
         lane = self._kept.get(template)

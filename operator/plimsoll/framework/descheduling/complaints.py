@@ -40,12 +40,7 @@ class Complaining(Protocol):
     """
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """What it would have mended in the cluster as it is.
-
-        Args:
-            context: The cluster.
-            near: Only what a move here can change; None looks at everything.
-        """
+        """What it would have mended in the present cluster; with ``near``, what a move there can change."""
 
 
 def pods_near(context: StrategyContext, near: Vicinity | None) -> Iterable[tuple[PodInfo, str]]:

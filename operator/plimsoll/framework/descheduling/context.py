@@ -37,6 +37,10 @@ class Evictor(Protocol):
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
 
+    def __init__(self, args: PluginArgs) -> None:
+        """Take the arguments, an instance of ``args_model``."""
+        return
+
     def filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
         """Why the pod is protected, None when it is not; asked while strategies look around."""
 
@@ -114,12 +118,9 @@ class StrategyContext:
         return sorted((pod for pod in self.placed(node) if not pod.pod.is_terminal), key=by_key)
 
     def siblings(self, namespace: str | None = None) -> Iterator[tuple[PodTemplate, list[PodInfo]]]:
-        """The pods of nodes under consideration that hold a place, template by template.
+        """The pods of considered nodes that hold a place, template by template, of one or all namespaces.
 
         In a fixed order: by the first pod's key, and within a template by node and key.
-
-        Args:
-            namespace: Only pods of this one; None means all.
         """
         groups = self.cluster.index(PodsByTemplate).groups
         chosen = groups if namespace is None else [namespace]
@@ -142,9 +143,6 @@ class StrategyContext:
         """Placed pods by uid, template by template, in no particular order: for taking stock only.
 
         Pods of nodes that are not under consideration, and pods that ended, are among them.
-
-        Args:
-            namespace: Only pods of this one; None means all.
         """
         groups = self.cluster.index(PodsByTemplate).groups
         for each in groups if namespace is None else (namespace,):
@@ -158,7 +156,7 @@ class StrategyContext:
 
     def owned_by(self, namespace: str, kind: str, name: str) -> Mapping[str, PodInfo]:
         """Placed pods that name this owner, by uid; likewise."""
-        return self.cluster.index(PodsByOwner).groups.get((namespace, kind, name), {})
+        return self.cluster.index(PodsByOwner).groups.get(namespace, {}).get((kind, name), {})
 
     def node_of(self, pod: PodInfo) -> str:
         """The name of the node that the pod holds a place on, "" when it holds none."""
@@ -196,10 +194,8 @@ class StrategyContext:
     def is_evictable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod as such.
 
-        Args:
-            pod: The pod.
-            wanted: Why the strategy wants it moved; a refusal is then reported to the user. Empty when
-                the strategy only takes stock.
+        A refusal is reported to the user with ``wanted``: why the strategy wants the pod moved, empty when it
+        only takes stock.
         """
         return self._passes(pod, wanted, (evictor.filter(pod, self) for evictor in self.evictors))
 
@@ -208,6 +204,10 @@ class StrategyContext:
         return self._passes(
             pod, wanted, (evictor.pre_eviction_filter(pod, self) for evictor in self.evictors)
         )
+
+    def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
+        """Whether no evictor protects the pod, by either check."""
+        return self.is_evictable(pod, wanted) and self.is_movable(pod, wanted)
 
     def _passes(self, pod: PodInfo, wanted: str, answers: Iterable[Refusal | None]) -> bool:
         for refusal in answers:

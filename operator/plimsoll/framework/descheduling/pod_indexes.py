@@ -1,23 +1,23 @@
 """Indexes over the pods of a cluster, kept up to date pod by pod."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Self
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Generic, Self, TypeVar
 
-from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 #: Instead of a namespace: pods of all of them.
 ANYWHERE = ""
 
 
-class OwnerCounts:
+class OwnerCounts(PodIndex):
     """Placed pods by owner, whatever their phase: a pod index (see ``Cluster.index``).
 
     By namespace and uid: owners keep to their namespace, but anybody may name one in a pod's metadata.
     """
 
-    def __init__(self, cluster: Cluster | None = None) -> None:
+    def __init__(self, _cluster: object = None) -> None:
         self.counts: dict[tuple[str, str], int] = {}
 
     def of(self, namespace: str, uid: str) -> int:
@@ -35,12 +35,6 @@ class OwnerCounts:
         for owner in pod.pod.metadata.owner_references:
             for namespace in (pod.namespace, ANYWHERE):
                 self.counts[namespace, owner.uid] -= 1
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
 
     def fork(self) -> Self:
         """An independent copy."""
@@ -68,92 +62,66 @@ def is_serving(pod: PodInfo) -> bool:
     return pod.pod.is_ready and not pod.is_terminating
 
 
-class PodsByTemplate:
-    """Placed pods by namespace and template, by uid: a pod index (see ``Cluster.index``).
+GroupT = TypeVar("GroupT", bound=Hashable)
 
-    Siblings match the same selectors, so a strategy asks a question once for each template. A fork shares the
-    pods of a template with its origin until one of the two changes them.
+
+class PodGroups(PodIndex, Generic[GroupT]):
+    """Placed pods by namespace and group, by uid: a pod index (see ``Cluster.index``).
+
+    A fork shares the pods of a group with its origin until one of the two changes them.
     """
 
-    def __init__(self, cluster: Cluster | None = None) -> None:
-        self.groups: dict[str, dict[PodTemplate, dict[str, PodInfo]]] = {}
-        self._own: set[tuple[str, PodTemplate]] = set()
+    def __init__(self, _cluster: object = None) -> None:
+        self.groups: dict[str, dict[GroupT, dict[str, PodInfo]]] = {}
+        self._own: set[tuple[str, GroupT]] = set()
+
+    def groups_of(self, pod: PodInfo) -> Iterable[GroupT]:
+        """The groups that a pod is in."""
+        raise NotImplementedError
 
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
-        self._of(pod)[pod.uid] = pod
+        for group in self.groups_of(pod):
+            self._writable(pod.namespace, group)[pod.uid] = pod
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left."""
-        pods = self._of(pod)
-        del pods[pod.uid]
-        if not pods:
-            del self.groups[pod.namespace][pod.template]
-            self._own.discard((pod.namespace, pod.template))
-
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
+        for group in self.groups_of(pod):
+            pods = self._writable(pod.namespace, group)
+            pods.pop(pod.uid, None)  # a pod may name one owner twice
+            if not pods:
+                del self.groups[pod.namespace][group]
+                self._own.discard((pod.namespace, group))
 
     def fork(self) -> Self:
         """An independent copy."""
         twin = type(self)()
-        twin.groups = {namespace: dict(templates) for namespace, templates in self.groups.items()}
+        twin.groups = {namespace: dict(groups) for namespace, groups in self.groups.items()}
         self._own.clear()  # from now on both share them
         return twin
 
-    def _of(self, pod: PodInfo) -> dict[str, PodInfo]:
-        """The pods of the template, to be changed."""
-        templates, key = self.groups.setdefault(pod.namespace, {}), (pod.namespace, pod.template)
-        if key not in self._own:
-            templates[pod.template] = dict(templates.get(pod.template, {}))
-            self._own.add(key)
-        return templates[pod.template]
+    def _writable(self, namespace: str, group: GroupT) -> dict[str, PodInfo]:
+        groups = self.groups.setdefault(namespace, {})
+        if (namespace, group) not in self._own:
+            groups[group] = dict(groups.get(group, {}))
+            self._own.add((namespace, group))
+        return groups[group]
 
 
-class PodsByOwner:
-    """Placed pods by owner (namespace, kind, name), by uid: a pod index, shared with forks likewise."""
+class PodsByTemplate(PodGroups[PodTemplate]):
+    """By template: siblings match the same selectors, so a strategy asks once for each template."""
 
-    def __init__(self, cluster: Cluster | None = None) -> None:
-        self.groups: dict[tuple[str, str, str], dict[str, PodInfo]] = {}
-        self._own: set[tuple[str, str, str]] = set()
+    def groups_of(self, pod: PodInfo) -> Iterable[PodTemplate]:
+        """Its template."""
+        return (pod.template,)
 
-    def add(self, pod: PodInfo, row: int) -> None:
-        """A pod was placed."""
-        for owner in pod.pod.metadata.owner_references:
-            self._of((pod.namespace, owner.kind, owner.name))[pod.uid] = pod
 
-    def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod left."""
-        for owner in pod.pod.metadata.owner_references:
-            key = (pod.namespace, owner.kind, owner.name)
-            pods = self._of(key)
-            pods.pop(pod.uid, None)
-            if not pods:
-                del self.groups[key]
-                self._own.discard(key)
+class PodsByOwner(PodGroups[tuple[str, str]]):
+    """By kind and name of an owner."""
 
-    def move_row(self, source: int, target: int) -> None:
-        """Rows do not matter."""
-
-    def grow(self, capacity: int) -> None:
-        """Rows do not matter."""
-
-    def fork(self) -> Self:
-        """An independent copy."""
-        twin = type(self)()
-        twin.groups = dict(self.groups)
-        self._own.clear()
-        return twin
-
-    def _of(self, key: tuple[str, str, str]) -> dict[str, PodInfo]:
-        """The pods of the owner, to be changed."""
-        if key not in self._own:
-            self.groups[key] = dict(self.groups.get(key, {}))
-            self._own.add(key)
-        return self.groups[key]
+    def groups_of(self, pod: PodInfo) -> Iterable[tuple[str, str]]:
+        """Its owners."""
+        return ((owner.kind, owner.name) for owner in pod.pod.metadata.owner_references)
 
 
 class UnplacedPods:

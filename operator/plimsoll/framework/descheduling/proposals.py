@@ -1,6 +1,6 @@
 """Proposals of strategies, and verdicts of planners on them."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
@@ -52,8 +52,6 @@ class Candidate:
     """A pod that a strategy would rather see elsewhere. Earlier candidates are preferred to later ones.
 
     Attributes:
-        pod: The pod.
-        node: The node that it runs on.
         reason: Why it should go, in one sentence without its name; becomes the record's reason.
         target: The node that it should go to, for pods of our own schedulers only: the target is held, and
             the replacement is sent there if it is feasible, whatever its score. "" leaves the choice to
@@ -111,6 +109,13 @@ Proposal: TypeAlias = Candidate | Bundle
 
 Candidates: TypeAlias = Generator[Proposal, Verdict, None]
 """What a strategy returns: proposals out, verdicts in."""
+
+
+def until_closed(candidates: Iterable[Candidate]) -> Candidates:
+    """Propose candidates of one node, as long as the node is not closed."""
+    for each in candidates:
+        if (yield each) is Verdict.NODE_CLOSED:
+            return
 
 
 class SurgePermission(Protocol):

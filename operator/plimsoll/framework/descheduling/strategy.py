@@ -35,6 +35,10 @@ class Strategy(Protocol):
     kind: ClassVar[StrategyKind]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
 
+    def __init__(self, args: PluginArgs) -> None:
+        """Take the arguments, an instance of ``args_model``."""
+        return
+
     def candidates(self, context: StrategyContext) -> Candidates:
         """Yield candidates, best first; raise when the cluster cannot be judged (missing metrics)."""
 

@@ -1,7 +1,8 @@
 """One connection to one API server: address, TLS and credentials by kubernetes-asyncio, bytes by us.
 
-The generated client is used for what it does well, kubeconfig and token refresh; its models and its
-response handling are not (0.27 ms a pod, measured; docs/adr/0001).
+The generated client reads kubeconfigs and tokens. Its typed APIs send their requests through this session
+(:mod:`plimsoll.kube.session.typed_client`); hot paths do without its models, which take 0.27 ms a pod
+(docs/adr/0001).
 """
 
 import asyncio

@@ -22,10 +22,10 @@ from plimsoll.model.columns.columns import BoolArray, ChangeLog, IntArray, PodIn
 from plimsoll.model.columns.derived_columns import KeptColumns
 from plimsoll.model.columns.images import ImageState, ImageTable
 from plimsoll.model.columns.pods_by_row import PodsByRow
-from plimsoll.model.kinds.node import Node, Taint
-from plimsoll.model.kinds.node_facts import allocatable_of, decide_the_same
+from plimsoll.model.kinds.node import Node, Taint, allocatable_of, decide_the_same
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.pod_info import LARGEST_AMOUNT, PodInfo, Templates, counts_the_same
+from plimsoll.model.kinds.pod_info import PodInfo, Templates, counts_the_same
+from plimsoll.model.kinds.requests import LARGEST_AMOUNT
 
 IndexT = TypeVar("IndexT", bound=PodIndex)
 

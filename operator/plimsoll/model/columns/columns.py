@@ -33,7 +33,7 @@ class PodIndex(Protocol):
 
     The cluster builds one on first use by adding every placed pod, then tells it each change. A row is
     the index of a node; ``move_row`` follows a node whose index changes when another one is removed
-    (the row it leaves is empty afterwards).
+    (the row it leaves is empty afterwards). An index that knows no rows inherits ``move_row`` and ``grow``.
     """
 
     def add(self, pod: PodInfo, row: int) -> None:
@@ -42,11 +42,13 @@ class PodIndex(Protocol):
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left; ``pod`` counts as the one that was added (same template, requests, terminating)."""
 
-    def move_row(self, source: int, target: int) -> None:
+    def move_row(self, source: int, target: int) -> None:  # noqa: ARG002 - for those that know rows
         """The node of row ``source`` is now in row ``target``, whose own pods have left before."""
+        return
 
-    def grow(self, capacity: int) -> None:
+    def grow(self, capacity: int) -> None:  # noqa: ARG002 - likewise
         """Make room for more nodes."""
+        return
 
     def fork(self) -> Self:
         """An independent copy, as lazily as may be."""
@@ -118,11 +120,7 @@ LOG_LENGTH = 65_536
 
 
 class ChangeLog:
-    """Changes in order; a tick is how many there have been.
-
-    Attributes:
-        tick: Rises with every change.
-    """
+    """Changes in order; a tick is how many there have been."""
 
     __slots__ = ("_rows", "_start", "tick")
 

@@ -63,11 +63,7 @@ class KeptColumns:
     ) -> NDArray[Any]:
         """The column of that key as of now, read-only; valid until the cluster changes.
 
-        Args:
-            key: Whose column, and which.
-            log: Of the cluster.
-            compute: Its values in the given rows (None: all), the first axis being N.
-            of_nodes: Whether it depends on the node objects alone, not on the pods on them.
+        As :meth:`Snapshot.kept`; ``compute`` receives the rows (None: all).
         """
         kept = self._columns.get(key)
         if kept is None or not self._renewed(kept, log, compute, of_nodes=of_nodes):

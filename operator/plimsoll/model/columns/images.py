@@ -12,12 +12,7 @@ from plimsoll.model.kinds.node import ContainerImage
 
 @dataclass(slots=True)
 class ImageState:
-    """One image name.
-
-    Attributes:
-        size_bytes: Its size.
-        rows: The rows of the nodes that have it.
-    """
+    """The size of one image, and the rows of the nodes that have it."""
 
     size_bytes: int
     rows: set[int] = field(default_factory=set)

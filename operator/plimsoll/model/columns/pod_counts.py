@@ -24,11 +24,9 @@ CLASS_BYTES = 128 * 2**20
 
 
 class PodClass:
-    """Pods that satisfy every one of some wishes, each a set of namespaces and a selector.
+    """Pods that satisfy every one of some wishes, each a set of namespaces (None: all) and a selector.
 
-    Args:
-        wanted: Pairs of namespaces (None: all of them) and a selector.
-        living: Whether pods that are terminating are left out.
+    With ``living``, pods that are terminating are left out.
     """
 
     __slots__ = ("_hash", "living", "wanted")

@@ -5,6 +5,7 @@ A queue is a label of pods (``plimsoll.dev/queue``) among those of one scheduler
 
 from collections.abc import Mapping
 
+from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo
 
 QUEUE_LABEL = "plimsoll.dev/queue"
@@ -32,13 +33,8 @@ def added(sums: Amounts, requests: Mapping[str, int], sign: int = 1) -> None:
             sums.pop(name, None)
 
 
-class QueueUsage:
-    """Sums of requests by queue; a pod index.
-
-    Attributes:
-        requested: Of all placed pods.
-        leaving: Of those whose deletion has begun.
-    """
+class QueueUsage(PodIndex):
+    """Sums of requests by queue, of all placed pods and of those whose deletion has begun; a pod index."""
 
     def __init__(self, _cluster: object = None) -> None:
         self.requested: dict[QueueKey, Amounts] = {}
@@ -67,12 +63,6 @@ class QueueUsage:
         added(self.requested.setdefault(key, {}), pod.requests, sign)
         if pod.is_terminating:
             added(self.leaving.setdefault(key, {}), pod.requests, sign)
-
-    def move_row(self, source: int, target: int) -> None:
-        """Sums know no rows."""
-
-    def grow(self, capacity: int) -> None:
-        """Sums know no rows."""
 
     def fork(self) -> "QueueUsage":
         """An independent copy."""

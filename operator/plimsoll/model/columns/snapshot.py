@@ -132,12 +132,12 @@ class Snapshot:
     @property
     def unschedulable(self) -> BoolArray:
         """Shape (N,): ``spec.unschedulable``."""
-        return self._cut(self._cluster.unschedulable)
+        return self.cut(self._cluster.unschedulable)
 
     @property
     def taint_ids(self) -> IdArray:
         """Shape (N,) int32: which of ``taint_sets`` each node has."""
-        return self._cut(self._cluster.taints.ids)
+        return self.cut(self._cluster.taints.ids)
 
     @property
     def taint_sets(self) -> list[tuple[Taint, ...]]:
@@ -146,7 +146,7 @@ class Snapshot:
 
     def label_ids(self, key: str) -> IdArray:
         """Shape (N,) int32: coded values of a label, ``ABSENT`` (-1) where a node lacks it."""
-        return self._cut(self._cluster.label(key).ids)
+        return self.cut(self._cluster.label(key).ids)
 
     def label(self, key: str) -> CodedColumn[str]:
         """The coding of a label: ``values[id]`` and ``find(value)``. Its ``ids`` are of the whole cluster."""
@@ -167,21 +167,21 @@ class Snapshot:
     def allocatable(self) -> IntArray:
         """Shape (N, R): what pods may take in all."""
         if self._allocatable is None:
-            self._allocatable = self._cut(self._cluster.allocatable)
+            self._allocatable = self.cut(self._cluster.allocatable)
         return self._allocatable
 
     @property
     def requested(self) -> IntArray:
         """Shape (N, R): what the placed pods take; ``[:, PODS]`` counts them."""
         if self._requested is None:
-            self._requested = self._cut(self._cluster.requested)
+            self._requested = self.cut(self._cluster.requested)
         return self._requested
 
     @property
     def nonzero_requested(self) -> IntArray:
         """Shape (N, 2), cpu and memory, with kube-scheduler's minimum for containers that request none."""
         if self._nonzero_requested is None:
-            self._nonzero_requested = self._cut(self._cluster.nonzero_requested)
+            self._nonzero_requested = self.cut(self._cluster.nonzero_requested)
         return self._nonzero_requested
 
     def kept(
@@ -240,10 +240,6 @@ class Snapshot:
         """A summary of the placed pods (of the whole cluster), kept up to date; built on first use."""
         return self._cluster.index(kind)
 
-    def cut(self, column: IntArray) -> IntArray:
-        """A column of an index, shape (capacity,), cut to this snapshot's nodes, shape (N,)."""
-        return self._cut(column)
-
     def image(self, name: str) -> ImageState | None:
         """The size of an image and the rows (of the whole cluster) that have it; None when no node has."""
         return self._cluster.image(name)
@@ -257,7 +253,8 @@ class Snapshot:
         """An independent cluster for trying moves."""
         return self._cluster.fork()
 
-    def _cut(self, column: NDArray[ScalarT]) -> NDArray[ScalarT]:
+    def cut(self, column: NDArray[ScalarT]) -> NDArray[ScalarT]:
+        """A column of the cluster or of an index, shape (capacity, ...), cut to (N, ...)."""
         if self._rows is None:
             window = column[: len(self._cluster)]
         elif column.ndim == 1:

@@ -1,21 +1,20 @@
 """Compares incrementally updated columns with columns recomputed from the objects."""
 
-from collections.abc import Mapping
-
 from plimsoll.model.columns.cluster import Cluster
 
 
-def compare(cluster: Cluster, fresh: Cluster, strays: Mapping[str, Mapping[str, object]]) -> None:
-    """Compare every column.
-
-    Args:
-        cluster: The one that was kept.
-        fresh: The one that was made of the same nodes, in the same rows, and the same placed pods.
-        strays: Pods by uid, by the name of a node that is not known.
+def validate(cluster: Cluster) -> None:
+    """Compare every column with one recomputed from the objects.
 
     Raises:
         AssertionError: Some incremental update went wrong.
     """
+    fresh = Cluster(cluster.templates)
+    for node in cluster.nodes:
+        fresh.set_node(node)
+    for pod, row in cluster.placed():
+        fresh.place(pod, cluster.nodes[row].name)
+    cluster.validate_pods()
     n = len(cluster)
     assert len(cluster.rows) == n
     assert all(cluster.rows[node.name] == row for row, node in enumerate(cluster.nodes))
@@ -36,23 +35,8 @@ def compare(cluster: Cluster, fresh: Cluster, strays: Mapping[str, Mapping[str, 
             value = node.labels.get(key)
             assert (column.values[column.ids[row]] if column.ids[row] >= 0 else None) == value
     known = {pod.uid for pod, _ in cluster.placed()}
-    aside = {uid for pods in strays.values() for uid in pods}
+    aside = {uid for pods in cluster.strays.values() for uid in pods}
     assert all(cluster.row_of_pod(pod.uid) == row for pod, row in cluster.placed())
     assert known | aside == set(cluster.pods)
     assert not known & aside
     assert all(cluster.row_of_pod(uid) is None for uid in aside)
-
-
-def validate(cluster: Cluster) -> None:
-    """Compare every column with one recomputed from the objects.
-
-    Raises:
-        AssertionError: Some incremental update went wrong.
-    """
-    fresh = Cluster(cluster.templates)
-    for node in cluster.nodes:
-        fresh.set_node(node)
-    for pod, row in cluster.placed():
-        fresh.place(pod, cluster.nodes[row].name)
-    cluster.validate_pods()
-    compare(cluster, fresh, cluster.strays)

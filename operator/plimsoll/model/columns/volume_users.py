@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 
-from plimsoll.model.columns.pod_counts import HasCapacity
+from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
-class VolumeUsers:
+class VolumeUsers(PodIndex):
     """Placed pods with claims or disks, by row, and how many of them mount each claim."""
 
-    def __init__(self, cluster: HasCapacity) -> None:
-        self.capacity = cluster.capacity
+    def __init__(self, _cluster: object = None) -> None:
         self._by_row: dict[int, dict[str, PodInfo]] = {}
         self._mounts: dict[str, int] = {}
 
@@ -46,13 +45,9 @@ class VolumeUsers:
         if source in self._by_row:
             self._by_row[target] = self._by_row.pop(source)
 
-    def grow(self, capacity: int) -> None:
-        """Make room for more nodes."""
-        self.capacity = capacity
-
     def fork(self) -> "VolumeUsers":
         """An independent copy."""
-        twin = VolumeUsers(self)
+        twin = VolumeUsers()
         twin._by_row = {row: dict(pods) for row, pods in self._by_row.items()}
         twin._mounts = dict(self._mounts)
         return twin

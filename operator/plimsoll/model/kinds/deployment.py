@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import IntOrString
 
@@ -55,17 +55,11 @@ class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     available_replicas: int = 0
 
 
-class Deployment(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
     """ReplicaSets that follow one another (apps/v1)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def surged(self) -> str | None:

@@ -105,12 +105,7 @@ def binding_body(pod: Pod, node: str) -> bytes:
 
 
 def filter_answer(content: bytes, sent: Collection[str], *, names: bool) -> FilterAnswer:
-    """Read an ``ExtenderFilterResult``.
-
-    Args:
-        content: The body.
-        sent: The nodes that were asked about.
-        names: Whether names were sent; then names are read where there are any.
+    """Read an ``ExtenderFilterResult`` about the nodes ``sent``, as ``names`` or as objects.
 
     Raises:
         AnswerError: It is no such thing, says that it failed, or names a node that was not asked about.

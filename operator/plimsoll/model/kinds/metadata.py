@@ -38,3 +38,34 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
             if owner.controller:
                 return owner
         return None
+
+
+class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """An object of the API; its namespace is empty where its kind has none."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def name(self) -> str:
+        """Name within the namespace."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """Namespace."""
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        """Identity: an object deleted and made again under its name has another."""
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels; not to be written to."""
+        return self.metadata.labels
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"

@@ -1,10 +1,13 @@
-"""Nodes as the API serves them (core/v1), cut down to the fields that decisions read."""
+"""Nodes as the API serves them (core/v1), cut down to what decisions read, and their amounts as integers."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.requests import bounded, to_integer, unreadable_amounts
+from plimsoll.model.quantity import readable
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -52,24 +55,42 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     declared_features: tuple[str, ...] = ()
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class Node(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
-
-    @property
-    def name(self) -> str:
-        """Name; nodes have no namespace."""
-        return self.metadata.name
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Labels; not to be written to."""
-        return self.metadata.labels
 
     @property
     def is_ready(self) -> bool:
         """Whether the condition ``Ready`` is ``True``."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+
+def allocatable_of(node: Node) -> dict[str, int]:
+    """What pods may take of a node: cpu in milli, the rest in units; of what is no quantity nothing."""
+    amounts = node.status.allocatable.items()
+    return bounded({name: to_integer(name, readable(quantity)) for name, quantity in amounts})
+
+
+def unreadable_of(node: Node) -> Iterator[str]:
+    """What is wrong with the allocatable amounts that are no quantities, and count as 0; a sentence each."""
+    return unreadable_amounts("the node", node.status.allocatable)
+
+
+def decide_the_same(old: Node, new: Node) -> bool:
+    """Whether no decision can differ between two states of a node."""
+    return (
+        old.spec == new.spec
+        and old.labels == new.labels
+        and old.status.allocatable == new.status.allocatable
+        and old.status.images == new.status.images
+        and _states(old) == _states(new)
+        and old.metadata.annotations == new.metadata.annotations
+        and old.status.declared_features == new.status.declared_features
+    )
+
+
+def _states(node: Node) -> list[tuple[str, str]]:
+    """The conditions without their times, which every heartbeat renews."""
+    return [(condition.type, condition.status) for condition in node.status.conditions]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.storage import (
     AWSElasticBlockStoreSource,
     CSIVolumeSource,
@@ -102,19 +102,8 @@ class WeightedPodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename=
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
-class PodAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Pods to be near to."""
-
-    required: tuple[PodAffinityTerm, ...] = msgspec.field(
-        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
-        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class PodAntiAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Pods to be far from."""
+class PodAffinityTerms(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Pods to be near to, or far from."""
 
     required: tuple[PodAffinityTerm, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -128,8 +117,8 @@ class Affinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     """The three kinds of affinity of a pod."""
 
     node_affinity: NodeAffinityTerms | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAntiAffinity | None = None
+    pod_affinity: PodAffinityTerms | None = None
+    pod_anti_affinity: PodAffinityTerms | None = None
 
 
 class TopologySpreadConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -300,37 +289,11 @@ class PodStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
-class Pod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class Pod(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A pod, and the few questions everybody asks about one."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-
-    @property
-    def name(self) -> str:
-        """Name within the namespace."""
-        return self.metadata.name
-
-    @property
-    def namespace(self) -> str:
-        """Namespace."""
-        return self.metadata.namespace
-
-    @property
-    def uid(self) -> str:
-        """Identity: a pod deleted and made again under its name has another."""
-        return self.metadata.uid
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Labels; not to be written to."""
-        return self.metadata.labels
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
     def priority(self) -> int:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.quantity import QuantityValue
 
@@ -47,17 +47,11 @@ class PodGroupStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     conditions: tuple[GroupCondition, ...] = ()
 
 
-class PodGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class PodGroup(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A gang, as the API server has it."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 def group_key(pod: Pod) -> str:

@@ -15,13 +15,10 @@ import msgspec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodStatus, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
-from plimsoll.model.kinds.requests import existing, fit_score, incoming, nonzero_existing, unreadable
+from plimsoll.model.kinds.requests import bounded, existing, fit_score, incoming, nonzero_existing, unreadable
 from plimsoll.model.selectors import SelectorError
 
 T = TypeVar("T")
-
-#: Amounts, and sums of amounts, end here: what is larger counts as this much and never wraps around.
-LARGEST_AMOUNT = 2**63 - 1
 
 #: A request above this (a pebibyte) makes its node's sums be counted exactly instead of by adding up.
 LARGE_REQUEST = 2**50
@@ -32,8 +29,6 @@ class PodTemplate:
 
     Attributes:
         sample: Some pod of this shape; read its spec, never its name, uid or status.
-        namespace: Part of the shape.
-        labels: Part of the shape.
         owner: The controlling owner reference, or None.
         requests: Effective requests of a pod to be scheduled: cpu in milli, the rest in units.
         score_requests: What NodeResourcesFit scores with: 100m and 200 MiB for containers that name none.
@@ -67,7 +62,7 @@ class PodTemplate:
         self.owner = pod.metadata.controller
         self.requests = bounded(incoming(pod))
         self.score_requests = bounded(fit_score(pod))
-        self.nonzero_requests = nonzero_existing(msgspec.structs.replace(pod, status=PodStatus()))
+        self.nonzero_requests = bounded(nonzero_existing(msgspec.structs.replace(pod, status=PodStatus())))
         self.unreadable = tuple(unreadable(pod))
         self.terms_error = ""
         try:
@@ -96,17 +91,11 @@ class HolderKind(StrEnum):
 
     POD = "pod"  #: a pod that exists; the key is its uid
     REPLACEMENT = "replacement"  #: the pod that an owner will create; record key, or the moved pod's uid
-    WAITING_MOVE = "waiting-move"  #: a replacement whose move waits for its turn; record key or pod uid
     BENEFICIARY = "beneficiary"  #: a pending pod that moves make room for; the key is its uid
 
 
 class Holder(NamedTuple):
-    """Who holds room on a node; everyone holds at most one.
-
-    Attributes:
-        kind: What it is.
-        key: Which one, as the kind says.
-    """
+    """Who holds room on a node; everyone holds at most one."""
 
     kind: HolderKind
     key: str
@@ -121,10 +110,7 @@ class PodInfo:
     """One pod: its object, its template, and what differs between siblings.
 
     Attributes:
-        pod: The API object.
-        template: The shape it shares.
         stands_in_for: The holder that this pod stands in for; None for a pod that exists.
-        key: ``namespace/name``.
         requests: What it takes on its node, status-aware (in-place resize): cpu in milli, the rest in units.
         nonzero_cpu_milli: The same with kube-scheduler's minimum of 100m a container.
         nonzero_memory_bytes: Likewise with 200 MiB.
@@ -165,9 +151,9 @@ class PodInfo:
             requests = bounded(existing(pod))
             # Siblings share one dict: half a million pods are held in memory.
             self.requests = template.requests if requests == template.requests else requests
-            nonzero = nonzero_existing(pod)
-        self.nonzero_cpu_milli = max(0, min(nonzero.get("cpu", 0), LARGEST_AMOUNT))
-        self.nonzero_memory_bytes = max(0, min(nonzero.get("memory", 0), LARGEST_AMOUNT))
+            nonzero = bounded(nonzero_existing(pod))
+        self.nonzero_cpu_milli = nonzero["cpu"]
+        self.nonzero_memory_bytes = nonzero["memory"]
         self.is_large = max(self.requests.values(), default=0) > LARGE_REQUEST
 
     @property
@@ -264,11 +250,6 @@ def shape_of(pod: Pod) -> tuple[object, ...]:
             volumes=tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name)),
         ),
     )
-
-
-def bounded(requests: dict[str, int]) -> dict[str, int]:
-    """Keep each amount within 0..LARGEST_AMOUNT."""
-    return {name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()}
 
 
 def counts_the_same(one: PodInfo, other: PodInfo) -> bool:

@@ -37,6 +37,9 @@ CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 
+#: Amounts, and sums of amounts, end here: what is larger counts as this much and never wraps around.
+LARGEST_AMOUNT = 2**63 - 1
+
 DEFAULT_CPU_MILLI = 100
 """Scoring counts a container that names no cpu as this much."""
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
@@ -49,6 +52,11 @@ _EXTENDED_NAME = re.compile(r"[^/]+/[^/]+")
 Nanos = dict[str, int]
 Number = TypeVar("Number", int, Amount)
 Read = Callable[[QuantityValue], Number]
+
+
+def bounded(requests: Mapping[str, int]) -> dict[str, int]:
+    """Each amount within 0..LARGEST_AMOUNT."""
+    return {name: max(0, min(amount, LARGEST_AMOUNT)) for name, amount in requests.items()}
 
 
 def is_extended(name: str) -> bool:

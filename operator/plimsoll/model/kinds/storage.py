@@ -2,7 +2,7 @@
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.metadata import ApiObject, ObjectMeta
 from plimsoll.model.selectors import LabelSelector, NodeSelector
 
 
@@ -94,17 +94,11 @@ class PhaseStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     phase: str = ""
 
 
-class PersistentVolumeClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class PersistentVolumeClaim(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A wish for storage."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PhaseStatus = PhaseStatus()
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -137,17 +131,11 @@ class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     rbd: RBDSource | None = None
 
 
-class PersistentVolume(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class PersistentVolume(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A piece of storage that claims are bound to."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PhaseStatus = PhaseStatus()
-
-    @property
-    def name(self) -> str:
-        """Name; volumes have no namespace."""
-        return self.metadata.name
 
 
 class TopologySelectorLabelRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -163,18 +151,12 @@ class TopologySelectorTerm(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
-class StorageClass(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class StorageClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """How storage of a class is made, and when."""
 
-    metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name; classes have no namespace."""
-        return self.metadata.name
 
 
 class VolumeNodeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -187,8 +169,6 @@ class CSINodeDriver(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     """A driver on a node."""
 
     name: str = ""
-    node_id: str = msgspec.field(default="", name="nodeID")
-    topology_keys: tuple[str, ...] = ()
     allocatable: VolumeNodeResources | None = None
 
 
@@ -198,41 +178,27 @@ class CSINodeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-class CSINode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class CSINode(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """What the storage drivers say about the node of the same name."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
-
-    @property
-    def name(self) -> str:
-        """Name of the node."""
-        return self.metadata.name
 
 
 class CSIDriverSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Properties of a driver."""
 
     storage_capacity: bool = False
-    attach_required: bool = True
 
 
-class CSIDriver(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class CSIDriver(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A storage driver of the cluster."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CSIDriverSpec = CSIDriverSpec()
 
-    @property
-    def name(self) -> str:
-        """Name; drivers have no namespace."""
-        return self.metadata.name
 
-
-class CSIStorageCapacity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class CSIStorageCapacity(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """How much storage of a class is left for the nodes that ``node_topology`` selects."""
 
-    metadata: ObjectMeta = ObjectMeta()
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
     capacity: str | int | float | None = None
@@ -253,8 +219,7 @@ class VolumeAttachmentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
-class VolumeAttachment(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class VolumeAttachment(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A volume on its way to, or at, a node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

@@ -7,46 +7,9 @@ three. Every event carries whole objects, never a difference.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
-from plimsoll.model.kinds.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from plimsoll.model.kinds.workload import (
-    Namespace,
-    PodDisruptionBudget,
-    PriorityClass,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
-
-ClusterObject: TypeAlias = (
-    Namespace
-    | PriorityClass
-    | Service
-    | ReplicationController
-    | ReplicaSet
-    | StatefulSet
-    | PodDisruptionBudget
-    | PodGroup
-    | PersistentVolume
-    | PersistentVolumeClaim
-    | StorageClass
-    | CSINode
-    | CSIDriver
-    | CSIStorageCapacity
-    | VolumeAttachment
-)
-"""Every kind that is neither a pod nor a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +60,22 @@ class NodeDeleted:
 class ObjectAdded:
     """An object of another kind was seen for the first time."""
 
-    object: ClusterObject
+    object: ApiObject
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectUpdated:
     """An object of another kind changed; both are of one kind."""
 
-    old: ClusterObject
-    new: ClusterObject
+    old: ApiObject
+    new: ApiObject
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectDeleted:
     """An object of another kind is gone."""
 
-    object: ClusterObject
+    object: ApiObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,41 +5,22 @@ from typing import TypeAlias
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.selectors import LabelSelector
 
 IntOrString: TypeAlias = int | str
 """A count, or a share such as ``"30%"``."""
 
 
-class Namespace(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class Namespace(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A namespace; affinity terms select among them by label."""
 
-    metadata: ObjectMeta = ObjectMeta()
 
-    @property
-    def name(self) -> str:
-        """Name."""
-        return self.metadata.name
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """Labels; not to be written to."""
-        return self.metadata.labels
-
-
-class PriorityClass(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class PriorityClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A name for a priority; admission copies the value into the pod."""
 
-    metadata: ObjectMeta = ObjectMeta()
     value: int = 0
-    global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
-
-    @property
-    def name(self) -> str:
-        """Name; classes have no namespace."""
-        return self.metadata.name
 
 
 class LabelMapSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -49,10 +30,9 @@ class LabelMapSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
     selector: dict[str, str] = {}
 
 
-class Service(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class Service(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A Service; here only the pods it selects matter."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: LabelMapSpec = LabelMapSpec()
 
 
@@ -64,10 +44,9 @@ class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     available_replicas: int = 0
 
 
-class ReplicationController(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class ReplicationController(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """The ancestor of the ReplicaSet."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: LabelMapSpec = LabelMapSpec()
     status: ReplicaStatus = ReplicaStatus()
 
@@ -79,18 +58,16 @@ class ReplicaSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class ReplicaSet(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """Equal pods, as many as wanted."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReplicaSpec = ReplicaSpec()
     status: ReplicaStatus = ReplicaStatus()
 
 
-class StatefulSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class StatefulSet(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """Numbered pods, each with its own storage."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReplicaSpec = ReplicaSpec()
     status: ReplicaStatus = ReplicaStatus()
 
@@ -120,14 +97,8 @@ class PodDisruptionBudgetStatus(msgspec.Struct, frozen=True, kw_only=True, renam
     disrupted_pods: dict[str, datetime | None] = {}
 
 
-class PodDisruptionBudget(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class PodDisruptionBudget(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A limit on how many pods of a set may be unavailable simultaneously (policy/v1)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
-
-    @property
-    def key(self) -> str:
-        """``namespace/name``."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"

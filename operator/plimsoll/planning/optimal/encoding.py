@@ -11,46 +11,19 @@ from typing import Self
 
 import numpy as np
 
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import Move, Objective, Rebalancing, replacement_of
+from plimsoll.planning.fork_schedulers import ForkSchedulers
+from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacement_of
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
 from plimsoll.planning.optimal.wishes import EVENED, Wish, default_wish
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
-from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
+from plimsoll.toolkit.descheduling.spread_populations import DomainSizes, sizes_of
 
 #: Pairs of templates and nodes beyond which only the emptiest nodes are targets.
 PAIRS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """A topology constraint with the pods that it is about, before nodes and templates have numbers."""
-
-    constraint: SpreadConstraint
-    templates: tuple[PodTemplate, ...]
-    sizes: Mapping[str, int]
-    domain_of: Mapping[str, str]
-
-    @property
-    def is_violated(self) -> bool:
-        sizes = self.sizes.values()
-        return bool(sizes) and max(sizes) - min(sizes) > self.constraint.max_skew
-
-    def to_program(self, nodes: Sequence[str], number: Mapping[PodTemplate, int]) -> SpreadProblem:
-        domains = {value: at for at, value in enumerate(self.sizes)}
-        return SpreadProblem(
-            max_skew=self.constraint.max_skew,
-            sizes=np.asarray(list(self.sizes.values()), dtype=np.int64),
-            domain_of=np.asarray(
-                [domains[self.domain_of[name]] if name in self.domain_of else -1 for name in nodes],
-                dtype=np.int64,
-            ),
-            templates=tuple(number[each] for each in self.templates if each in number),
-        )
 
 
 @dataclass(slots=True)
@@ -58,11 +31,8 @@ class Setting:
     """What the program's indices mean.
 
     Attributes:
-        problem: The program.
-        nodes: Names, by index.
-        templates: By index.
-        pods: The movable pods of each stock: those that somebody wants elsewhere first, then the cheapest.
-        default_wish: For pods that nobody wants elsewhere and that move for the good of the whole.
+        pods: The movable pods of each stock: those that a strategy wants elsewhere first, then the cheapest.
+        default_wish: For pods that no strategy wants elsewhere and that move for the objective.
     """
 
     problem: PlacementProblem
@@ -77,7 +47,7 @@ class Setting:
     @classmethod
     def of(
         cls,
-        rebalancing: Rebalancing,
+        rebalancing: RebalancingConfig,
         book: PlanBuilder,
         wishes: Mapping[str, Wish],
         seed: Sequence[Move],
@@ -90,7 +60,7 @@ class Setting:
             pods = book.context.cluster.pods
             concerned = {move.pod.template for move in seed if move.target}
             concerned |= {pods[uid].template for uid in wishes if uid in pods}
-            concerned |= {each for spread in spreads if spread.is_violated for each in spread.templates}
+            concerned |= {each for spread in spreads if spread.excess for each in spread.templates}
         seeded = {move.pod.uid for move in seed}
 
         def may_go(pod: PodInfo, node: str) -> bool:
@@ -104,9 +74,13 @@ class Setting:
 
     @classmethod
     def around(
-        cls, rebalancing: Rebalancing, book: PlanBuilder, nodes: Sequence[str], waiting: Sequence[PodInfo]
+        cls,
+        rebalancing: RebalancingConfig,
+        book: PlanBuilder,
+        nodes: Sequence[str],
+        waiting: Sequence[PodInfo],
     ) -> Self:
-        """Look at some nodes and at pods that wait for room there; nobody moves for a pod of lower priority.
+        """Look at some nodes and at pods that wait for room there; no pod moves for one of lower priority.
 
         Only requests are arithmetic here: topology constraints are left to the proof.
         """
@@ -121,13 +95,13 @@ class Setting:
     @classmethod
     def _of(
         cls,
-        rebalancing: Rebalancing,
+        rebalancing: RebalancingConfig,
         book: PlanBuilder,
         wishes: Mapping[str, Wish],
         nodes: tuple[str, ...],
         may_go: Callable[[PodInfo, str], bool],
         *,
-        spreads: Sequence[_Spread] = (),
+        spreads: Sequence[DomainSizes] = (),
         waiting: Iterable[PodInfo] = (),
     ) -> Self:
         cluster = book.context.cluster
@@ -161,11 +135,11 @@ class Setting:
             allocatable=snapshot.allocatable.astype(np.float64),
             most=_most(rebalancing, cluster, listed, (templates, nodes), wishes),
             stocks=tuple(stock for stock, _ in listed),
-            spreads=tuple(spread.to_program(nodes, number) for spread in spreads),
+            spreads=tuple(_spread_problem(spread, nodes, number) for spread in spreads),
             objective=rebalancing.goal.objective,
             move_price=rebalancing.goal.move_price,
             staying=staying,
-            balanced=EVENED,
+            evened=EVENED,
         )
         return cls(
             problem=problem,
@@ -180,7 +154,7 @@ class Setting:
 
     @property
     def nothing(self) -> tuple[Ints, Ints]:
-        """Nobody leaves, nothing arrives."""
+        """No pod leaves, none arrives."""
         return np.zeros(len(self.problem.stocks), dtype=np.int64), np.zeros_like(self.problem.most)
 
     def source_of(self, pod: PodInfo) -> str:
@@ -223,45 +197,34 @@ class Setting:
         return replace(problem, most=most)
 
 
-def _spreads(rebalancing: Rebalancing, book: PlanBuilder) -> list[_Spread]:
+def _spreads(rebalancing: RebalancingConfig, book: PlanBuilder) -> list[DomainSizes]:
     """The topology constraints that some strategy mends."""
-    wanted = tuple(
-        dict.fromkeys(
-            kind
-            for each in rebalancing.strategies
-            if isinstance(each, MendsSpread)
-            for kind in each.mends_spread
-        )
+    mending = [each for each in rebalancing.strategies if isinstance(each, MendsSpread)]
+    wanted = tuple(dict.fromkeys(kind for each in mending for kind in each.mends_spread))
+    return [
+        sizes
+        for namespace in book.context.namespaces()
+        if wanted
+        for sizes in sizes_of(namespace, wanted, lambda _: True, book.context)
+    ]
+
+
+def _spread_problem(
+    spread: DomainSizes, nodes: Sequence[str], number: Mapping[PodTemplate, int]
+) -> SpreadProblem:
+    """A constraint with indices in place of names."""
+    domains = {value: at for at, value in enumerate(spread.sizes)}
+    domain_of = [domains[spread.domain_of[name]] if name in spread.domain_of else -1 for name in nodes]
+    return SpreadProblem(
+        max_skew=spread.constraint.max_skew,
+        sizes=np.asarray(list(spread.sizes.values()), dtype=np.int64),
+        domain_of=np.asarray(domain_of, dtype=np.int64),
+        templates=tuple(number[each] for each in spread.templates if each in number),
     )
-    context = book.context
-    found = []
-    for namespace in context.namespaces() if wanted else ():
-        siblings = [(template, pods) for template, pods in context.siblings(namespace) if pods]
-        constraints = dict.fromkeys(
-            each for _, pods in siblings for each in spread_constraints_of(pods[0], wanted)
-        )
-        for constraint in constraints:
-            key = constraint.topology_key
-            domain_of = {
-                name: node.labels[key]
-                for name, node in ((name, context.node(name)) for name in context.nodes)
-                if key in node.labels and constraint.admits(node)
-            }
-            sizes = dict.fromkeys(sorted(set(domain_of.values())), 0)
-            members = []
-            for template, pods in siblings:
-                if constraint.selector.matches(template.labels):
-                    members.append(template)
-                    for pod in pods:
-                        value = domain_of.get(context.node_of(pod))
-                        if value is not None and not pod.is_terminating:
-                            sizes[value] += 1
-            found.append(_Spread(constraint, tuple(members), sizes, domain_of))
-    return found
 
 
 def _most(
-    rebalancing: Rebalancing,
+    rebalancing: RebalancingConfig,
     cluster: Cluster,
     listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]],
     names: tuple[Sequence[PodTemplate], Sequence[str]],
@@ -281,16 +244,15 @@ def _most(
         for pod in pods:
             if not stock.waits:
                 empty.displace(pod.uid)
-    schedulers: dict[str, ProfileScheduler] = {}
+    schedulers = ForkSchedulers(rebalancing.profiles, empty)
     most = np.zeros((len(templates), len(nodes)), dtype=np.int64)
     shown = _emptiest(cluster, nodes, max(PAIRS // max(len(templates), 1), 1))
     for number, sample in samples.items():
-        name = sample.pod.spec.scheduler_name
-        scheduler = schedulers.setdefault(name, ProfileScheduler(rebalancing.profiles[name], empty))
-        verdict = scheduler.evaluate(replacement_of(sample, empty))
+        profile = rebalancing.profiles[sample.pod.spec.scheduler_name]
+        verdict = schedulers.of(profile).evaluate(replacement_of(sample, empty))
         if verdict.pre_filter.is_rejected:
             continue
-        counting = rebalancing.profiles[name].capabilities.counting
+        counting = profile.capabilities.counting
         allowed = set(verdict.feasible) | {
             node for node, status in verdict.statuses.items() if status.plugin in counting
         }

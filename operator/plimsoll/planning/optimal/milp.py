@@ -11,7 +11,7 @@ Minimise ``worth of what is wrong + price of a move * moves`` under
 
 Solved by HiGHS (Huangfu and Hall, 2018) within a time limit; at any time it has a solution and a bound,
 and begins with the one given. Requests are scaled to shares of the largest node, so a solution may miss a
-node's room by a millionth: whoever makes the moves asks the scheduler, not this program.
+node's room by a millionth: the moves are proven by the scheduler, not by this program.
 """
 
 import math
@@ -31,7 +31,6 @@ from plimsoll.planning.optimal.problem import (
     Stock,
     distances,
     mean_shares,
-    stays,
     used_shares,
     value_of,
 )
@@ -52,13 +51,7 @@ def has_solver() -> bool:
 
 
 def solve(problem: PlacementProblem, seconds: float, start: Solution | None = None) -> Solution:
-    """The best solution found within the time; never worse than ``start``, and at least doing nothing.
-
-    Args:
-        problem: What may change.
-        seconds: Of wall time, about.
-        start: A solution to begin with.
-    """
+    """The best solution found within the time; never worse than ``start``, and at least doing nothing."""
     nothing = Solution(
         np.zeros(len(problem.stocks), dtype=np.int64), np.zeros_like(problem.most), 0.0, -np.inf
     )
@@ -78,6 +71,10 @@ class _Model:
 
     def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
+        #: By resource, what the largest node has; requests and free room are shares of it.
+        self._scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
+        self._requests = problem.requests / self._scale
+        self._free = np.maximum(problem.allocatable - problem.used, 0.0) / self._scale
         self._costs: list[float] = []
         self._upper: list[float] = []
         self._integer: list[bool] = []
@@ -95,6 +92,7 @@ class _Model:
             for t, n in zip(*np.nonzero(problem.most), strict=True)
             if (int(t), int(n)) not in closed
         }
+        self._changes = self._changed()
         self._balance()
         self._room()
         self._order()
@@ -132,12 +130,12 @@ class _Model:
         for each in terms:
             self._row(each, 0.0, 0.0)
 
-    def _changes(self) -> list[list[dict[int, float]]]:
-        """By node and resource: what each column adds, as a share of the largest node."""
-        problem = self.problem
-        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
-        scaled = problem.requests / scale
-        found: list[list[dict[int, float]]] = [[{} for _ in scale] for _ in problem.used]
+    def _by_node_and_resource(self) -> list[list[dict[int, float]]]:
+        return [[{} for _ in self._scale] for _ in self.problem.used]
+
+    def _changed(self) -> list[list[dict[int, float]]]:
+        """By node and resource: what each column adds."""
+        scaled, found = self._requests, self._by_node_and_resource()
         for (template, node), column in self._arriving.items():
             for resource in np.flatnonzero(scaled[template]):
                 found[node][resource][column] = float(scaled[template, resource])
@@ -148,20 +146,14 @@ class _Model:
 
     def _room(self) -> None:
         """Nothing arrives where there is no room; a node that is too full already gets no fuller."""
-        problem = self.problem
-        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
-        room = np.maximum(problem.allocatable - problem.used, 0.0) / scale
-        for node, by_resource in enumerate(self._changes()):
+        for node, by_resource in enumerate(self._changes):
             for resource, terms in enumerate(by_resource):
                 if any(value > 0 for value in terms.values()):
-                    self._row(terms, -INFINITY, float(room[node, resource]))
+                    self._row(terms, -INFINITY, float(self._free[node, resource]))
 
     def _order(self) -> None:  # noqa: C901, PLR0912 - one constraint after the other
-        """Each step: who leaves arrives, beside all that no earlier step has taken away."""
-        problem = self.problem
-        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
-        room = np.maximum(problem.allocatable - problem.used, 0.0) / scale
-        scaled = problem.requests / scale
+        """Each step: what leaves arrives, and fits next to all that no earlier step has taken away."""
+        problem, scaled = self.problem, self._requests
         templates = {column: template for (template, _), column in self._arriving.items()}
         templates |= dict(zip(self._leaving, (each.template for each in problem.stocks), strict=True))
         shares = {
@@ -171,7 +163,7 @@ class _Model:
             for column, each in templates.items()
         }
         parts: dict[int, dict[int, float]] = {column: {column: -1.0} for column in shares}
-        taken: list[list[dict[int, float]]] = [[{} for _ in scale] for _ in problem.used]
+        taken = self._by_node_and_resource()
         for _ in range(problem.phases):
             step = {column: self._column(self._upper[column]) for column in shares}
             for column, part in step.items():
@@ -188,7 +180,7 @@ class _Model:
             for node, by_resource in enumerate(taken):
                 for resource, each in enumerate(by_resource):
                     if each:
-                        self._row(dict(each), -INFINITY, float(room[node, resource]))
+                        self._row(dict(each), -INFINITY, float(self._free[node, resource]))
             for column, stock in self._placed():
                 for resource, share in shares[column]:
                     taken[stock.node][resource][step[column]] = -share
@@ -226,14 +218,13 @@ class _Model:
         """Percentage points between each node's share and the mean, averaged over the resources."""
         problem = self.problem
         shares, mean = used_shares(problem, problem.used), mean_shares(problem)
-        scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
         points = 100.0 / len(problem.evened)
-        for node, by_resource in enumerate(self._changes()):
+        for node, by_resource in enumerate(self._changes):
             for resource in problem.evened:
                 terms = by_resource[resource]
                 if not terms:
                     continue
-                share = float(scale[resource] / max(problem.allocatable[node, resource], 1e-9))
+                share = float(self._scale[resource] / max(problem.allocatable[node, resource], 1e-9))
                 change = {column: value * share * points for column, value in terms.items()}
                 away = float(shares[node, resource] - mean[resource]) * points
                 distance = self._column(INFINITY, 1.0, integer=False)
@@ -252,12 +243,10 @@ class _Model:
         for (template, node), column in self._arriving.items():
             terms[node][column] = 1.0
             most[node] += problem.most[template, node]
-        for node in map(int, np.flatnonzero(~stays(problem) & (pods + most > 0))):
+        for node in map(int, np.flatnonzero(~problem.staying & (pods + most > 0))):
             is_open = self._column(1.0, NODE)
             self._row(
-                {**terms[node], is_open: -float(pods[node] + most[node])},
-                -INFINITY,
-                -float(pods[node]),
+                {**terms[node], is_open: -float(pods[node] + most[node])}, -INFINITY, -float(pods[node])
             )
 
     def run(self, seconds: float, start: Solution) -> tuple[Ints, Ints, float, float]:
@@ -274,7 +263,7 @@ class _Model:
         columns = np.asarray(solver.getSolution().col_value, dtype=np.float64)
         constant = 0.0
         if self.problem.objective is Objective.FEWEST_NODES:
-            constant = NODE * float(stays(self.problem).sum())
+            constant = NODE * float(self.problem.staying.sum())
         if self.problem.objective is Objective.SMALLEST_SPREAD:
             constant = self._unmoved_distance()
         bound = float(solver.getInfo().mip_dual_bound) + constant
@@ -291,7 +280,7 @@ class _Model:
         problem = self.problem
         distance = distances(problem, problem.used) * 100 / len(problem.evened)
         touched = [
-            [bool(by_resource[resource]) for resource in problem.evened] for by_resource in self._changes()
+            [bool(by_resource[resource]) for resource in problem.evened] for by_resource in self._changes
         ]
         return float(distance[~np.asarray(touched, dtype=np.bool_)].sum())
 

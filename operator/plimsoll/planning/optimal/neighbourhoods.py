@@ -4,11 +4,11 @@ A strategy that makes room looks at one node for one pod. What it leaves often f
 nodes change places, and a program over all nodes is too large, so:
 
 1. For a pod that waits, the nodes where only requests stand in its way are taken in order, those that lack
-   least first, some at a time; beside them nodes where pods from there could go.
+   least first, some at a time; with them nodes where pods from there could go.
 2. A program over these nodes, all pods that may leave them and all pods of that priority that wait
    (:meth:`plimsoll.planning.optimal.encoding.Setting.around`) says who moves where and who gets a place. A
    pod that gets none counts as a violation. Where no order of the moves is found, it is solved once more
-   for a few steps, each of which fits beside what no earlier one has taken away: there are no swaps then.
+   for a few steps, each of which fits next to what no earlier one has taken away: there are no swaps then.
 3. The solution becomes bundles, one for each pending pod: the moves off its node, before each those that
    make place for it on its target, until the pod fits. Later bundles stand on earlier ones. Each is judged
    as any strategy's proposal: by limits, budgets and the scheduler's filters, all or nothing.
@@ -27,12 +27,12 @@ from itertools import count
 import numpy as np
 
 from plimsoll.engine.plugin_calls import calling
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo, PodTemplate
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Beneficiary, Bundle, Candidate, Verdict
 from plimsoll.framework.descheduling.strategy import ServesPending
-from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
+from plimsoll.planning.fork_schedulers import ForkSchedulers
+from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.problem import Solution
@@ -42,7 +42,7 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 #: Nodes of a neighbourhood on which room is sought, and as many at most to which pods may go from there.
 FOCUS = 16
 
-#: Seconds for one program at most; what looking at a neighbourhood counts for beside it, and for each node.
+#: Seconds for one program at most; what looking at a neighbourhood adds to it, and what each node adds.
 MOST_S, LOOK_S, NODE_S = 3.0, 0.1, 0.0004
 
 #: Steps in which pods of a neighbourhood change places.
@@ -54,17 +54,10 @@ DEPTH, QUESTIONS = 6, 500
 
 @dataclass(slots=True)
 class NeighbourhoodSearch:
-    """Neighbourhoods, one after the other.
-
-    Attributes:
-        book: What has been decided so far, and where bundles are booked.
-        rebalancing: What the policy asks for.
-        strategy: Who serves pending pods.
-        seconds: Left.
-    """
+    """Neighbourhoods, one after the other."""
 
     book: PlanBuilder
-    rebalancing: Rebalancing
+    rebalancing: RebalancingConfig
     strategy: ServesPending
     seconds: float
     _closed: bool = False  #: the cycle wants no more moves
@@ -186,13 +179,11 @@ class _Unfolding:
     """A solution as bundles, one for each pending pod, each feasible after those before it."""
 
     def __init__(
-        self, setting: Setting, book: PlanBuilder, rebalancing: Rebalancing, found: Solution
+        self, setting: Setting, book: PlanBuilder, rebalancing: RebalancingConfig, found: Solution
     ) -> None:
         self._setting = setting
         self._fork = book.context.cluster.fork()
-        self._schedulers = {
-            name: ProfileScheduler(profile, self._fork) for name, profile in rebalancing.profiles.items()
-        }
+        self._schedulers = ForkSchedulers(rebalancing.profiles, self._fork)
         leaving, self._open = setting.unfolded(found)
         self._leaving: defaultdict[str, list[PodInfo]] = defaultdict(list)
         for pods in leaving.values():
@@ -257,5 +248,5 @@ class _Unfolding:
         if not self._questions:  # no order is found in time
             return False
         self._questions -= 1
-        rows = self._schedulers[pod.pod.spec.scheduler_name].filtered(pod).rows
-        return bool(np.isin(self._fork.rows[node], rows))
+        scheduler = self._schedulers.serving(pod)
+        return scheduler is not None and bool(np.isin(self._fork.rows[node], scheduler.filtered(pod).rows))

@@ -29,11 +29,11 @@ from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import (
-    Circumstances,
     EvictionPlan,
     Move,
     Optimisation,
-    Rebalancing,
+    PlanningContext,
+    RebalancingConfig,
     replacement_uid,
 )
 from plimsoll.planning.optimal.encoding import Setting
@@ -54,20 +54,20 @@ ROUNDS = 4
 LEAST_GAIN = 1e-6
 
 
-def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
+def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
     """Plan one cycle; the cluster is only read."""
     goal = rebalancing.goal
     serving = [each for each in rebalancing.strategies if isinstance(each, ServesPending)]
     strategies = tuple(each for each in rebalancing.strategies if each not in serving)
     free = replace(rebalancing, strategies=strategies, limits=UNLIMITED, forecast=None)
-    proven = plan(replace(free, planner=Planner.PROVEN), cluster, circumstances, mend_exactly)
+    proven = plan(replace(free, planner=Planner.PROVEN), cluster, context, mend_exactly)
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
-    circumstances = replace(circumstances, too_early=_too_early(rebalancing, proven, circumstances))
-    wishes = wishes_of(free, cluster, circumstances)
-    left_alone = {node for _, node in circumstances.too_early}
-    setting = Setting.of(free, PlanBuilder(free, cluster, circumstances), wishes, seeds, left_alone)
-    judge = _Judge(free, cluster, circumstances, setting)
+    context = replace(context, too_early=_too_early(rebalancing, proven, context))
+    wishes = wishes_of(free, cluster, context)
+    left_alone = {node for _, node in context.too_early}
+    setting = Setting.of(free, PlanBuilder(free, cluster, context), wishes, seeds, left_alone)
+    judge = _Judge(free, cluster, context, setting)
     before, seeded = judge.value(()), judge.value(seeds)
     plans = [(before, ()), (seeded, seeds)]
     problem, bound, spent = setting.problem, float("-inf"), 0.0
@@ -79,7 +79,7 @@ def optimal_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circ
         spent += found.seconds
         if bound == float("-inf"):
             bound = found.bound  # of the program without what later rounds forbid: it holds for all of them
-        walk = walk_to(found, setting, PlanBuilder(free, cluster, circumstances), wishes)
+        walk = walk_to(found, setting, PlanBuilder(free, cluster, context), wishes)
         moves = tuple(walk.moves)
         plans.append((judge.value(moves), moves))
         forbidden = walk.impossible | judge.unwelcome(moves)
@@ -129,7 +129,7 @@ class _Rooms:
 
 
 def _make_room(
-    serving: Iterable[ServesPending], made: PlanBuilder, rebalancing: Rebalancing, seconds: float
+    serving: Iterable[ServesPending], made: PlanBuilder, rebalancing: RebalancingConfig, seconds: float
 ) -> _Rooms:
     """Book what makes room for pending pods: no objective has it, others profit than those that move."""
     found, known = _Rooms(), set[str]()
@@ -147,14 +147,14 @@ def _make_room(
 
 
 def _too_early(
-    rebalancing: Rebalancing, proven: EvictionPlan, circumstances: Circumstances
+    rebalancing: RebalancingConfig, proven: EvictionPlan, context: PlanningContext
 ) -> frozenset[tuple[str, str]]:
     """Strategies and nodes that they have not found over-used often enough to act."""
     return frozenset(
         (strategy, node)
         for strategy, found in proven.classes
         for node in found.overutilized
-        if circumstances.over_for.get((strategy, node), 0) + 1 < rebalancing.anomaly_rounds
+        if context.over_for.get((strategy, node), 0) + 1 < rebalancing.anomaly_rounds
     )
 
 
@@ -167,13 +167,9 @@ class _Judge:
     """
 
     def __init__(
-        self,
-        rebalancing: Rebalancing,
-        cluster: Cluster,
-        circumstances: Circumstances,
-        setting: Setting,
+        self, rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext, setting: Setting
     ) -> None:
-        self.cluster, self.circumstances = cluster, circumstances
+        self.cluster, self.context = cluster, context
         self._rebalancing = rebalancing
         self._setting = setting
         self._known: dict[tuple[tuple[str, str], ...], tuple[frozenset[str], Counter[str]]] = {}
@@ -209,7 +205,7 @@ class _Judge:
         """Uids of the pods that strategies complain of then, and how many they are on each node."""
         key = tuple((move.pod.uid, move.target) for move in moves)
         if key not in self._known:
-            fork, around = aftermath(self.cluster, self.circumstances, moves)
+            fork, around = aftermath(self.cluster, self.context, moves)
             wishes = wishes_of(self._rebalancing, fork, around, complaints=True)
             self._known[key] = frozenset(wishes), _by_node(wishes, fork)
         return self._known[key]
@@ -226,7 +222,7 @@ def _by_node(wishes: Iterable[str], cluster: Cluster) -> Counter[str]:
 
 
 def _first_steps(
-    plans: Iterable[Sequence[Move]], ended: Sequence[Move], judge: _Judge, rebalancing: Rebalancing
+    plans: Iterable[Sequence[Move]], ended: Sequence[Move], judge: _Judge, rebalancing: RebalancingConfig
 ) -> PlanBuilder:
     """The moves of the first plan of which the limits allow some that are worth their price by themselves.
 
@@ -244,9 +240,9 @@ def _first_steps(
     return _limited(ended, rebalancing, judge)
 
 
-def _limited(moves: Sequence[Move], rebalancing: Rebalancing, judge: _Judge) -> PlanBuilder:
+def _limited(moves: Sequence[Move], rebalancing: RebalancingConfig, judge: _Judge) -> PlanBuilder:
     """As many of the moves, in their order, as the policy's limits allow in one cycle; all are directed."""
-    book = PlanBuilder(rebalancing, judge.cluster, judge.circumstances)
+    book = PlanBuilder(rebalancing, judge.cluster, judge.context)
     for move in moves:
         candidate = Candidate(move.pod, move.source, move.reason, move.target)
         if book.judge(candidate, move.strategy) is None:

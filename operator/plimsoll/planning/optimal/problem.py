@@ -5,7 +5,7 @@ movable pods of one template on one node, or those that wait for one) go, ``arri
 t come to node n, and for each template as many arrive as leave.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,7 @@ class Stock:
     """The movable pods of one template on one node, or the pending ones, which have none.
 
     Attributes:
-        template: Index of the template.
-        node: Index of the node; ``NOWHERE`` for pods that wait for one.
-        count: How many pods.
-        unwanted: How many of them somebody wants elsewhere; when any, none may arrive here.
+        unwanted: How many of them strategies want elsewhere; when any, none may arrive here.
     """
 
     template: int
@@ -81,13 +78,12 @@ class PlacementProblem:
         most: Shape (T, N): pods of the template that may arrive; 0 where the node is not feasible.
         stocks: What may leave.
         spreads: Constraints to be kept or mended.
-        objective: What to bring about.
         move_price: What a move costs, in units of the objective (a violation is worth 1,000 moves, a freed
             node 20, a percentage point of a node's distance from the mean one).
         staying: Shape (N,): whether pods stay on the node that keep it from being freed.
-        balanced: Indices of the resources whose use SmallestSpread evens out; none means all.
-        phases: In how many steps, all moves of one at once, it must be possible to get there: what arrives in
-            a step fits beside all that has not left in an earlier one. 0 asks for no order.
+        evened: Indices of the resources whose use SmallestSpread evens out.
+        phases: In how many steps, each of simultaneous moves, the result must be reachable: what arrives in
+            a step fits next to all that has not left in an earlier one. 0 requires no order.
     """
 
     requests: Floats
@@ -95,17 +91,12 @@ class PlacementProblem:
     allocatable: Floats
     most: Ints
     stocks: tuple[Stock, ...]
+    staying: NDArray[np.bool_]
+    evened: tuple[int, ...] = (0,)
     spreads: tuple[SpreadProblem, ...] = ()
     objective: Objective = Objective.FEWEST_VIOLATIONS
     move_price: float = 1.0
-    staying: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    balanced: tuple[int, ...] = ()
     phases: int = 0
-
-    @property
-    def evened(self) -> list[int]:
-        """Indices of the resources whose use is evened out."""
-        return list(self.balanced) or list(range(self.used.shape[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +108,6 @@ class Solution:
         arriving: Shape (T, N).
         value: Of the objective, moves priced.
         bound: No solution is better than this.
-        seconds: Spent on the search.
     """
 
     leaving: Ints
@@ -140,12 +130,7 @@ class Solution:
 def value_of(problem: PlacementProblem, leaving: Ints, arriving: Ints, unwanted: int | None = None) -> float:
     """The objective of a solution, by arithmetic and not by the solver.
 
-    Args:
-        problem: What may change.
-        leaving: Shape (S,).
-        arriving: Shape (T, N).
-        unwanted: How many pods somebody wants elsewhere then; left out, those that somebody wants elsewhere
-            now and that stay.
+    ``unwanted`` counts the pods that strategies want elsewhere then; left out, those of now that stay.
     """
     used = problem.used + arriving.T @ problem.requests
     wrong = moves = 0
@@ -192,7 +177,7 @@ def mean_shares(problem: PlacementProblem) -> Floats:
 
 def distances(problem: PlacementProblem, used: Floats) -> Floats:
     """Shape (N, E): each node's distance from the mean, in each evened resource."""
-    away: Floats = np.abs(used_shares(problem, used) - mean_shares(problem))[:, problem.evened]
+    away: Floats = np.abs(used_shares(problem, used) - mean_shares(problem))[:, list(problem.evened)]
     return away
 
 
@@ -202,9 +187,4 @@ def occupied(problem: PlacementProblem, leaving: Ints, arriving: Ints) -> NDArra
     for stock, gone in zip(problem.stocks, leaving, strict=True):
         if not stock.waits:
             pods[stock.node] += stock.count - gone
-    return np.asarray((pods > 0) | stays(problem), dtype=np.bool_)
-
-
-def stays(problem: PlacementProblem) -> NDArray[np.bool_]:
-    """Shape (N,): whether the node cannot be freed."""
-    return problem.staying if len(problem.staying) else np.zeros(len(problem.used), dtype=np.bool_)
+    return np.asarray((pods > 0) | problem.staying, dtype=np.bool_)

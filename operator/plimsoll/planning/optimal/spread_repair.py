@@ -15,7 +15,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Bundle, Candidate, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Circumstances, Goal, Move, Objective, Rebalancing
+from plimsoll.planning.moves import Goal, Move, Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.optimal.encoding import Setting
 from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver, solve
 from plimsoll.planning.optimal.problem import Solution, value_of
@@ -31,15 +31,9 @@ _LIMITS = frozenset(level.value for level in LimitLevel)
 
 
 def mend_exactly(
-    book: PlanBuilder, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
+    book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> str:
     """Plan moves that help only together, if the strategy's single moves are exhausted; book them.
-
-    Args:
-        book: Of the plan, after the strategy has proposed its single moves.
-        strategy: Whose constraints are mended.
-        rebalancing: Of the policy.
-        circumstances: Of the plan.
 
     Returns:
         How the spread was planned, in a sentence for the policy's status; "" when there was nothing to mend.
@@ -55,7 +49,7 @@ def mend_exactly(
             "topology spread: no single move helps any more; moves that help only together were not searched"
             f" for, because the solver is not installed ({INSTALL_SOLVER})"
         )
-    moves, proven = _searched(book, strategy, rebalancing, circumstances)
+    moves, proven = _searched(book, strategy, rebalancing, context)
     while moves:
         before = len(book.refused)
         together = tuple(Candidate(move.pod, move.source, move.reason, move.target) for move in moves)
@@ -70,7 +64,7 @@ def mend_exactly(
 
 
 def _searched(
-    book: PlanBuilder, strategy: MendsSpread, rebalancing: Rebalancing, circumstances: Circumstances
+    book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> tuple[Sequence[Move], bool]:
     """The moves of the best solution that the scheduler's filters accept, and whether it is proven best."""
     seconds = min(rebalancing.goal.seconds, MOST_S)
@@ -83,7 +77,7 @@ def _searched(
         goal=Goal(Objective.FEWEST_VIOLATIONS, seconds),
     )
     cluster = book.context.cluster
-    setting = Setting.of(free, PlanBuilder(free, cluster, circumstances), {}, ())
+    setting = Setting.of(free, PlanBuilder(free, cluster, context), {}, ())
     problem = setting.problem
     if not problem.stocks:
         return (), True
@@ -91,7 +85,7 @@ def _searched(
     for _ in range(ROUNDS):
         found = solve(problem, seconds, Solution(*setting.nothing, before, -np.inf))
         seconds -= found.seconds
-        walk = walk_to(found, setting, PlanBuilder(free, cluster, circumstances), {})
+        walk = walk_to(found, setting, PlanBuilder(free, cluster, context), {})
         if not walk.impossible:
             return walk.moves, found.gap < 1e-6
         if seconds <= 0:

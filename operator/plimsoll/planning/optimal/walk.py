@@ -46,7 +46,7 @@ def _step(
 ) -> bool:
     """Send a pod to the best target that takes it now; whether there is one."""
     source = setting.source_of(pod)
-    ranking = book.ranked(pod, source)
+    ranking = book.ranked(pod)
     if ranking is None:
         return False
     totals = dict(zip(ranking.nodes, ranking.totals.tolist(), strict=True))

@@ -8,7 +8,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates, Proposal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, NamesSurplus, Strategy, wants_even_spread
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.moves import Circumstances, Objective, Rebalancing
+from plimsoll.planning.moves import Objective, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
 
@@ -26,28 +26,29 @@ class Wish:
 
 
 def wishes_of(
-    rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances, *, complaints: bool = False
+    rebalancing: RebalancingConfig,
+    cluster: Cluster,
+    planning_context: PlanningContext,
+    *,
+    complaints: bool = False,
 ) -> dict[str, Wish]:
     """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
 
     Strategies that mend topology spread are left out: the program knows their constraints, and proposals
-    for one constraint at a time would be too many.
-
-    Args:
-        rebalancing: What the policy asks for.
-        cluster: The placed pods.
-        circumstances: What surrounds them.
-        complaints: Whether strategies that propose nothing, for want of places, are asked what is wrong.
+    for one constraint at a time would be too many. With ``complaints``, strategies that propose nothing for
+    want of places are asked what is wrong.
     """
     wishes: dict[str, Wish] = {}
     for strategy in rebalancing.strategies:
         if isinstance(strategy, MendsSpread):
             continue
         try:
-            found = _wishes_of(strategy, PlanBuilder(rebalancing, cluster, circumstances), circumstances)
+            found = _wishes_of(
+                strategy, PlanBuilder(rebalancing, cluster, planning_context), planning_context
+            )
             if isinstance(strategy, NamesSurplus) and (found or complaints):
-                book = PlanBuilder(rebalancing, cluster, circumstances)
-                found |= _wishes_of(strategy, book, circumstances, strategy.surplus)
+                book = PlanBuilder(rebalancing, cluster, planning_context)
+                found |= _wishes_of(strategy, book, planning_context, strategy.surplus)
         except PluginError:
             continue  # Proven has reported it
         wishes = found | wishes
@@ -57,7 +58,7 @@ def wishes_of(
 def _wishes_of(
     strategy: Strategy,
     book: PlanBuilder,
-    circumstances: Circumstances,
+    planning_context: PlanningContext,
     source: Callable[[StrategyContext], Candidates] | None = None,
 ) -> dict[str, Wish]:
     """What one strategy would move, or what else it is asked for by ``source``."""
@@ -65,7 +66,7 @@ def _wishes_of(
     evenly = wants_even_spread(strategy)
 
     def judge(proposal: Proposal) -> Verdict:
-        if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in circumstances.too_early:
+        if not isinstance(proposal, Bundle) and (strategy.name, proposal.node) in planning_context.too_early:
             return Verdict.NODE_CLOSED
         together = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
         for each in together:
@@ -78,7 +79,7 @@ def _wishes_of(
     return wishes
 
 
-def default_wish(rebalancing: Rebalancing) -> Wish:
+def default_wish(rebalancing: RebalancingConfig) -> Wish:
     """The wish of pods that no strategy wants elsewhere: the policy's objective is the reason."""
     objective = rebalancing.goal.objective
     sentences = {

@@ -14,17 +14,9 @@ from plimsoll.framework.descheduling.proposals import (
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import (
-    MENDS_NOTHING,
-    NEW_COMPLAINT,
-    Trip,
-)
+from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, Trip
 from plimsoll.planning.limits import LimitLevel, Tally
-from plimsoll.planning.moves import (
-    Move,
-    Refused,
-    workload_of,
-)
+from plimsoll.planning.moves import Move, Refused, workload_of
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
 
@@ -116,7 +108,7 @@ def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
         for move in plan.moves[made:]:
             plan.set_replacement(move, PodStatus(phase="Pending"))  # other proposals do not wait
     for each in beneficiary.all if beneficiary is not None else ():
-        plan.moved.add(each.pod.uid)  # nobody moves it in this plan
+        plan.moved.add(each.pod.uid)  # no other proposal of this plan moves it
         plan.context.unplaced.discard(each.pod.uid)
         plan.fork.place(each.pod, each.node)
 
@@ -149,9 +141,9 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
     above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
     if above is not None:
         return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")
-    scheduler = plan.serving(pod.pod.spec.scheduler_name)
+    scheduler = plan.schedulers.serving(pod)
     if scheduler is None or pod.uid not in plan.context.unplaced:
-        return Refusal(NO_USE, f"pod {pod.key} waits for no place that is ours to give")
+        return Refusal(NO_USE, f"pod {pod.key} is not pending, or no SchedulingPolicy serves its scheduler")
     try:
         ranking = scheduler.rank(pod)
     except PluginError as exc:

@@ -13,19 +13,9 @@ from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import AsksForGain, ServesPending, StrategyKind, wants_restart
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.planning.complaint_ledger import (
-    TOLERANCE,
-    ComplaintWatcher,
-    Conscience,
-    Trip,
-)
+from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
 from plimsoll.planning.limits import Workload
-from plimsoll.planning.moves import (
-    SCORE_GAIN,
-    Circumstances,
-    Rebalancing,
-    workload_of,
-)
+from plimsoll.planning.moves import SCORE_GAIN, PlanningContext, RebalancingConfig, workload_of
 from plimsoll.planning.surges import Surge, Surging
 
 
@@ -37,14 +27,18 @@ class Objections:
     """
 
     def __init__(
-        self, rebalancing: Rebalancing, fork: Cluster, context: StrategyContext, circumstances: Circumstances
+        self,
+        rebalancing: RebalancingConfig,
+        fork: Cluster,
+        context: StrategyContext,
+        planning_context: PlanningContext,
     ) -> None:
         self._rebalancing = rebalancing
         self._fork = fork
         self._context = context
-        self._memory = circumstances.memory
-        self._over_for = circumstances.over_for
-        self._recently_moved = circumstances.moved
+        self._memory = planning_context.memory
+        self._over_for = planning_context.over_for
+        self._recently_moved = planning_context.moved
         strategies = rebalancing.strategies
         self.asking = {each.name: each for each in strategies if isinstance(each, AsksForGain)}
         self.renewing = {each.name for each in strategies if wants_restart(each)}
@@ -54,10 +48,10 @@ class Objections:
         self._surging: Surging | None = None
         if rebalancing.surge:
             context.surges = self._surging = Surging(
-                circumstances.deployments, fork.objects, frozenset(rebalancing.profiles)
+                planning_context.deployments, fork.objects, frozenset(rebalancing.profiles)
             )
         self.conscience = Conscience(
-            fork, context, strategies, self._watchers(circumstances.others if self.has_conscience else {})
+            fork, context, strategies, self._watchers(planning_context.others if self.has_conscience else {})
         )
 
     def mends(self, strategy: str) -> bool:
@@ -108,7 +102,7 @@ class Objections:
             return None
         return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
 
-    def _watchers(self, others: Mapping[str, Rebalancing]) -> list[ComplaintWatcher]:
+    def _watchers(self, others: Mapping[str, RebalancingConfig]) -> list[ComplaintWatcher]:
         """The strategies of other policies with their views of the fork."""
         found = []
         for policy, other in others.items():

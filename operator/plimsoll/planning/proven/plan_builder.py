@@ -8,9 +8,6 @@ from dataclasses import replace
 import msgspec
 
 from plimsoll.engine.decision import Ranking
-from plimsoll.engine.extenders.extender import interested
-from plimsoll.engine.profile import Profile
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import MAX_SCORE, PluginError, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
@@ -26,14 +23,13 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import (
-    Trip,
-)
+from plimsoll.planning.complaint_ledger import Trip
+from plimsoll.planning.fork_schedulers import ForkSchedulers, placing
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import (
-    Circumstances,
     Move,
-    Rebalancing,
+    PlanningContext,
+    RebalancingConfig,
     Refused,
     replacement_of,
     replacement_uid,
@@ -63,7 +59,9 @@ UNLIMITED = Limits(per_workload=NO_CEILING)
 class PlanBuilder:
     """The state of one plan: the fork with all moves made, what limits and budgets have left."""
 
-    def __init__(self, rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> None:
+    def __init__(
+        self, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
+    ) -> None:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self._rebalancing = rebalancing
@@ -71,38 +69,33 @@ class PlanBuilder:
             cluster.index(counts)
         self.fork = cluster.fork()
         self.moved: set[str] = set()
-        self._schedulers: dict[int, ProfileScheduler] = {}
+        self.schedulers = ForkSchedulers(rebalancing.profiles, self.fork)
         self.ledger = BudgetLedger(self.fork.objects.budgets.values())
         self.in_bundle = False
         self.context = StrategyContext(
             cluster=self.fork,
             nodes=considered_nodes(self.fork, rebalancing.nodes),
-            now=circumstances.now,
+            now=planning_context.now,
             evictors=tuple(rebalancing.evictors),
             planner=Planner.PROVEN,
-            unplaced=UnplacedPods(circumstances.unplaced),
-            measurements=circumstances.measurements,
-            gangs=circumstances.gangs,
-            prospects=ForkProspects(self.fork, rebalancing, self.ranked, self.serving),
+            unplaced=UnplacedPods(planning_context.unplaced),
+            measurements=planning_context.measurements,
+            gangs=planning_context.gangs,
+            prospects=ForkProspects(self.fork, rebalancing, self.schedulers),
         )
-        self.objections = Objections(rebalancing, self.fork, self.context, circumstances)
+        self.objections = Objections(rebalancing, self.fork, self.context, planning_context)
         populations = Populations(self.fork, rebalancing.evictors, rebalancing.nodes)
-        self.tally = Tally(rebalancing.limits, populations, circumstances.in_flight, circumstances.recent)
+        self.tally = Tally(
+            rebalancing.limits, populations, planning_context.in_flight, planning_context.recent
+        )
 
     def judge(
-        self,
-        candidate: Candidate,
-        strategy: str,
-        but: LimitLevel | None = None,
-        after: Move | None = None,
+        self, candidate: Candidate, strategy: str, but: LimitLevel | None = None, after: Move | None = None
     ) -> Verdict | None:
         """Judge one pod.
 
-        Args:
-            candidate: The pod.
-            strategy: Who proposes it.
-            but: A limit that does not hold for it.
-            after: The move of the same workload that is over before this one begins.
+        The limit ``but`` does not hold for it. The move ``after``, of the same workload, is over before it
+        begins.
         """
         pod = candidate.pod
         given_back = after.budget if after else ""
@@ -133,7 +126,7 @@ class PlanBuilder:
             answer = Refusal("PluginError", str(exc))
         if isinstance(answer, Move):
             self.tally.count(answer.source, pod.namespace, answer.workload)
-            # The pod of a surge goes when a healthy one more is there: nobody's disruption is used up.
+            # The pod of a surge goes when one more healthy pod is there: no budget is used up.
             budget = "" if answer.surge else self.ledger.take(pod, given_back)
             self.moves.append(replace(answer, budget=budget, waits=after is not None))
             self.make(answer)
@@ -189,68 +182,64 @@ class PlanBuilder:
     ) -> Move | Refusal:
         pod, source = candidate.pod, candidate.node
         renews = strategy in self.objections.renewing
+        move = Move(
+            pod=pod,
+            strategy=strategy,
+            reason=candidate.reason,
+            source=source,
+            target="",
+            gain=None,
+            ties=0,
+            is_forecast=False,
+            workload=workload,
+            renews=renews,
+        )
         if pod.pod.is_terminal:
-            return Move(
-                pod=pod,
-                strategy=strategy,
-                reason=candidate.reason,
-                source=source,
-                target="",
-                gain=None,
-                ties=0,
-                is_forecast=False,
-                workload=workload,
-                renews=renews,
-            )
+            return move
         named = pod.pod.spec.scheduler_name
         profile = self._rebalancing.profiles.get(named) or self._rebalancing.forecast
         if profile is None:
             return Refusal("OtherScheduler", f'scheduler "{named}" places the pod, and no policy serves it')
         is_forecast = named not in self._rebalancing.profiles
         if candidate.target and is_forecast:
-            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and cannot be told where')
-        asked = next((each for each in interested(profile.extenders, pod) if each.places), None)
+            return Refusal("OtherScheduler", f'scheduler "{named}" places the pod and takes no target node')
+        asked = placing(profile, pod)
         if asked is not None:
             return Refusal(
                 "PlacedByExtender",
                 f"extender {asked.name} has a say in where it goes; its next node cannot be proved",
             )
-        ranking = self._rank(pod, source, profile)
-        if ranking is None:
+        if pod.uid not in self.fork.pods:
             return Refusal("Gone", f"the pod is not on node {source} any more")
+        ranking = self.schedulers.rank_without(pod, profile)
         if surge is not None:
-            beside = self._scheduler(profile).rank(replacement_of(pod, self.fork))
-            alone, ranking = ranking, narrowed(ranking, beside, source, self._is_target)
-            if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *beside.nodes}:
-                why = f": {beside.diagnosis}" if beside.diagnosis else ""
+            meanwhile = self.schedulers.of(profile).rank(replacement_of(pod, self.fork))
+            alone, ranking = ranking, narrowed(ranking, meanwhile, source, self._is_target)
+            if {*ranking.nodes} <= {source} and {*alone.nodes} - {source, *meanwhile.nodes}:
+                why = f": {meanwhile.diagnosis}" if meanwhile.diagnosis else ""
                 return Refusal(
                     "NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}"
                 )
         elif renews and not candidate.target:
             # Most owners replace a pod while it still ends: nodes that take it then, too, come first.
-            meanwhile = self._scheduler(profile).rank(replacement_of(pod, self.fork))
+            meanwhile = self.schedulers.of(profile).rank(replacement_of(pod, self.fork))
             ranking = both(ranking, meanwhile)
         maximum = MAX_SCORE * sum(profile.weights.values())
         chosen = self._chosen(candidate, strategy, ranking, maximum, is_forecast=is_forecast)
         if isinstance(chosen, Refusal):
             return chosen
-        total, own = ranking.total_of(chosen.target), ranking.total_of(source)
-        has_gain = own is not None and total is not None and chosen.target != source
-        return Move(
-            pod=pod,
-            strategy=strategy,
-            reason=candidate.reason,
-            source=source,
+        total = ranking.total_of(chosen.target)
+        own = None if chosen.target == source else ranking.total_of(source)
+        return replace(
+            move,
             target=chosen.target,
-            gain=total - own if has_gain and total is not None and own is not None else None,
+            gain=None if own is None or total is None else total - own,
             ties=1 if chosen.is_directed or surge else len(ranking.best),
             is_forecast=is_forecast,
-            workload=workload,
             planner=self._rebalancing.planner,
             is_directed=chosen.is_directed,
             surge=surge,
             maximum=maximum,
-            renews=renews,
         )
 
     def _chosen(
@@ -282,22 +271,21 @@ class PlanBuilder:
             candidate, ranking, self._is_target, objection, may_return=strategy in self.objections.renewing
         )
 
-    def ranked(self, pod: PodInfo, source: str) -> Ranking | None:
-        """Where a pod of ours could go, all moves so far made; None when nobody can say."""
-        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
-        if profile is None:
+    def ranked(self, pod: PodInfo) -> Ranking | None:
+        """Where a pod of ours could go, all moves so far made; None when no profile can say."""
+        scheduler = self.schedulers.serving(pod)
+        if scheduler is None or pod.uid not in self.fork.pods:
             return None
         try:
-            return self._rank(pod, source, profile)
+            return self.schedulers.rank_without(pod, scheduler.profile)
         except PluginError:
             return None
 
     def may_be_sent(self, pod: PodInfo, node: str, strategy: str) -> bool:
         """Whether a pod may be moved and told where to go: no protection, budget or lesson objects."""
-        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
-        if profile is None or pod.is_terminating or pod.uid in self.moved or pod.stands_in_for is not None:
+        if pod.is_terminating or pod.uid in self.moved or pod.stands_in_for is not None:
             return False
-        if any(each.places for each in interested(profile.extenders, pod)):
+        if self.schedulers.deciding(pod) is None:
             return False
         try:
             protection = self.objections.protection(Candidate(pod, node, ""))
@@ -310,26 +298,6 @@ class PlanBuilder:
             )
         except PluginError:
             return False
-
-    def _rank(self, pod: PodInfo, source: str, profile: Profile) -> Ranking | None:
-        standing = self.fork.displace(pod.uid)
-        if standing is None:
-            return None
-        try:
-            return self._scheduler(profile).rank(replacement_of(pod, self.fork))
-        finally:
-            self.fork.place(standing, source)
-
-    def _scheduler(self, profile: Profile) -> ProfileScheduler:
-        known = self._schedulers.get(id(profile))
-        if known is None:
-            known = self._schedulers[id(profile)] = ProfileScheduler(profile, self.fork)
-        return known
-
-    def serving(self, name: str) -> ProfileScheduler | None:
-        """The scheduler of that name on the fork, None when no policy serves it."""
-        profile = self._rebalancing.profiles.get(name)
-        return None if profile is None else self._scheduler(profile)
 
     def _is_target(self, name: str) -> bool:
         return self._rebalancing.is_target(self.fork.nodes[self.fork.rows[name]])

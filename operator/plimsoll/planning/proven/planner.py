@@ -23,35 +23,25 @@ from plimsoll.framework.descheduling.measurements import NodeClasses, Planner
 from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal, Verdict
 from plimsoll.framework.descheduling.strategy import MendsSpread, StrategyKind
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import (
-    Circumstances,
-    EvictionPlan,
-    Move,
-    Rebalancing,
-)
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.proven.bundles import hear, judge
-from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 
 #: Plans moves that mend a topology spread only together, and books them; returns a remark, or "".
-SpreadRepair = Callable[[PlanBuilder, MendsSpread, Rebalancing, Circumstances], str]
+SpreadRepair = Callable[[PlanBuilder, MendsSpread, RebalancingConfig, PlanningContext], str]
 
 
 def plan(
-    rebalancing: Rebalancing,
+    rebalancing: RebalancingConfig,
     cluster: Cluster,
-    circumstances: Circumstances,
+    planning_context: PlanningContext,
     repair: SpreadRepair | None = None,
 ) -> EvictionPlan:
     """Plan one cycle; the cluster is only read.
 
-    Args:
-        rebalancing: Of the policy.
-        cluster: As it is now.
-        circumstances: Of the plan.
-        repair: Runs after the single moves of a strategy that mends topology spread; None leaves it out.
+    ``repair`` runs after the single moves of a strategy that mends topology spread.
     """
-    book = PlanBuilder(rebalancing, cluster, circumstances)
+    book = PlanBuilder(rebalancing, cluster, planning_context)
     failures: list[PluginError] = []
     classes: list[tuple[str, NodeClasses]] = []
     remarks: list[tuple[str, str]] = []
@@ -63,7 +53,7 @@ def plan(
             try:
                 hear(book, strategy)
                 if repair and book.objections.has_conscience and isinstance(strategy, MendsSpread):
-                    said = repair(book, strategy, rebalancing, circumstances)
+                    said = repair(book, strategy, rebalancing, planning_context)
                     book.context.remarks += [said] if said else []
             except PluginError as exc:
                 failures.append(exc)
@@ -78,10 +68,7 @@ def plan(
 
 
 def revalidate(
-    move: Move,
-    rebalancing: Rebalancing,
-    cluster: Cluster,
-    circumstances: Circumstances,
+    move: Move, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
 ) -> Move | Refusal:
     """Ask again, of the cluster as it is now, whether a move is right; right before its eviction.
 
@@ -89,15 +76,15 @@ def revalidate(
         move: As planned.
         rebalancing: As planned with; its limits are not asked again, the plan kept them.
         cluster: As it is now.
-        circumstances: Of now; ``in_flight`` must not count this move.
+        planning_context: Of now; ``in_flight`` must not count this move.
 
     Returns:
         The move with the pod and the target of now, or why it must be dropped.
     """
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
-    free = replace(rebalancing, limits=Limits(per_workload=NO_CEILING), minimum_gain=None)
-    book = PlanBuilder(free, cluster, replace(circumstances, moved=frozenset()))
+    free = replace(rebalancing, limits=UNLIMITED, minimum_gain=None)
+    book = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset()))
     book.objections.conscience.without_driving()
     # What stands and falls with others was judged with them.
     book.objections.has_conscience = book.objections.has_conscience and not move.bundle

@@ -1,18 +1,16 @@
 """The scheduler's view of places for strategies, on the fork of a plan."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
-from plimsoll.engine.decision import Ranking
-from plimsoll.engine.extenders.extender import interested
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
-from plimsoll.planning.moves import Rebalancing, replacement_of, replacement_uid
+from plimsoll.planning.fork_schedulers import ForkSchedulers
+from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
 
 
 class ForkAttempt:
@@ -47,41 +45,26 @@ class ForkAttempt:
 
 
 class ForkProspects:
-    """What strategies may ask about places.
+    """What strategies may ask about places."""
 
-    Args:
-        fork: The cluster with all moves made.
-        rebalancing: Whose profiles place replacements, and which nodes may be targets.
-        ranked: Where a pod could go if it left a node; None when nobody can say.
-        scheduler_of: The scheduler of a scheduler name that a policy serves, None for others.
-    """
-
-    def __init__(
-        self,
-        fork: Cluster,
-        rebalancing: Rebalancing,
-        ranked: Callable[[PodInfo, str], Ranking | None],
-        scheduler_of: Callable[[str], ProfileScheduler | None],
-    ) -> None:
+    def __init__(self, fork: Cluster, rebalancing: RebalancingConfig, schedulers: ForkSchedulers) -> None:
         self._fork = fork
         self._rebalancing = rebalancing
-        self._profiles = rebalancing.profiles
-        self._ranked = ranked
-        self._scheduler_of = scheduler_of
+        self._schedulers = schedulers
         self._known: dict[PodTemplate, tuple[int, RowArray | None]] = {}
         self._targets: tuple[int, BoolArray] | None = None
 
     def outlook(self, pod: PodInfo) -> Outlook | None:
         """Where its replacement could go; None when an extender or another scheduler decides."""
-        profile = self._profiles.get(pod.pod.spec.scheduler_name)
-        row = self._fork.row_of_pod(pod.uid)
-        if profile is None or row is None or any(each.places for each in interested(profile.extenders, pod)):
+        scheduler = self._schedulers.deciding(pod)
+        if scheduler is None or self._fork.row_of_pod(pod.uid) is None:
             return None
-        ranking = self._ranked(pod, self._fork.nodes[row].name)
-        if ranking is None:
+        try:
+            ranking = self._schedulers.rank_without(pod, scheduler.profile)
+        except PluginError:
             return None
         totals = dict(zip(ranking.nodes, ranking.totals.tolist(), strict=True))
-        return Outlook(totals, MAX_SCORE * sum(profile.weights.values()))
+        return Outlook(totals, MAX_SCORE * sum(scheduler.profile.weights.values()))
 
     @contextmanager
     def attempt(self) -> Iterator[ForkAttempt]:
@@ -104,16 +87,14 @@ class ForkProspects:
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
         """What the filters would say of a pending pod if others left."""
-        scheduler = self._scheduler(pod)
-        if scheduler is None:
-            return None
+        scheduler = self._schedulers.deciding(pod)
         try:
-            return scheduler.what_if(pod)
+            return None if scheduler is None else scheduler.what_if(pod)
         except PluginError:
             return None
 
     def _feasible(self, pod: PodInfo) -> RowArray | None:
-        scheduler = self._scheduler(pod)
+        scheduler = self._schedulers.deciding(pod)
         if scheduler is None:
             return None
         try:
@@ -122,12 +103,6 @@ class ForkProspects:
             return None
         found: RowArray = rows[self._is_target()[rows]]
         return found
-
-    def _scheduler(self, pod: PodInfo) -> ProfileScheduler | None:
-        scheduler = self._scheduler_of(pod.pod.spec.scheduler_name)
-        if scheduler is None or any(each.places for each in interested(scheduler.profile.extenders, pod)):
-            return None
-        return scheduler
 
     def _is_target(self) -> BoolArray:
         mark = self._fork.node_tick

@@ -23,7 +23,6 @@ class TargetChoice:
     """Where a replacement is planned to go.
 
     Attributes:
-        target: Name of the node.
         is_directed: Whether the replacement has to be sent there, since the scheduler's score alone may
             choose another node.
     """
@@ -37,12 +36,7 @@ def expected(
 ) -> TargetChoice | Refusal:
     """The node that the scheduler chooses by itself, which must not be the pod's own.
 
-    Args:
-        candidate: The pod.
-        ranking: Of its replacement.
-        is_target: Of the policy.
-        objection: Of limits, past moves and strategies.
-        is_forecast: Whether another scheduler decides: then each of several equal nodes must do.
+    Where another scheduler decides (``is_forecast``), each of several equal nodes must do.
     """
     source, best = candidate.node, ranking.best
     refusal = _without_choice(source, ranking)
@@ -56,9 +50,7 @@ def expected(
         )
     other = next((name for name in best if not is_target(name)), "")
     if other:
-        return Refusal(
-            "NotATarget", f"the scheduler may put it on node {other}, which the policy names no target"
-        )
+        return Refusal("NotATarget", f"the best node {other} is excluded by the policy's target selector")
     serves = candidate.destinations
     useless = next((name for name in best if serves is not None and not serves.admits(name)), "")
     if useless:
@@ -80,14 +72,8 @@ def best_admitted(
 ) -> TargetChoice | Refusal:
     """The best node that serves the strategy's purpose; the replacement is sent there.
 
-    Best by the strategy's own order where it has one, and then by the scheduler's score.
-
-    Args:
-        candidate: The pod.
-        ranking: Of its replacement.
-        is_target: Of the policy.
-        objection: Of limits, past moves and strategies.
-        may_return: Whether the pod's own node will do.
+    Best by the strategy's own order where it has one, and then by the scheduler's score. The pod's own node
+    will do where it ``may_return``.
     """
     source, serves = candidate.node, candidate.destinations
     refusal = _without_choice(source, ranking, may_return=may_return)
@@ -140,14 +126,9 @@ def not_sent(candidate: Candidate, ranking: Ranking, is_target: IsTarget) -> Ref
 def short_of_gain(
     ranking: Ranking, source: str, target: str, least: int | None, *, compares: bool
 ) -> Refusal | None:
-    """Why a move gains too little by the scheduler's score.
+    """Why a move gains less than ``least`` points by the scheduler's score; None when ``least`` is None.
 
-    Args:
-        ranking: Of the replacement.
-        source: The node that the pod runs on.
-        target: Where it would go.
-        least: Points that the target must at least be better by; None asks for none.
-        compares: Whether a move off a node that is not feasible any more is refused for want of comparison.
+    A strategy that ``compares`` is refused when the pod's own node is not feasible any more.
     """
     if least is None:
         return None
@@ -163,35 +144,29 @@ def short_of_gain(
     )
 
 
-def narrowed(ranking: Ranking, beside: Ranking, source: str, is_target: IsTarget) -> Ranking:
+def narrowed(ranking: Ranking, meanwhile: Ranking, source: str, is_target: IsTarget) -> Ranking:
     """The pod's own node, and the targets that take the replacement while the pod still runs.
 
-    Args:
-        ranking: Of the cluster without the pod, as it will be. Its scores count: beside itself, a pod
-            finds every other node better than it is.
-        beside: Of the cluster with the pod, as it is until the replacement is ready.
-        source: The node that the pod runs on.
-        is_target: Of the policy.
+    The scores that count are those of ``ranking``, of the cluster without the pod: next to itself, a pod
+    finds every other node better than it is. ``meanwhile`` ranks the cluster as it is until then.
     """
     kept = [
         at
         for at, name in enumerate(ranking.nodes)
-        if name == source or (beside.total_of(name) is not None and is_target(name))
+        if name == source or (meanwhile.total_of(name) is not None and is_target(name))
     ]
     return Ranking(
         ranking.cluster,
         ranking.rows[kept],
         ranking.totals[kept],
-        None if kept else ranking.diagnosis or beside.diagnosis,
+        None if kept else ranking.diagnosis or meanwhile.diagnosis,
     )
 
 
 def both(ranking: Ranking, meanwhile: Ranking) -> Ranking:
     """The nodes that take a replacement at any time; where none does, those that take it in the end.
 
-    Args:
-        ranking: Of the cluster without the pod.
-        meanwhile: Of the cluster with the pod, as it is until that has ended.
+    ``ranking`` is of the cluster without the pod, ``meanwhile`` of the cluster until it has ended.
     """
     kept = np.flatnonzero(np.isin(ranking.rows, meanwhile.rows))
     if not len(kept):

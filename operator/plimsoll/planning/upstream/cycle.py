@@ -25,7 +25,7 @@ from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally
-from plimsoll.planning.moves import Circumstances, Refused, workload_of
+from plimsoll.planning.moves import PlanningContext, Refused, workload_of
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.strategy_run import proposals
 
@@ -45,7 +45,6 @@ class EvictionAnswer:
     """The answer to an eviction.
 
     Attributes:
-        result: What became of it.
         refusal: Why the pod stays, for people; None when it does not.
         is_repeat: Whether the pod had been evicted or asked before, so that nothing was sent for it now.
     """
@@ -61,13 +60,7 @@ DRY_RUN = EvictionAnswer(EvictionResult.GONE)
 
 @dataclass(frozen=True, slots=True)
 class StrategyProfile:
-    """A named set of strategies with the evictors that they ask.
-
-    Attributes:
-        name: Its name, which need not be unique.
-        evictors: Who protects pods, in the order asked.
-        strategies: Deschedule and Balance ones, each kind in its order.
-    """
+    """A named set of strategies with the evictors that they ask."""
 
     name: str
     evictors: tuple[Evictor, ...]
@@ -79,8 +72,6 @@ class UpstreamPolicy:
     """A descheduler policy, in plain values.
 
     Attributes:
-        profiles: In order.
-        nodes: Nodes whose pods are looked at.
         limits: Ceilings of one cycle; descheduler's own policies have none for workloads.
     """
 
@@ -114,10 +105,7 @@ class UpstreamOutcome:
     """What one cycle did.
 
     Attributes:
-        evictions: In the order made.
         classes: What utilisation strategies found, one entry for each run, with the strategy's name.
-        remarks: What strategies say of the run as a whole, with their names.
-        failures: Strategies that ended with an error.
         refused: Pods that evictors protect, that limits keep, or whose eviction was refused.
     """
 
@@ -131,21 +119,18 @@ class UpstreamOutcome:
 class UpstreamCycle:
     """One cycle, decided eviction by eviction on a fork; the cluster is only read.
 
-    Args:
-        policy: What to do.
-        cluster: The placed pods.
-        circumstances: What surrounds them; neither the memory nor ``over_for`` counts here.
+    Neither the memory of the planning context nor its ``over_for`` counts here.
 
     Attributes:
         outcome: What the cycle has done so far.
     """
 
-    def __init__(self, policy: UpstreamPolicy, cluster: Cluster, circumstances: Circumstances) -> None:
+    def __init__(self, policy: UpstreamPolicy, cluster: Cluster, planning_context: PlanningContext) -> None:
         self.outcome = UpstreamOutcome()
         self._policy = policy
         self._cluster = cluster
-        self._circumstances = circumstances
-        self._unplaced = UnplacedPods(circumstances.unplaced)
+        self._context = planning_context
+        self._unplaced = UnplacedPods(planning_context.unplaced)
         self._requested: set[str] = set()
         self._closed: Refusal | None = None
 
@@ -155,14 +140,13 @@ class UpstreamCycle:
 
     def evictions(self) -> Generator[UpstreamEviction, EvictionAnswer, None]:
         """Yield the evictions in order; each is sent its answer."""
-        policy, fork, now = self._policy, self._fork, self._circumstances.now
+        policy, fork, now = self._policy, self._fork, self._context.now
         nodes = considered_nodes(fork, policy.nodes)
         if len(nodes) < 2:
             return
         evictors = [each for profile in policy.profiles for each in profile.evictors]
         populations = Populations(fork, evictors, policy.nodes)
-        around = self._circumstances
-        tally = Tally(policy.limits, populations, around.in_flight, around.recent)
+        tally = Tally(policy.limits, populations, self._context.in_flight, self._context.recent)
         for kind in StrategyKind:
             for profile in policy.profiles:
                 context = StrategyContext(
@@ -172,7 +156,7 @@ class UpstreamCycle:
                     evictors=profile.evictors,
                     planner=Planner.UPSTREAM,
                     unplaced=self._unplaced,
-                    measurements=self._circumstances.measurements,
+                    measurements=self._context.measurements,
                 )
                 for strategy in profile.strategies:
                     if strategy.kind is kind:
@@ -251,7 +235,7 @@ class UpstreamCycle:
             fork.displace(pod.uid)
             unplaced.discard(pod.uid)
         elif standing is None or not standing.is_terminating:
-            now = self._circumstances.now
+            now = self._context.now
             metadata = msgspec.structs.replace(pod.pod.metadata, deletion_timestamp=now)
             ending = fork.templates.info(msgspec.structs.replace(pod.pod, metadata=metadata))
             if standing is None:

@@ -10,18 +10,17 @@ before it are made; "" where it finds no place, which does not stop descheduler 
 
 from functools import cached_property
 
-from plimsoll.engine.profile import Profile
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import wants_restart
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import (
-    Circumstances,
     EvictionPlan,
     Move,
-    Rebalancing,
+    PlanningContext,
+    RebalancingConfig,
     replacement_of,
     workload_of,
 )
@@ -38,19 +37,12 @@ from plimsoll.planning.upstream.cycle import (
 
 
 class UpstreamRun:
-    """One run, move by move; the cluster is only read.
-
-    Args:
-        policy: What to do.
-        forecast: Names the targets.
-        cluster: The placed pods.
-        circumstances: What surrounds them.
-    """
+    """One run, move by move; the cluster is only read."""
 
     def __init__(
-        self, policy: UpstreamPolicy, forecast: "Forecast", cluster: Cluster, circumstances: Circumstances
+        self, policy: UpstreamPolicy, forecast: "Forecast", cluster: Cluster, context: PlanningContext
     ) -> None:
-        self._cycle = UpstreamCycle(policy, cluster, circumstances)
+        self._cycle = UpstreamCycle(policy, cluster, context)
         self._evictions = self._cycle.evictions()
         self._forecast = forecast
         self._asked: Move | None = None
@@ -74,11 +66,11 @@ class UpstreamRun:
         )
 
     def begin(self) -> Move | None:
-        """The first move, None when there is none."""
+        """The first move, if any."""
         return self._told(next(self._evictions, None))
 
     def answer(self, answer: EvictionAnswer) -> Move | None:
-        """Take the answer to the latest move; the next one, None when there is none."""
+        """Take the answer to the latest move; the next one, if any."""
         is_accepted = answer.result not in (EvictionResult.REFUSED, EvictionResult.CLOSED)
         if self._asked is not None and is_accepted and not answer.is_repeat:
             self._forecast.made(self._asked)
@@ -101,22 +93,20 @@ class UpstreamRun:
 
 
 class Forecast:
-    """The place that each replacement may find, with all moves before it made.
+    """The place that each replacement may find, with all moves before it made."""
 
-    Args:
-        rebalancing: Who places replacements.
-        cluster: The placed pods; it is only read.
-    """
-
-    def __init__(self, rebalancing: Rebalancing, cluster: Cluster) -> None:
+    def __init__(self, rebalancing: RebalancingConfig, cluster: Cluster) -> None:
         self._rebalancing = rebalancing
         self._cluster = cluster
         self._renewing = {each.name for each in rebalancing.strategies if wants_restart(each)}
-        self._schedulers: dict[int, ProfileScheduler] = {}
 
     @cached_property
     def _fork(self) -> Cluster:
         return self._cluster.fork()
+
+    @cached_property
+    def _schedulers(self) -> ForkSchedulers:
+        return ForkSchedulers(self._rebalancing.profiles, self._fork)
 
     def move(self, eviction: UpstreamEviction) -> Move:
         """An eviction as a move."""
@@ -142,36 +132,22 @@ class Forecast:
             self._fork.place(replacement_of(move.pod, self._fork, move.target), move.target)
 
     def _target(self, eviction: UpstreamEviction) -> str:
-        pod, fork = eviction.pod, self._fork
+        pod = eviction.pod
         profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name) or self._rebalancing.forecast
         if profile is None or pod.pod.is_terminal:
             return ""
-        row = fork.row_of_pod(pod.uid)
-        node = "" if row is None else fork.nodes[row].name
-        standing = fork.displace(pod.uid)
         try:
-            best = self._scheduler(profile).rank(replacement_of(pod, fork)).best
+            best = self._schedulers.rank_without(pod, profile).best
         except PluginError:
             return ""
-        finally:
-            if standing is not None:
-                fork.place(standing, node)
         return best[0] if best else ""
 
-    def _scheduler(self, profile: Profile) -> ProfileScheduler:
-        return self._schedulers.setdefault(id(profile), ProfileScheduler(profile, self._fork))
 
-
-def upstream_run(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> UpstreamRun:
+def upstream_run(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> UpstreamRun:
     """Begin a run of a policy: one profile, with the policy's own limits."""
     profile = StrategyProfile("policy", tuple(rebalancing.evictors), tuple(rebalancing.strategies))
     policy = UpstreamPolicy((profile,), rebalancing.nodes, rebalancing.limits)
-    return UpstreamRun(policy, Forecast(rebalancing, cluster), cluster, circumstances)
-
-
-def upstream_plan(rebalancing: Rebalancing, cluster: Cluster, circumstances: Circumstances) -> EvictionPlan:
-    """Plan one cycle as descheduler's dry run does; the cluster is only read."""
-    return upstream_run(rebalancing, cluster, circumstances).rehearse()
+    return UpstreamRun(policy, Forecast(rebalancing, cluster), cluster, context)
 
 
 def still_stands(move: Move, cluster: Cluster) -> Move | Refusal:

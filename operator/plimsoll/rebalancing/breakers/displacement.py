@@ -35,7 +35,7 @@ class _Count:
     placed: Mapping[str, int]
 
 
-class Displacements:
+class DisplacementBreaker:
     """Which policies rest because pods have lost their places.
 
     Args:

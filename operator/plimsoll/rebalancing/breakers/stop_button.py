@@ -6,7 +6,7 @@ with their name, in a plan and right before each eviction.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -16,11 +16,11 @@ from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectU
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Ceiling
-from plimsoll.planning.moves import Rebalancing
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.breakers.displacement import Displacements
-from plimsoll.rebalancing.plan_runner import Planning
+from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
+from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.rebalancing.run_status import sentence_of
 from plimsoll.timing.signal import Signal
@@ -60,12 +60,12 @@ class StopButton:
         """Why nothing is moved."""
         return f'namespace {self._namespace} is annotated {STOP}="true"; until it is removed no pod is moved'
 
-    def heeded(self, rebalancing: Rebalancing) -> Rebalancing:
+    def heeded(self, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction while the button is pressed."""
         return _bounded(rebalancing, STOP, 0) if self.is_pressed else rebalancing
 
 
-class Troubles:
+class DegradedReasons:
     """What keeps each policy from moving pods, in sentences for its status.
 
     Args:
@@ -76,9 +76,7 @@ class Troubles:
         clock: Time.
         observer: Notified of statuses that could not be written.
         changed: Wakes ``watch``.
-
-    Attributes:
-        on_change: Called when what is told of a policy has changed.
+        conditions: Notified when the sentences about a policy have changed.
     """
 
     def __init__(
@@ -86,14 +84,15 @@ class Troubles:
         *,
         policies: Mapping[str, SchedulingPolicy],
         stop: StopButton,
-        displacements: Displacements,
-        planning: Planning,
+        displacements: DisplacementBreaker,
+        planning: PlanRunner,
         clock: Clock,
         observer: Observer,
         changed: Signal,
+        conditions: Signal,
     ) -> None:
         self._changed = changed
-        self.on_change: Callable[[], Awaitable[None]] = _nobody
+        self._conditions = conditions
         self._policies = policies
         self._stop = stop
         self._displacements = displacements
@@ -160,7 +159,7 @@ class Troubles:
         self._skipped.add(name)
         self._changed.notify()
 
-    async def run_ended(self, name: str, result: RunResult, problem: str) -> None:
+    def run_ended(self, name: str, result: RunResult, problem: str) -> None:
         """A run has ended; ``problem`` is what broke it."""
         before = self._of_runs(name)
         self._begun.pop(name, None)
@@ -169,9 +168,9 @@ class Troubles:
             is_hanging = result is RunResult.TIMED_OUT and self._planning.is_hanging(name)
             self._broken[name] = "" if is_hanging else problem
         if self._of_runs(name) != before:
-            await self.on_change()
+            self._conditions.notify()
 
-    async def look_back(
+    def look_back(
         self, name: str, memory: Memory, failures: Iterable[PluginError] = (), forbidden: str = ""
     ) -> None:
         """Tell when moves keep failing or strategies fail, and when they do so no longer.
@@ -199,7 +198,7 @@ class Troubles:
             found["SurgeForbidden"] = forbidden
         if found != self._known.get(name, {}):
             self._known[name] = found
-            await self.on_change()
+            self._conditions.notify()
 
     async def watch(self) -> None:
         """Tell when the button is pressed or released, and when runs hang or end, until cancelled."""
@@ -208,10 +207,7 @@ class Troubles:
             seen = self._changed.count
             if self._seen() != before:
                 before = self._seen()
-                try:
-                    await self.on_change()
-                except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
-                    self._observer.failed("telling that moves are stopped", repr(exc))
+                self._conditions.notify()
             due_s = self._next_overdue_s()
             if due_s is None:
                 await self._changed.wait(seen)
@@ -223,7 +219,9 @@ class Troubles:
         return self._stop.is_pressed, {name: said for name, said in found.items() if said}
 
 
-def undisturbed(rebalancing: Rebalancing, displacements: Displacements, name: str) -> Rebalancing:
+def undisturbed(
+    rebalancing: RebalancingConfig, displacements: DisplacementBreaker, name: str
+) -> RebalancingConfig:
     """The same, without any eviction while pods wait that have lost their places."""
     return (
         _bounded(rebalancing, "rest until displaced pods have a place", 0)
@@ -232,21 +230,17 @@ def undisturbed(rebalancing: Rebalancing, displacements: Displacements, name: st
     )
 
 
-def barred(rebalancing: Rebalancing, name: str) -> Rebalancing:
+def barred(rebalancing: RebalancingConfig, name: str) -> RebalancingConfig:
     """The same, without any eviction; ``name`` is told as the budget that allows none."""
     return _bounded(rebalancing, name, 0)
 
 
-def rested(rebalancing: Rebalancing, memory: Memory, name: str) -> Rebalancing:
+def rested(rebalancing: RebalancingConfig, memory: Memory, name: str) -> RebalancingConfig:
     """The same for a policy whose moves keep failing: it moves none for a while, then one."""
     resting, may_try = memory.rest(name)
     return _bounded(rebalancing, "rest after fruitless moves", int(may_try)) if resting else rebalancing
 
 
-def _bounded(rebalancing: Rebalancing, name: str, most: int) -> Rebalancing:
+def _bounded(rebalancing: RebalancingConfig, name: str, most: int) -> RebalancingConfig:
     budgets = (*rebalancing.limits.budgets, (name, Ceiling(count=most)))
     return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
-
-
-async def _nobody() -> None:
-    """Nobody wants to know."""

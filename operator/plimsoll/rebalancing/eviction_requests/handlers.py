@@ -11,10 +11,10 @@ from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton
-from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
 from plimsoll.rebalancing.eviction_requests.transitions import NoteUnattended
+from plimsoll.rebalancing.execution.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.events import Event, RequestAnswered, RequestProgressed, RequestReviewed
-from plimsoll.rebalancing.moves.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.instructions import (
     InspectRequest,
     RequestEviction,
@@ -44,7 +44,7 @@ class RequestHandlers:
         self,
         *,
         requester: EvictionRequester,
-        offer: Offer,
+        offer: EvictionRequestProbe,
         policies: Mapping[str, SchedulingPolicy],
         stop: StopButton,
         cache: Cache,
@@ -57,7 +57,7 @@ class RequestHandlers:
         self._cache = cache
         self._observer = observer
         self.immediate: Mapping[type, Immediate] = {
-            NoteUnattended: self._note_unattended,
+            NoteUnattended: lambda order: offer.unattended(order.message),
             ReviewRequest: self._review,
         }
         self.awaited: Mapping[type, Awaited] = {
@@ -89,10 +89,6 @@ class RequestHandlers:
         answer = await self._requester.withdraw(EvictionRequest(namespace, name, ""))
         if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"withdrawing EvictionRequest {order.key}", answer.message)
-
-    def _note_unattended(self, order: NoteUnattended) -> Sequence[Event]:
-        self._offer.unattended(order.message)
-        return ()
 
     def _review(self, order: ReviewRequest) -> Sequence[Event]:
         policy = self._policies.get(order.spec.policy)

@@ -23,9 +23,9 @@ from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.leftovers import Clearing, clearing
-from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
+from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import PodProtected, RequestProgressed
-from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
@@ -52,7 +52,7 @@ class RequestWatch:
         *,
         executor: MoveExecutor,
         requester: EvictionRequester,
-        offer: Offer,
+        offer: EvictionRequestProbe,
         cache: Cache,
         timer: Timer,
         clock: Clock,

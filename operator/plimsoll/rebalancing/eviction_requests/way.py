@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from plimsoll.ports.eviction_requests import EvictionRequester
 from plimsoll.rebalancing.eviction_requests import transitions
 from plimsoll.rebalancing.eviction_requests.handlers import RequestHandlers
-from plimsoll.rebalancing.eviction_requests.probe import Offer
+from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
 from plimsoll.rebalancing.eviction_requests.watch import RequestWatch
-from plimsoll.rebalancing.moves.executor import MoveExecutor
+from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.ways import RequestNeeds
@@ -24,7 +24,7 @@ class EvictionsByRequest:
     def __init__(self, requester: EvictionRequester, needs: RequestNeeds) -> None:
         self._requester = requester
         self._needs = needs
-        self.probe = Offer(needs.policies, requester, needs.clock, needs.observer)
+        self.probe = EvictionRequestProbe(needs.policies, requester, needs.clock, needs.conditions)
         handlers = RequestHandlers(
             requester=requester,
             offer=self.probe,

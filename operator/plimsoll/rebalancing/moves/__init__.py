@@ -1,1 +1,1 @@
-"""The life of one move: a pure state machine, and the executor that carries its instructions out."""
+"""The life of one move as a pure state machine."""

@@ -1,4 +1,7 @@
-"""Drafts of Eviction records, from planned moves."""
+"""Drafts Eviction records from planned moves, and rebuilds the moves that records propose."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from plimsoll.api.v1alpha1.eviction import (
     BundleReference,
@@ -13,7 +16,8 @@ from plimsoll.api.v1alpha1.eviction_naming import BUNDLE_LABEL, label_value, rec
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Planner
-from plimsoll.planning.moves import Move
+from plimsoll.framework.descheduling.proposals import Beneficiary
+from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.surges import Surge
 
 #: Longest reason of a move in a record.
@@ -133,4 +137,67 @@ def _expectation(move: Move) -> str:
         )
     return f"expected on {move.target}" + (
         "; a forecast, another scheduler places it" if move.is_forecast else ""
+    )
+
+
+def moves_of(
+    specs: Sequence[EvictionSpec],
+    find: Callable[[str], PodInfo | None],
+    empties: Callable[[Move], bool],
+) -> tuple[Move, ...] | None:
+    """The moves that records propose, for the pods as they are; None when they would be for no pod.
+
+    Args:
+        specs: Of the records of a bundle, or of one that stands alone.
+        find: A pod by uid, placed or not.
+        empties: Whether a move empties its node together with others.
+    """
+    bundle = specs[0].bundle
+    beneficiary = None
+    if bundle is not None and bundle.beneficiary is not None:
+        waiting = find(bundle.beneficiary.uid)
+        others = [(find(each.pod.uid), each.node) for each in bundle.members]
+        if waiting is None or any(pod is None for pod, _ in others):
+            return None
+        members = tuple(Beneficiary(pod, node) for pod, node in others if pod is not None)
+        beneficiary = Beneficiary(waiting, bundle.node or "", members)
+    moves: list[Move] = []
+    for spec in specs:
+        pod = find(spec.pod.uid)
+        if pod is None:
+            return None
+        move = move_of(spec, pod, beneficiary)
+        is_next = any(move.workload.uid == each.workload.uid for each in moves)
+        moves.append(replace(move, waits=is_next and empties(move)))
+    return tuple(moves)
+
+
+def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = None) -> Move:
+    """The move that a record proposes, for the pod as it is now; to be judged again before it is made.
+
+    Args:
+        spec: Of the record.
+        pod: The pod as it is now.
+        beneficiary: Whom the bundle is for, as it is now.
+    """
+    given = spec.surge
+    surge = None if given is None else Surge(given.deployment, given.uid, given.template, given.before)
+    return Move(
+        pod=pod,
+        strategy=spec.strategy,
+        reason=spec.reason,
+        source=spec.from_node,
+        target=spec.target_node or "",
+        gain=spec.gain,
+        ties=0,
+        is_forecast=spec.forecast or Planner(spec.planner) is Planner.UPSTREAM,
+        workload=workload_of(pod) if surge is None else surge.workload(pod.namespace),
+        planner=Planner(spec.planner),
+        is_directed=spec.directed,
+        maximum=spec.gain_maximum,
+        renews=spec.purpose is Purpose.RESTART,
+        bundle=spec.bundle.name if spec.bundle else "",
+        part=(spec.bundle.position, spec.bundle.moves) if spec.bundle else (1, 1),
+        beneficiary=beneficiary,
+        surge=surge,
     )

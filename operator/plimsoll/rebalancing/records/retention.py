@@ -1,15 +1,14 @@
 """Retention deletes finished records that are too old or too many, the oldest first."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.moves.events import RecordDeleted
-from plimsoll.rebalancing.moves.executor import MoveExecutor
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.records.store import RecordKeeper
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 #: Seconds between two looks at records that may be too old.
 TIDY_S = 60.0
@@ -21,7 +20,7 @@ class Retention:
     Args:
         policies: Those that rebalance, as they are at any moment; keys are their names.
         keeper: The records.
-        executor: Notified of those that are deleted.
+        post: Receives the events of those that are deleted.
         clock: Time.
         observer: Notified of failures.
     """
@@ -30,14 +29,14 @@ class Retention:
         self,
         *,
         policies: Mapping[str, SchedulingPolicy],
-        keeper: RecordKeeper,
-        executor: MoveExecutor,
+        keeper: EvictionRecordStore,
+        post: Callable[[RecordDeleted], None],
         clock: Clock,
         observer: Observer,
     ) -> None:
         self._policies = policies
         self._keeper = keeper
-        self._executor = executor
+        self._post = post
         self._clock = clock
         self._observer = observer
         self._retentions: dict[str, RecordRetention] = {}
@@ -66,7 +65,7 @@ class Retention:
         """Delete the records of one policy that are too old or too many."""
         for record in self._superfluous(policy, retention):
             if await self._keeper.drop(record, "retention"):
-                self._executor.post(RecordDeleted(record.key))
+                self._post(RecordDeleted(record.key))
 
     def _superfluous(self, policy: str, retention: RecordRetention) -> Iterable[Record]:
         mine = self._keeper.of_policy(policy)

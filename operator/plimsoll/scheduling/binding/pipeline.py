@@ -12,9 +12,8 @@ from typing import Any
 
 from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.profile import Profile
-from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, CycleState, Diagnosis, PodInfo, PodsToActivate, Status
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
@@ -99,27 +98,38 @@ class BindingPipeline:
             self._observer.failed("binding", repr(task.exception()))
 
     def begin(
-        self, queued: QueuedPod, scheduler: ProfileScheduler, node: str, state: CycleState, began: float
+        self, queued: QueuedPod, profile: Profile, node: str, state: CycleState, began: float
     ) -> tuple[BindingAttempt, Status]:
-        """Assume a pod on its node and begin its binding cycle."""
+        """Assume a pod on its node and begin its binding cycle; the plugins write into ``state``."""
         self.cache.assume(queued.pod, node)
         if self._book.nominator.by_node:
             self._book.release_uid(queued.pod.uid)
-        attempt = BindingAttempt(queued.pod, node, scheduler.profile, state, began)
-        attempt.state.write(PodsToActivate())
-        facts = {"pod": queued.pod.key, "node": node, "profile": scheduler.profile.scheduler_name}
+        attempt = BindingAttempt(queued.pod, node, profile, state, began)
+        wanted = PodsToActivate()
+        state.write(wanted)
+        facts = {"pod": queued.pod.key, "node": node, "profile": profile.scheduler_name}
         self._observer.placement_told(queued.pod.uid, "assumed", facts)
         status = self._cycle.begin(attempt)
-        if status.is_success or status.code is Code.WAIT:
+        if wanted.uids and (status.is_success or status.code is Code.WAIT):
             self._activate(attempt)
         return attempt, status
 
+    def dispatch(self, queued: QueuedPod, profile: Profile, decision: Decision, began: float) -> bool:
+        """Assume a pod where it was decided and bind it in a task; whether the task took over the slot."""
+        attempt = self.place(queued, profile, decision, began)
+        if attempt is None:
+            return False
+        self._queue.settled(attempt.pod.uid)
+        self.start(self.bind(queued, attempt)).add_done_callback(lambda _: self.slots.release())
+        return True
+
     def place(
-        self, queued: QueuedPod, scheduler: ProfileScheduler, node: str, began: float
+        self, queued: QueuedPod, profile: Profile, decision: Decision, began: float
     ) -> BindingAttempt | None:
         """Assume a pod where it was decided, and begin its binding; the attempt when it is to bind now."""
         self._observer.cycle_ended(self._clock.monotonic() - began)
-        attempt, status = self.begin(queued, scheduler, node, scheduler.state_of(queued.pod), began)
+        state = CycleState() if decision.state is None else decision.state.clone()
+        attempt, status = self.begin(queued, profile, decision.node, state, began)
         if status.code is Code.WAIT:
             # Waiting takes no slot: any number of pods may wait for one that needs it.
             self.start_bind_when_permitted(queued, attempt)
@@ -136,10 +146,6 @@ class BindingPipeline:
     def drop_permit(self, uid: str) -> None:
         """A pod that waits on Permit will not bind, and nothing waits for the verdict."""
         self._cycle.permits.drop(uid)
-
-    def start_bind(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
-        """Bind a pod in a task; gives the slot back that it holds."""
-        self.start(self.bind(queued, attempt)).add_done_callback(lambda _: self.slots.release())
 
     def start_bind_when_permitted(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
         """Wait for Permit and then for a slot in a task, and bind."""

@@ -19,7 +19,7 @@ from plimsoll.model.kinds.storage import ObjectReference, PersistentVolume, Pers
 from plimsoll.model.kinds.volume_claims import SELECTED_NODE, is_bound
 from plimsoll.model.selectors import compile_node_terms
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.ports.objects import VolumeWriter
 from plimsoll.timing.task_sets import first_of
 from plimsoll.toolkit.scheduling.node_matching import term_nodes
 

@@ -63,7 +63,7 @@ class ExtenderTaker:
                 elif decision.outcome is not AttemptOutcome.SCHEDULED:
                     self._failures.reject(queued, scheduler, decision, began)
                 else:
-                    attempt = self._pipeline.place(queued, scheduler, decision.node, began)
+                    attempt = self._pipeline.place(queued, scheduler.profile, decision, began)
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._failures.broken(queued, exc)
             return

@@ -36,6 +36,7 @@ from plimsoll.scheduling.binding.pipeline import BindingHook
 from plimsoll.scheduling.extenders.binder import ExtenderBinder
 from plimsoll.scheduling.extenders.health import ExtenderHealth
 from plimsoll.timing.priority_semaphore import Turns
+from plimsoll.timing.signal import Signal
 
 #: Pods of one profile that ask, and that are bound by an extender, at once.
 TURNS = 16
@@ -62,12 +63,20 @@ class Extending(BindingHook):
         fence: Says whether a binding may be asked for.
         clock: Time.
         observer: Told of each ask.
+        conditions: Notified when an extender begins or ceases to fail.
     """
 
     def __init__(
-        self, port: ExtenderPort, pods: PodReader, *, fence: Fence, clock: Clock, observer: Observer
+        self,
+        port: ExtenderPort,
+        pods: PodReader,
+        *,
+        fence: Fence,
+        clock: Clock,
+        observer: Observer,
+        conditions: Signal,
     ) -> None:
-        self.health = ExtenderHealth()
+        self.health = ExtenderHealth(conditions)
         self._port = port
         self._pods = pods
         self._fence = fence

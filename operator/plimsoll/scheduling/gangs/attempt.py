@@ -221,8 +221,8 @@ class GangTaker:
         stopped: list[tuple[QueuedPod, BindingAttempt, Status]] = []
         for placement in decision.placements:
             queued = by_uid[placement.decision.pod.uid]
-            scheduler = schedulers[queued.pod.pod.spec.scheduler_name]
-            attempt, status = self._pipeline.begin(queued, scheduler, placement.node, placement.state, began)
+            profile = schedulers[queued.pod.pod.spec.scheduler_name].profile
+            attempt, status = self._pipeline.begin(queued, profile, placement.node, placement.state, began)
             if status.is_success or status.code is Code.WAIT:
                 begun.append((queued, attempt))
             else:
@@ -248,9 +248,7 @@ class GangTaker:
         self._oversight.note(group, "Scheduled", f"{len(begun)} members start together")
         if group.started_at is None or needed == group.min_member:
             # Not a further try for those whose bindings failed: that does not lengthen the time.
-            group.started_at, group.overdue = self._clock.now(), False
-            late = self._oversight.end_late_start(group.key, group.started_at, timeout_s(group))
-            self._pipeline.start(late)
+            self._oversight.started(group)
         self._pipeline.start(self._bind_together(group.key, begun, needed, timeout_s(group)))
 
     async def _bind_together(self, key: str, begun: Sequence[Begun], needed: int, patience_s: float) -> None:

@@ -22,6 +22,7 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.scheduling.binding.pipeline import BindingHook
 from plimsoll.scheduling.gangs.gates import GangGate
 from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.timing.timer import Timer
 
 
 class GangOversight(BindingHook):
@@ -35,6 +36,7 @@ class GangOversight(BindingHook):
         changed: Called with the key of a group of which something new is to be reported.
         recorder: Records events on PodGroups.
         clock: Time.
+        timer: Ends starts that take too long.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class GangOversight(BindingHook):
         changed: Callable[[str], None],
         recorder: EventRecorder,
         clock: Clock,
+        timer: Timer,
     ) -> None:
         self.groups = groups
         self.book = book
@@ -54,6 +57,7 @@ class GangOversight(BindingHook):
         self._gate = gate
         self._recorder = recorder
         self._clock = clock
+        self._timer = timer
 
     def observe(self, event: WatchEvent) -> None:
         """Something happened, and was applied: gates may open, and there may be news to report."""
@@ -116,12 +120,21 @@ class GangOversight(BindingHook):
 
     def keeps_room(self, uid: str) -> bool:
         """Whether a member whose binding failed has its room until the group gives it up."""
-        held = self.book.held_by_pod(uid)
+        held = self.book.held_by_uid(uid)
         return held is not None and held.reason is ReservationReason.GANG
 
-    async def end_late_start(self, key: str, started_at: float, patience_s: float) -> None:
-        """When the time for a start is over, reserve no more room, and say which members are missing."""
-        await self._clock.sleep(patience_s)
+    def started(self, group: Group) -> None:
+        """A group was decided to start; the time that it may take begins."""
+        started_at, patience_s = self._clock.now(), timeout_s(group)
+        group.started_at, group.overdue = started_at, False
+        self._timer.set(
+            ("start of a gang", group.key),
+            self._clock.monotonic() + patience_s,
+            lambda: self._end_late_start(group.key, started_at, patience_s),
+        )
+
+    def _end_late_start(self, key: str, started_at: float, patience_s: float) -> None:
+        """The time for a start is over: reserve no more room, and say which members are missing."""
         for held in self.book.release_owner(key, ReservationReason.GANG):
             freed = room_freed(held.pod, self.book.cache.cluster.objects, held.node)
             self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=held.pod.uid)

@@ -69,9 +69,8 @@ class QueueFeed:
 
     def requeue_all(self) -> None:
         """The profiles changed: look at every pod without a node again."""
-        now = self._clock.monotonic()
         for pod in list(self._cache.waiting.values()):
-            self._set_waiting(pod, now)
+            self._set_waiting(pod, self._clock.monotonic())
 
     def _move(self, change: ClusterEvent, now: float, *, but: str = "", at_most: int | None = None) -> None:
         """Try pods again that a change may help; it was applied already."""
@@ -101,14 +100,11 @@ class QueueFeed:
         elif info.template.unreadable:
             self._queue.remove(pod.uid)
             self._observer.object_skipped("pods", pod.key, f"not scheduled: {info.template.unreadable[0]}")
-        else:
-            is_new = pod.uid not in self._queue
-            self._queue.add_or_update(info, now)
-            if is_new:
-                objects = self._cache.cluster.objects
-                self._move(
-                    ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects), now
-                )
+        elif self._queue.add_or_update(info, now):
+            objects = self._cache.cluster.objects
+            arrival = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects)
+            self._queue.move_all_to_active_or_backoff_queue(arrival, now)
+            self._observer.event_handled(arrival.label, self._clock.monotonic() - now)
 
     def _take_over_nomination(self, pod: Pod) -> None:
         """A pod seen for the first time says where room was made for it, maybe by an earlier process."""

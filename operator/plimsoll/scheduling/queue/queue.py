@@ -140,8 +140,8 @@ class SchedulingQueue:
 
     # -- what the watch tells ------------------------------------------------------------------------
 
-    def add_or_update(self, pod: PodInfo, now: float) -> None:
-        """A pod without a node was added or changed.
+    def add_or_update(self, pod: PodInfo, now: float) -> bool:
+        """A pod without a node was added or changed; whether it is new to the queue.
 
         A change of an unschedulable pod wakes it if a plugin that rejected it says so; a gated one is asked
         about again. Of one in flight, the next attempt sees the new state.
@@ -152,18 +152,18 @@ class SchedulingQueue:
             for change in self._own_changes(flying.pod, pod) if self._in_flight.is_recording else ():
                 self._in_flight.record(Happened(change, only=uid))
             flying.pod = pod
-            return
+            return False
         queued = self._active.find(uid)
         if queued is not None:
             queued.pod = pod
             self._active.push(self._sort_key(pod, queued.timestamp), queued)
-            return
+            return False
         if self._backoff.update(pod):
-            return
+            return False
         queued = self._unschedulable.find(uid) or self._gated.find(uid)
         if queued is None:
             self._enter(QueuedPod(pod, now, now), now, "UnschedulablePodAdd")
-            return
+            return True
         changes = self._own_changes(queued.pod, pod)
         why = rejection_of(queued)
         queued.pod = pod
@@ -172,14 +172,15 @@ class SchedulingQueue:
             if changes:
                 self._gated.take(uid)
                 self._enter(queued, now, changes[0].label)
-            return
+            return False
         self._unschedulable.add(queued)
         for change in changes:
             strategy = self._judge.of_pod(why, pod, change)
             if strategy is not QueueingStrategy.SKIP:
                 self._unschedulable.take(uid)
                 self._enter(queued, now, change.label, strategy)
-                return
+                break
+        return False
 
     def _own_changes(self, old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
         return [

@@ -26,9 +26,7 @@ Allowed = Callable[[IntArray, IntArray], BoolArray]
 class BestFit:
     """Directed moves, found one after the other on the present cluster and accounted for, not made.
 
-    Args:
-        context: The cluster, and where pods could go.
-        allowed: Nodes that the search may use; all that are feasible unless given.
+    The search uses the nodes that ``allowed`` selects; all that are feasible unless given.
     """
 
     def __init__(self, context: StrategyContext, allowed: Allowed | None = None) -> None:
@@ -57,13 +55,7 @@ class BestFit:
         return pod.template in self._nowhere
 
     def move(self, pod: PodInfo, source: int, reason: str) -> Candidate | None:
-        """Send a pod to the node that it fits best, and count it there; None if it fits nowhere.
-
-        Args:
-            pod: The pod.
-            source: The row of its node.
-            reason: Why it should go.
-        """
+        """Send a pod from a row to the node that it fits best, and count it there; None if there is none."""
         if pod.template in self._nowhere:
             return None
         rows = self._context.prospects.feasible(pod)

@@ -28,12 +28,7 @@ RankT = TypeVar("RankT", bound=Comparable)
 
 
 def in_turn(ranked: Iterable[tuple[RankT, PodInfo]], context: StrategyContext) -> list[PodInfo]:
-    """Pods ascending by rank; exactly, equals of each owner and node are spread evenly, else as they come.
-
-    Args:
-        ranked: Pods with their ranks.
-        context: Whether upstream's decisions are to be reproduced.
-    """
+    """Pods ascending by rank; exactly, equals of each owner and node are spread evenly, else as they come."""
     if not context.is_exact:
         return [pod for _, pod in sorted(ranked, key=lambda each: each[0])]
     listed = sorted(ranked, key=lambda each: (each[0], each[1].key))

@@ -81,16 +81,12 @@ def why_idle(under: Sequence[NodeUsage], nodes: Sequence[NodeUsage], number_of_n
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """How pods are taken from the source nodes.
+    """How pods are taken from the source nodes, in order, and where they may go.
 
     Attributes:
-        usage: The yardstick.
-        sources: Nodes to take from, in order.
-        destinations: Nodes that pods may go to.
         room: Amounts left on all destinations together.
         may_go_on: Whether a source is still to be taken from, the room apart.
         removable: Whether a pod of a source is worth taking.
-        reason: Why a pod of that source should go.
         targets: Where pods should go, for planners that choose their places.
         excluded: Namespaces whose pods stay.
         node_limit: Pods to take from one node at most.

@@ -65,16 +65,9 @@ def moves_off(
     highest: int,
     reason: str,
 ) -> tuple[Candidate, ...]:
-    """Moves of pods of one node that together request the deficit; empty if impossible.
+    """Moves of at most ``most`` pods of one node, none above a priority, that cover the deficit, shape (R,).
 
-    Args:
-        row: The node.
-        deficit: Shape (R,).
-        context: The cluster.
-        fit: Finds their targets; not changed.
-        most: How many may go.
-        highest: The highest priority of a pod that may go.
-        reason: Why they should.
+    Empty if impossible. ``fit`` finds their targets and is not changed.
     """
     snapshot = context.snapshot
     node = snapshot.node(row).name
@@ -92,7 +85,7 @@ def moves_off(
             if not worth[pod.uid] or len(chosen) == most:
                 return ()
             del left[pod.uid]
-            if context.is_evictable(pod) and context.is_movable(pod):
+            if context.may_go(pod):
                 move = fit.move(pod, row, reason)
             if move is not None:
                 break

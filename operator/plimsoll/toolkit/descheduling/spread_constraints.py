@@ -20,9 +20,6 @@ class SpreadConstraint:
     """A spread constraint without what does not tell it from others; hashable.
 
     Attributes:
-        max_skew: By how much the largest domain may exceed the smallest.
-        topology_key: Label whose values are the domains.
-        selector: The pods that count.
         nodes: Only nodes that match count; None when the constraint ignores node affinity.
         tolerations: Only nodes whose taints these tolerate count; None when it ignores taints.
     """

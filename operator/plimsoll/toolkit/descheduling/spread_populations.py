@@ -30,7 +30,6 @@ class DomainSizes:
     """One constraint and how many matching pods each domain has.
 
     Attributes:
-        constraint: The constraint.
         domain_of: The domain of each node that counts, keyed by name.
         templates: Of the pods that count.
         sizes: Pods by domain; domains without pods are among them.
@@ -84,13 +83,7 @@ class DomainSizes:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Constraints that share pods, and the pods.
-
-    Attributes:
-        namespace: Of the pods.
-        constraints: With the sizes of their domains.
-        pods: All pods that any of the constraints counts, by uid.
-    """
+    """Constraints of one namespace that share pods, and all pods that any of them counts, by uid."""
 
     namespace: str
     constraints: tuple[DomainSizes, ...]
@@ -113,14 +106,9 @@ def sizes_of(
     context: StrategyContext,
     only: PodInfo | None = None,
 ) -> Iterator[DomainSizes]:
-    """The constraints of a namespace's pods with the sizes of their domains.
+    """The constraints of the wanted kinds (``DoNotSchedule``) of a namespace's pods, with domain sizes.
 
-    Args:
-        namespace: Of the pods.
-        wanted: Kinds of constraints, such as ``DoNotSchedule``.
-        covers: Which pods count.
-        context: The cluster.
-        only: Yield only constraints that count this pod.
+    With ``only``, those that count this pod.
     """
     groups: Groups = [
         (template, pods)

@@ -21,11 +21,7 @@ class _Compiled:
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster, compiled; asked again for each choice of victims.
-
-    Args:
-        objects: Where the budgets are.
-    """
+    """The budgets of a cluster, compiled; asked again for each choice of victims."""
 
     def __init__(self, objects: ClusterObjects) -> None:
         compiled = objects.derived("budgets by namespace", _Compiled)

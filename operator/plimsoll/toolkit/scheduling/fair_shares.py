@@ -20,7 +20,11 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from plimsoll.framework.extension_points import Plugin
-from plimsoll.model.columns.queue_usage import QUEUE_LABEL, Amounts, QueueKey, QueueUsage, added
+from plimsoll.model.columns.queue_usage import QUEUE_LABEL as QUEUE_LABEL
+from plimsoll.model.columns.queue_usage import Amounts as Amounts
+from plimsoll.model.columns.queue_usage import QueueKey as QueueKey
+from plimsoll.model.columns.queue_usage import QueueUsage as QueueUsage
+from plimsoll.model.columns.queue_usage import added as added
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import milli, units
@@ -34,12 +38,9 @@ LARGEST_WEIGHT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one queue brings into the division.
+    """What one queue brings into the division: what its placed and waiting pods request, weight, and ceiling.
 
-    Attributes:
-        demand: What its placed and waiting pods request.
-        weight: Above 0.
-        capability: At most so much; resources that it does not name have no ceiling.
+    Resources that the capability does not name have no ceiling.
     """
 
     demand: Mapping[str, int]
@@ -49,13 +50,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The cluster as it is divided, and as it should be.
-
-    Attributes:
-        total: Of the cluster, by resource.
-        usage: By queue and resource.
-        due: Dominant share that each queue deserves.
-    """
+    """The cluster's resources, what each queue uses of them, and the dominant share that is due to each."""
 
     total: Mapping[str, int]
     usage: Mapping[str, Amounts]
@@ -171,20 +166,3 @@ class FairQueues(Plugin, Protocol):
 
     def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
         """A queue's dominant share by its weight, among the pods of a scheduler: the lowest goes first."""
-
-
-__all__ = [
-    "EPSILON",
-    "LARGEST_WEIGHT",
-    "QUEUE_LABEL",
-    "Amounts",
-    "Claim",
-    "Division",
-    "FairQueues",
-    "QueueKey",
-    "QueueUsage",
-    "added",
-    "amounts_of",
-    "deserved",
-    "dominant_share",
-]

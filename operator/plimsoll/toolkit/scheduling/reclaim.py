@@ -25,12 +25,7 @@ def victims_to_reclaim(
 ) -> tuple[PodInfo, ...]:
     """The victims on one node, most important first; empty when nothing helps.
 
-    Args:
-        candidates: Pods of the node that may go, but for their budgets and for what their queues deserve.
-        queue_of: The queue of each.
-        division: Who has what, and who deserves what.
-        budgets: No victim is against one.
-        trial: The node; the caller closes it.
+    Candidates may go, but for their budgets and for what their queues deserve. The caller closes the trial.
     """
     orders = (
         sorted(candidates, key=lambda each: (each.priority, -started(each))),

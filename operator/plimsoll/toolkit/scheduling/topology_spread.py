@@ -100,12 +100,9 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """All constraints of one template.
+    """The constraints of one template: the hard ones refuse nodes, the soft ones score them.
 
-    Attributes:
-        hard: Those that refuse nodes.
-        soft: Those that score them.
-        all_keys_required: Whether a node without one of the soft keys scores 0.
+    Unless ``all_keys_required``, a node without one of the soft keys is scored by the others.
     """
 
     hard: tuple[Constraint, ...] = ()
@@ -122,12 +119,13 @@ class Constraints:
 NONE = Constraints()
 
 
-def _own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
+def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
+    """The constraints that the pods of a template state, or why one cannot be parsed."""
     try:
         pairs = [(each, _selector(each, template)) for each in own]
     except SelectorError as exc:
         return Constraints(problem=str(exc))
-    return _compiled(template, pairs, all_keys_required=True)
+    return compiled(template, pairs, all_keys_required=True)
 
 
 def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
@@ -137,12 +135,13 @@ def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Se
     )
 
 
-def _compiled(
+def compiled(
     template: PodTemplate,
     pairs: list[tuple[TopologySpreadConstraint, Selector]],
     *,
     all_keys_required: bool,
 ) -> Constraints:
+    """Constraints with their selectors, as hard and soft ones."""
     spec = template.sample.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
     matcher = compile_node_matcher(spec.node_selector, affinity.required if affinity else None)

@@ -30,13 +30,7 @@ CANDIDATE, UNKNOWN, NONE_LOWER = 0, -1, -2
 
 @dataclass(frozen=True, slots=True)
 class VictimsFound:
-    """One candidate.
-
-    Attributes:
-        row: The node.
-        victims: Who has to leave, the most important first.
-        violations: How many of them against their budget.
-    """
+    """One candidate: a row, who leaves it (the most important first), how many against their budget."""
 
     row: int
     victims: tuple[PodInfo, ...]
@@ -62,15 +56,7 @@ class VictimsFound:
 def victims_by_trial(
     pod: PodInfo, row: int, pods: Sequence[PodInfo], budgets: DisruptionBudgets, what_if: WhatIf
 ) -> VictimsFound | Status:
-    """The victims on one node, pod by pod; or why it is no candidate.
-
-    Args:
-        pod: The pod that needs room.
-        row: The node.
-        pods: All pods of the node, the most important first.
-        budgets: Of the cluster.
-        what_if: Asks the filters.
-    """
+    """The victims among the pods of a node (the most important first); or why it is no candidate."""
     lower = [other for other in pods if other.priority < pod.priority]
     if not lower:
         return NO_VICTIMS
@@ -231,14 +217,9 @@ def _reprieve(
     victims: BoolArray,
     fits: Callable[[RowArray | slice, IntArray], BoolArray],
 ) -> None:
-    """Put back the pods in the places ``lower``, place by place, on all nodes; note who cannot stay.
+    """Put back pods, place by place, on all nodes; note in ``victims``, shape (K, N), who cannot stay.
 
-    Args:
-        lower: Shape (K, N): which places to put back.
-        taken: Shape (K, N, R): what the pods there request.
-        requested: Shape (N, R): what the pods on the node request, changed on the way.
-        victims: Shape (K, N), changed: who cannot stay.
-        fits: Whether the pod fits on some of the nodes, if their pods requested that much.
+    ``lower``, (K, N), says which; ``taken``, (K, N, R), what they request; ``requested``, (N, R), is changed.
     """
     for place, there in enumerate(lower):
         if there.all():

@@ -46,13 +46,7 @@ PROVISION = -1
 
 @dataclass(frozen=True, slots=True)
 class VolumeChoice:
-    """What a delayed claim would get, on each node.
-
-    Attributes:
-        claim: The claim.
-        candidates: Volumes that it may take.
-        volumes: Shape (N,): index of the volume in ``candidates``, or PROVISION.
-    """
+    """What a delayed claim would get on each node: the index of a candidate, or PROVISION; shape (N,)."""
 
     claim: PersistentVolumeClaim
     candidates: tuple[PersistentVolume, ...]

@@ -1,0 +1,84 @@
+"""Lets kubernetes-asyncio's typed APIs send their requests through a Session.
+
+The credentials, fence, permissions, deadlines and errors of the session then hold for them, too. Typed APIs
+serve the cold paths; what they cost is in docs/adr/0001.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes_asyncio import client
+
+from plimsoll.kube.session.errors import Unavailable
+from plimsoll.kube.session.session import JSON, MERGE_PATCH, REQUEST_TIMEOUT_S, Session
+
+
+@dataclass(slots=True)
+class TypedAnswer:
+    """What a typed API reads of a response; refusals are raised before."""
+
+    attempt: str
+    data: bytes
+    status: int = 200
+
+    def getheader(self, _name: str) -> None:
+        """No header is needed: all answers are JSON in UTF-8."""
+
+    def getheaders(self) -> dict[str, str]:
+        """None."""
+        return {}
+
+
+class TypedClient(client.ApiClient):
+    """An ApiClient without connections of its own.
+
+    Raises:
+        APIError: From each call of a typed API, as from :meth:`Session.request`.
+    """
+
+    def __init__(self, session: Session) -> None:  # the base class would open connections
+        self._session = session
+        self.configuration = session.configuration
+        self.default_headers = {}
+        self.cookie = ""
+        self.client_side_validation = False
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        query_params: Any | None = None,
+        headers: dict[str, str] | None = None,  # noqa: ARG002 - the session has its own
+        post_params: dict[str, Any] | None = None,  # noqa: ARG002 - of forms; the API server takes none
+        body: Any | None = None,
+        _preload_content: bool = True,
+        _request_timeout: Any | None = None,
+    ) -> TypedAnswer:
+        """Send one request; every patch is a merge patch."""
+        path = url.removeprefix(self.configuration.host or "")
+        content = await self._session.request(
+            method,
+            path,
+            body,
+            content_type=MERGE_PATCH if method == "PATCH" else JSON,
+            params=dict(query_params or ()),
+            timeout_s=_request_timeout or REQUEST_TIMEOUT_S,
+        )
+        return TypedAnswer(f"{method} {path}", content)
+
+    def deserialize(self, response: Any, response_type: Any) -> Any:
+        """A model; anything but an object is an error, where the base class returns an empty model."""
+        try:
+            if not response.data.startswith("{"):
+                raise ValueError(response.data[:200])  # noqa: TRY301 - as for fields that make no sense
+            return super().deserialize(response, response_type)
+        except (client.ApiException, AttributeError, TypeError, ValueError) as exc:
+            raise Unavailable(response.attempt, message=f"the answer cannot be read: {exc}") from exc
+
+
+async def content_of(call: Awaitable[object]) -> bytes:
+    """The bytes that a typed API received when it was called with ``_preload_content=False``."""
+    answer = await call
+    assert isinstance(answer, TypedAnswer)
+    return answer.data

@@ -1,0 +1,219 @@
+"""MoveExecutor carries out the instructions of the move machine, and hands it the answers as events.
+
+It decides nothing. Instructions that need no answer from outside are carried out immediately and in order, so
+that between the planner's judgement of a move and the reservation of its target nothing else happens. Those
+that wait are carried out one after the other for each record, by a task of their own.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.moves.events import (
+    Event,
+    EvictionAnswered,
+    NodeClosed,
+    PodGone,
+    PodTerminating,
+    RecordRefused,
+    TimedOut,
+)
+from plimsoll.rebalancing.moves.instructions import (
+    CancelTimer,
+    CloseNode,
+    CreateRecord,
+    Evict,
+    FollowReplacement,
+    Instruction,
+    MoveInstruction,
+    NodeDone,
+    RetryAt,
+    StopFollowing,
+    WriteRecord,
+)
+from plimsoll.rebalancing.moves.machine import InvalidTransition, MoveMachine
+from plimsoll.rebalancing.moves.sightings import Sightings
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
+
+#: Carries an instruction out; the events that follow from it, if any.
+Immediate = Callable[[Any], Sequence[Event] | None]
+
+#: Carries an instruction out that waits for an answer; the answer, None when it has none.
+Awaited = Callable[[Any], Awaitable[Event | None]]
+
+
+class MoveExecutor:
+    """Connects the machine with what carries its instructions out.
+
+    Args:
+        machine: Decides.
+        timer: Deadlines.
+        clock: Time.
+        observer: Notified of instructions that raise, and of events that cannot happen.
+        sightings: Find the replacements of moves, for each way of moving pods.
+        immediate: What carries out the instructions that need no answer from outside, by type.
+        awaited: What carries out the others.
+
+    Attributes:
+        machine: The same.
+        progress: Notified after each event that was handled.
+    """
+
+    def __init__(
+        self,
+        machine: MoveMachine,
+        timer: Timer,
+        clock: Clock,
+        observer: Observer,
+        *,
+        sightings: Sequence[Sightings],
+        immediate: Mapping[type, Immediate],
+        awaited: Mapping[type, Awaited],
+    ) -> None:
+        self.machine = machine
+        self.progress = Signal()
+        self._timer = timer
+        self._clock = clock
+        self._observer = observer
+        self._sightings = sightings
+        self._immediate: Mapping[type, Immediate] = {
+            RetryAt: self._retry_at,
+            CancelTimer: lambda order: self._timer.cancel((order.key, order.timer)),
+            FollowReplacement: lambda order: [event for each in sightings for event in each.follow(order)],
+            StopFollowing: self._stop_following,
+            **immediate,
+        }
+        self._awaited = awaited
+        self._events: deque[Event] = deque()
+        self._is_handling = False
+        self._waiting: dict[str, deque[Instruction]] = {}  #: instructions that wait, by record or node
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- events --------------------------------------------------------------------------------------
+
+    def observe(self, event: WatchEvent) -> None:
+        """Something happened to a pod, or a ReplicaSet has come into sight."""
+        found = _departures(self.machine, event)
+        for each in self._sightings:
+            found += each.observe(event)
+        if found:
+            self.post(*found)
+
+    def post(self, *events: Event) -> None:
+        """Something has happened; returns when all that needs no answer from outside is done."""
+        self._events.extend(events)
+        if self._is_handling:
+            return
+        self._is_handling = True
+        try:
+            while self._events:
+                self._handle(self._events.popleft())
+        finally:
+            self._is_handling = False
+        self.progress.notify()
+
+    def is_idle(self, *keys: str) -> bool:
+        """Whether no instruction waits, of the records given or of all."""
+        return not any(key in self._waiting for key in keys) if keys else not self._waiting
+
+    async def close(self) -> None:
+        """Cancel what waits."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- instructions --------------------------------------------------------------------------------
+
+    def _handle(self, event: Event) -> None:
+        try:
+            orders = self.machine.handle(event, self._clock.monotonic())
+        except InvalidTransition as exc:
+            self._observer.failed("the move machine", str(exc))
+            return
+        for order in orders:
+            immediate = self._immediate.get(type(order))
+            if immediate is None:
+                self._enqueue(order)
+                continue
+            try:
+                self._events.extend(immediate(order) or ())
+            except Exception as exc:  # noqa: BLE001 - one instruction's failure must not stop the others
+                self._observer.failed(f"carrying out {type(order).__name__}", repr(exc))
+
+    def _enqueue(self, order: Instruction) -> None:
+        key = _subject(order)
+        if key in self._waiting:
+            self._waiting[key].append(order)
+            return
+        self._waiting[key] = deque([order])
+        task = asyncio.create_task(self._carry_out(key), name=f"move {key}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out(self, key: str) -> None:
+        waiting = self._waiting[key]
+        try:
+            while waiting:
+                order = waiting.popleft()
+                try:
+                    event = await self._awaited[type(order)](order)
+                except Exception as exc:  # noqa: BLE001 - one instruction's failure must not stop the others
+                    self._observer.failed(f"carrying out {type(order).__name__} for {key}", repr(exc))
+                    event = _unanswered(order, repr(exc))
+                if event is not None:
+                    self.post(event)
+        finally:
+            del self._waiting[key]
+        self.progress.notify()
+
+    def _retry_at(self, order: RetryAt) -> None:
+        event = TimedOut(order.key, order.timer)
+        self._timer.set((order.key, order.timer), order.at, lambda: self.post(event))
+
+    def _stop_following(self, order: StopFollowing) -> None:
+        for each in self._sightings:
+            each.stop(order)
+
+
+def _departures(machine: MoveMachine, event: WatchEvent) -> list[Event]:
+    """Whether a pod that is moved goes, or is gone."""
+    match event:
+        case PodDeleted(pod):
+            return [PodGone(state.key) for state in machine.of_pod(pod.uid)]
+        case PodUpdated(_, pod) if pod.is_terminal:
+            return [PodGone(state.key, deleted=False) for state in machine.of_pod(pod.uid)]
+        case PodUpdated(_, pod) if pod.is_terminating:
+            return [PodTerminating(state.key) for state in machine.of_pod(pod.uid)]
+        case _:
+            return []
+
+
+def _subject(order: Instruction) -> str:
+    """What an instruction is about: those about one subject are carried out in order."""
+    match order:
+        case MoveInstruction(key):
+            return key
+        case CloseNode(_, node) | NodeDone(node):
+            return f"node {node}"
+        case _:
+            return type(order).__name__
+
+
+def _unanswered(order: Instruction, problem: str) -> Event | None:
+    """The answer to an instruction that broke, so that no move waits for it without an end."""
+    match order:
+        case CreateRecord(key) | WriteRecord(key):
+            return RecordRefused(key, WriteResult(WriteOutcome.UNKNOWN, problem))
+        case Evict(key):
+            answer = WriteResult(WriteOutcome.UNKNOWN, f"asking for the eviction broke: {problem}")
+            return EvictionAnswered(key, answer, broke=True)
+        case CloseNode(bundle):
+            return NodeClosed(bundle, succeeded=False)
+        case _:
+            return None

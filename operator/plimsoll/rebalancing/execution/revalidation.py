@@ -1,0 +1,170 @@
+"""MoveRevalidator judges a planned move again in the present cluster, right before it is sent.
+
+Between its answer and the reservation of the target nothing is awaited, so moves of several policies do not
+take the same room. Further reasons against a move are moves of other policies under way, a budget that has
+closed since the plan, and a way of leaving that is not the one on record.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.planning.history import Memory
+from plimsoll.planning.limits import LimitLevel
+from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
+from plimsoll.planning.planners import ask_again
+from plimsoll.planning.populations import Populations
+from plimsoll.planning.surges import Deployments
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
+from plimsoll.rebalancing.moves.instructions import Revalidate
+from plimsoll.rebalancing.moves.outcomes import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
+from plimsoll.rebalancing.moves.state import Landing, Way, workload_uid
+from plimsoll.rebalancing.planning_context import PlanningContexts
+from plimsoll.rebalancing.records.drafts import surge_reference
+from plimsoll.rebalancing.records.history import memory_of
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.store import EvictionRecordStore
+
+#: Phases of a move that is under way.
+MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
+
+
+class MoveRevalidator:
+    """Judges moves again.
+
+    Args:
+        book: The cluster, and the room that is reserved in it.
+        keeper: The records.
+        context: What surrounds the placed pods.
+        deployments_of: Reads the Deployment of a surge; nothing for other moves.
+        clock: Time.
+        configured: What a policy wants now, in plain values; None when it rebalances no longer.
+        spec_of: The same as its spec.
+        observer: Notified of judgements that raise, unless a run waits for them.
+
+    Attributes:
+        memories: What past moves teach in the runs under way, by run; in others it is looked up each time.
+        problems: What broke the judgement of a move, by record.
+    """
+
+    def __init__(
+        self,
+        *,
+        book: ReservationBook,
+        keeper: EvictionRecordStore,
+        context: PlanningContexts,
+        deployments_of: Callable[[Move], Awaitable[Deployments]],
+        clock: Clock,
+        configured: Callable[[str], RebalancingConfig | None],
+        spec_of: Callable[[str], RebalancingSpec | None],
+        observer: Observer,
+    ) -> None:
+        self.memories: dict[str, Memory] = {}
+        self.problems: dict[str, Exception] = {}
+        self._book = book
+        self._keeper = keeper
+        self._context = context
+        self._deployments_of = deployments_of
+        self._clock = clock
+        self._configured = configured
+        self._spec_of = spec_of
+        self._observer = observer
+
+    async def judge(self, order: Revalidate) -> Event:
+        """Whether a move is still to be made, and how."""
+        record = self._keeper.known.get(order.key)
+        if record is None:
+            return RevalidationRefused(order.key, cancelled("RecordDeleted", "the record was deleted"))
+        try:
+            found = await self._judged(order, record)
+        except Exception as exc:  # noqa: BLE001 - whatever a strategy or plugin did, the record is closed
+            if order.run in self.memories:
+                self.problems[order.key] = exc
+            else:
+                self._observer.failed(f"judging the move of record {order.key}", repr(exc))
+            cause = cancelled(NOT_REVALIDATED, f"the move could not be judged again: {exc!r}")
+            return RevalidationRefused(order.key, cause)
+        if isinstance(found, Landing):
+            return RevalidationRefused(order.key, found)
+        spec = self._spec_of(record.spec.policy)
+        way, timeout_s = Way.EVICT, float("inf")
+        if found.surge is not None:
+            way = Way.SURGE
+        elif spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST:
+            way, timeout_s = Way.REQUEST, float(spec.eviction_request_timeout_seconds)
+        return Revalidated(order.key, found, way, timeout_s)
+
+    async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
+        move, run, evicted = order.move, order.run, order.evicted
+        policy = record.spec.policy
+        if self._configured(policy) is None:
+            return POLICY_CHANGED
+        deployments = await self._deployments_of(move)
+        rebalancing = self._configured(policy)
+        if rebalancing is None:
+            return POLICY_CHANGED
+        memory = self.memories.get(run) or memory_of(self._keeper.known.values(), self._clock.now())
+        # Pods on their way out still take their room: a replacement that needs it would not find it.
+        present = ask_again(
+            move,
+            rebalancing,
+            self._book.claimed(),
+            self._context.of(policy, memory, move, deployments),
+        )
+        if isinstance(present, Refusal):
+            return cancelled(present.reason, present.message)
+        clash = self._clash(record, present, rebalancing)
+        if clash is not None:
+            return cancelled(clash.reason, clash.message)
+        if not _is_as_recorded(present, record):
+            return OTHERWISE
+        closed = self._closed_budget(rebalancing, evicted)
+        if closed:
+            story = f'budget "{closed}" of the policy allows no further eviction now'
+            return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, story, blocked_by=closed)
+        return present
+
+    def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
+        """Why the moves under way of other policies leave no room for this one, None when they do."""
+        others, all_of_them = 0, 1
+        for each in self._keeper.unfinished():
+            if each.phase not in MOVING or each.key == record.key:
+                continue
+            is_other = each.spec.policy != record.spec.policy
+            if is_other and each.spec.pod.uid == move.pod.uid:
+                story = f"policy {each.spec.policy} moves the pod (record {each.key})"
+                return Refusal("AlreadyMoving", story)
+            if workload_uid(each.spec) == move.workload.uid:
+                all_of_them += 1
+                others += is_other
+        ceiling = rebalancing.limits.per_workload
+        pods = self._book.cache.cluster.pods.values()
+        replicas = sum(workload_of(pod) == move.workload for pod in pods)
+        most = ceiling.of(replicas) if others else None
+        if most is None or all_of_them <= most:
+            return None
+        return Refusal(
+            LimitLevel.WORKLOAD.value,
+            f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
+        )
+
+    def _closed_budget(self, rebalancing: RebalancingConfig, evicted: int) -> str:
+        """The budget that opened since the plan was made and allows no further eviction, "" for none."""
+        populations = Populations(self._book.cache.cluster, rebalancing.evictors, rebalancing.nodes)
+        for name, ceiling in rebalancing.limits.budgets:
+            most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
+            if most is not None and evicted >= most:
+                return name
+        return ""
+
+
+def _is_as_recorded(move: Move, record: Record) -> bool:
+    """Whether the move, judged again, is by the eviction or the very rollout that is on record."""
+    surge = record.spec.surge
+    if surge_reference(move.surge) != surge:
+        return False
+    return surge is None or move.target == record.spec.target_node

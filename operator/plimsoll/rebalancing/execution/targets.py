@@ -1,0 +1,149 @@
+"""MoveTargets reserves in the book the targets of moves, and the room that bundles make for pending pods.
+
+A target is reserved at the highest priority, so that neither the scheduling loop nor another plan counts on
+it: with a stand-in first, and in the replacement's own name as soon as that exists.
+
+Room for a pending pod, or for a gang, is reserved with a stand-in as well: it is not there yet, so the pod
+itself must not be sent, and every failed attempt of the pod would end a nomination of its own. When the last
+of the moved pods has left, the pod is nominated, and the scheduler, which that very event has try it, finds
+its node free. The room is free again when a move of the bundle is not made, when the pod finds another place
+or goes, and after ``ROOM_S``.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.ports.clock import Clock
+from plimsoll.rebalancing.execution.executor import Immediate
+from plimsoll.rebalancing.moves.instructions import (
+    ReleaseReplacement,
+    ReleaseRoom,
+    ReleaseTarget,
+    ReserveRoom,
+    ReserveTarget,
+    TransferTarget,
+)
+from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.pending_pods import PendingPods
+
+#: Seconds that moved pods get to leave until the room that they make is given up.
+ROOM_S = 300.0
+
+
+class MoveTargets:
+    """Carries out the instructions about room.
+
+    Args:
+        book: Where room is reserved.
+        pending: The pods, placed or not.
+        machine: Knows the records of the moves.
+        siblings: The pods of a controller, by its uid.
+        clock: Time.
+    """
+
+    def __init__(
+        self,
+        book: ReservationBook,
+        pending: PendingPods,
+        machine: MoveMachine,
+        siblings: Callable[[str], Mapping[str, Pod]],
+        clock: Clock,
+    ) -> None:
+        self._book = book
+        self._pending = pending
+        self._machine = machine
+        self._siblings = siblings
+        self._clock = clock
+        self._leaving: dict[str, set[str]] = {}  #: uids of the pods that a bundle's room still waits for
+        self.immediate: Mapping[type, Immediate] = {
+            ReserveTarget: self._reserve,
+            TransferTarget: self._transfer,
+            ReleaseTarget: lambda order: book.release_uid(_replacement(order.key).uid),
+            ReleaseReplacement: lambda order: book.release_uid(order.uid),
+            ReserveRoom: self._reserve_room,
+            ReleaseRoom: lambda order: self._release_room(order.bundle),
+        }
+
+    # -- targets -------------------------------------------------------------------------------------
+
+    def _reserve(self, order: ReserveTarget) -> None:
+        spec = self._machine.moves[order.key].spec
+        like = self._like(order.key) if order.move is None else order.move.pod
+        target = spec.target_node if order.move is None else order.move.target
+        if like is not None and target:
+            reason = ReservationReason.MOVE_TARGET
+            self._book.reserve_in_stead(
+                _replacement(order.key), like, target, reason, spec.policy, priority=FIRM
+            )
+
+    def _like(self, key: str) -> PodInfo | None:
+        """The pod of a record of an earlier process, or a pod of the same controller in its stead."""
+        spec, cache = self._machine.moves[key].spec, self._book.cache
+        present = cache.cluster.pods.get(spec.pod.uid)
+        if present is not None:
+            return present
+        pods = self._siblings(spec.owner.uid).values() if spec.owner is not None else ()
+        found = next((pod for pod in pods if pod.namespace == spec.pod.namespace), None)
+        if found is None:
+            return None
+        metadata = msgspec.structs.replace(found.metadata, name=spec.pod.name)
+        return cache.info(msgspec.structs.replace(found, metadata=metadata))
+
+    def _transfer(self, order: TransferTarget) -> None:
+        pod, spec = self._pending.find(order.pod.uid), self._machine.moves[order.key].spec
+        if pod is not None and spec.target_node is not None:
+            self._book.nominate(pod, spec.target_node, spec.policy)
+
+    # -- room for pending pods -----------------------------------------------------------------------
+
+    def _reserve_room(self, order: ReserveRoom) -> None:
+        if any(each.owner == order.bundle for each in self._book.of_reason(ReservationReason.ROOM)):
+            return
+        self._leaving[order.bundle] = set(order.leaving)
+        until = self._clock.monotonic() + ROOM_S
+        for uid, node in order.pods:
+            pod, holder = self._pending.waits(uid), Holder(HolderKind.BENEFICIARY, uid)
+            if pod is not None:
+                reason = ReservationReason.ROOM
+                self._book.reserve_in_stead(holder, pod, node, reason, order.bundle, until=until)
+
+    def _release_room(self, bundle: str) -> None:
+        self._leaving.pop(bundle, None)
+        self._book.release_owner(bundle, ReservationReason.ROOM)
+
+    def observe(self, event: WatchEvent) -> None:
+        """Moved pods leave; pods that room is made for find another place, or go."""
+        match event:
+            case PodDeleted(pod):
+                has_left = True
+            case PodUpdated(_, pod) if pod.is_terminal or pod.node_name:
+                has_left = pod.is_terminal
+            case _:
+                return
+        room = self._book.held_by_uid(Holder(HolderKind.BENEFICIARY, pod.uid).uid)
+        if room is not None:
+            self._release_room(room.owner)
+        for bundle, leaving in list(self._leaving.items()):
+            if has_left and pod.uid in leaving:
+                leaving.discard(pod.uid)
+                if not leaving:
+                    self._hand_over(bundle)
+
+    def _hand_over(self, bundle: str) -> None:
+        """The room is there: it is the pod's, against others of no higher priority, until it is tried."""
+        del self._leaving[bundle]
+        room = self._book.release_owner(bundle, ReservationReason.ROOM)
+        held = [(self._pending.waits(each.holder.key), each.node) for each in room]
+        pods = [(pod, node) for pod, node in held if pod is not None]
+        if len(pods) == len(held):
+            for pod, node in pods:
+                self._book.nominate(pod, node, bundle)
+
+
+def _replacement(key: str) -> Holder:
+    return Holder(HolderKind.REPLACEMENT, key)

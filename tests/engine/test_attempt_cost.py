@@ -1,0 +1,109 @@
+"""Limits the function calls of a scheduling attempt, so that a loop over nodes or a lost cache is seen.
+
+The workloads are those of ``make bench``, small. Calls of Python and C functions are counted, not seconds:
+the figures are equal on every machine, however busy it is. Pods per second are in ``docs/benchmarking.md``.
+"""
+
+import gc
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+#: The most calls of an attempt, by workload and number of templates (None: all pods differ): about half as
+#: many again as are made at this size, where each template's first pod weighs more than in the benchmark.
+CEILINGS = {
+    ("basic", 10): 600,
+    ("basic", None): 1250,
+    ("crowded", 10): 700,
+    ("node-affinity", 10): 650,
+    ("spreading", 10): 800,
+    ("preferred-spreading", 10): 900,
+    ("affinity", 10): 950,
+    ("preferred-affinity", 10): 900,
+    ("anti-affinity", 10): 900,
+    ("preferred-anti-affinity", 10): 900,
+    ("preemption", 10): 3000,
+    ("constrained-preemption", 10): 4000,
+    ("unschedulable", 10): 420,
+    ("mixed", 10): 700,
+    ("gang", 10): 900,
+}
+NODES, PODS = 300, 100
+
+#: Workloads whose attempts look at one victim after another: how many there are depends on the nodes.
+VICTIMS = {"preemption", "constrained-preemption"}
+
+
+class Counter:
+    """Counts the calls that functions make while they run."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, counting."""
+
+        def count(_frame: FrameType, event: str, _argument: Any) -> None:
+            self.calls += event in ("call", "c_call")
+
+        def call(*args: Any, **options: Any) -> Any:
+            sys.setprofile(count)
+            try:
+                return function(*args, **options)
+            finally:
+                sys.setprofile(None)
+
+        return call
+
+
+@pytest.fixture
+def benchmark() -> Iterator[Any]:
+    """benchmarks/engine.py, which is a script and no package."""
+    spec = importlib.util.spec_from_file_location("benchmarks_engine", BENCHMARKS / "engine.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    gc.unfreeze()
+    del sys.modules[spec.name]
+
+
+def calls_of(benchmark: Any, family: str, nodes: int, templates: int | None) -> float:
+    """Calls of one attempt, on average."""
+    counter = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("schedule", "place_together"):
+            patch.setattr(benchmark, name, counter.counted(getattr(benchmark, name)))
+        attempts: int = benchmark.measure(family, nodes, templates, PODS).attempts
+    return counter.calls / attempts
+
+
+@pytest.mark.parametrize(("family", "templates"), CEILINGS)
+def test_an_attempt_makes_few_calls(benchmark: Any, family: Any, templates: Any) -> None:
+    """With all default plugins."""
+    made = calls_of(benchmark, family, NODES, templates)
+
+    assert made <= CEILINGS[family, templates]
+
+
+@pytest.mark.parametrize("family", sorted({family for family, _ in CEILINGS} - VICTIMS))
+def test_calls_do_not_grow_with_the_nodes(benchmark: Any, family: Any) -> None:
+    """What is done for each node is done by numpy."""
+    few = calls_of(benchmark, family, NODES // 3, 10)
+
+    assert calls_of(benchmark, family, NODES, 10) < 1.3 * few
+
+
+def test_every_workload_has_a_ceiling(benchmark: Any) -> None:
+    """A workload that is added is held to something."""
+    workloads = set(benchmark.yaml.safe_load(benchmark.WORKLOADS.read_text()))
+
+    assert {family for family, _ in CEILINGS} == workloads
