@@ -27,7 +27,7 @@ settings.load_profile("suite")
 # Thousands of tests are collected and none is garbage: looking for some takes a third of the time.
 gc.disable()
 
-# No server of these tests has a certificate that the machine trusts; each session would load some 140 of them.
+# The machine trusts no server of these tests; each session would load 140 certificates all the same.
 # Go's programs collect their garbage at a limit of memory, which kubectl never reaches.
 if not os.environ.get("PLIMSOLL_E2E_KUBECONFIG"):
     os.environ["SSL_CERT_FILE"] = os.devnull
