@@ -15,8 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from plimsoll.kube.reflector import Reflector
-from plimsoll.kube.session.errors import APIError, Conflict, answer_of, answered
-from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of
+from plimsoll.kube.session.session import Session
 from plimsoll.kube.watched_resources import WatchedResource
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.metadata import ObjectMeta
@@ -66,9 +66,6 @@ class PodEvictionRequester:
     """Creates, withdraws, lists, watches and deletes our EvictionRequests.
 
     Args:
-        session: The connection.
-        clock: Time.
-        randomness: Jitter of the watches.
         observer: Notified of watches that fail and of objects that cannot be read.
     """
 
@@ -118,11 +115,11 @@ class PodEvictionRequester:
     async def withdraw(self, request: EvictionRequest) -> WriteResult:
         """Set the intent to Withdrawn."""
         body = {"spec": {"intent": _WITHDRAWN}}
-        return await answered(self._session.request("PATCH", _path(request), body, content_type=MERGE_PATCH))
+        return await self._session.merge(_path(request), body)
 
     async def drop(self, request: EvictionRequest) -> WriteResult:
         """Delete the request."""
-        return await answered(self._session.request("DELETE", _path(request)))
+        return await self._session.write("DELETE", _path(request))
 
     async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
         """Our requests, each with the Eviction that it is part of."""

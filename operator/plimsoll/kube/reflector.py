@@ -120,11 +120,7 @@ class Reflector:
     """Mirrors one collection.
 
     Args:
-        session: The connection.
-        resource: What to mirror.
         sink: Takes batches of events, in order; must not fail.
-        clock: Time.
-        randomness: Jitter.
         observer: Receives lists, failures and skipped objects.
 
     Attributes:
