@@ -1,7 +1,7 @@
-"""Would the pod fit this node if these pods were there, or gone? Asked by nominations and preemption.
+"""Evaluates filters of one pod as if other pods were on a node, or gone; for nominations and preemption.
 
-A trial owns a fork of the cluster and a clone of the cycle state; what it adds or removes is told to the
-plugins that sum over pods (SimulatedPods), the others read the forked columns.
+A trial owns a fork of the cluster and a clone of the cycle state; plugins that sum over pods
+(PreFilterExtensions) are notified of what it adds or removes, the others read the forked columns.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,10 @@ from plimsoll.model.columns.cluster import Cluster
 
 
 class Trial:
-    """One pod's filters, on a changed copy of the cluster.
+    """One pod's filters, on a changed copy of the cluster; methods raise PluginError.
 
     Args:
-        profile: Whose filters.
         state: A cycle state that this trial may change.
-        pod: The pod to place.
         fork: A cluster that this trial may change.
         skipped: Plugins whose PreFilter skipped; they take no part.
         known: Codes by plugin, shape (N,), of plugins that look at nodes only: no pod changes them.
@@ -68,11 +66,7 @@ class Trial:
         return twin
 
     def add(self, other: PodInfo, row: int) -> None:
-        """``other`` now counts as placed on the node of ``row``.
-
-        Raises:
-            PluginError: A plugin raised or refused.
-        """
+        """``other`` now counts as placed on the node of ``row``."""
         self.fork.place(other, self.fork.nodes[row].name)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
@@ -81,11 +75,7 @@ class Trial:
             _agreed(status, plugin.name)
 
     def remove(self, other: PodInfo, row: int) -> None:
-        """``other``, placed on the node of ``row``, no longer counts.
-
-        Raises:
-            PluginError: A plugin raised or refused.
-        """
+        """``other``, placed on the node of ``row``, no longer counts."""
         self.fork.displace(other.uid)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
@@ -94,11 +84,7 @@ class Trial:
             _agreed(status, plugin.name)
 
     def status(self, row: int) -> Status:
-        """The first refusal of the node of ``row``, or success.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
-        """
+        """The first refusal of the node of ``row``, or success."""
         one = Snapshot(self.fork).at(np.array([row], dtype=np.intp))
         for plugin in self._filters:
             known = self._known.get(plugin.name)

@@ -1,7 +1,7 @@
 """Evaluates filters for PostFilter plugins as if pods had left a node, within one attempt.
 
 The lane's codes represent all filters that do not look at pods. Where the others look at sums of requests
-alone, many nodes are judged at once; else a fork of the cluster is changed pod by pod and put back.
+alone, many nodes are judged together; else a fork of the cluster is changed pod by pod and put back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,6 @@ class TemplateWhatIf:
     """Questions about one pod that fits nowhere.
 
     Args:
-        lane: The lane that was refreshed for the pod.
-        pod: The pod.
         overrides: Statuses by row that replace the lane's own.
         claims: What nominated pods claim.
         nominations: Pending pods by the node they are nominated to.
@@ -97,7 +95,7 @@ class TemplateWhatIf:
         return self._claims.pods
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
-        """Judge many nodes at once, of those that are judged by sums.
+        """Judge many nodes together, of those that are judged by sums.
 
         Kinds are the code times the number of filters, plus the filter's position.
         """

@@ -1,4 +1,4 @@
-"""A lane: the masks and scores of one pod template under one profile, kept between attempts.
+"""Caches filter results and scores of one pod template under one profile: a lane.
 
 Pods of one template ask the same question again and again, and from one attempt to the next a handful
 of nodes changed. A lane therefore keeps, for each filter plugin, one code a node
@@ -38,7 +38,7 @@ from plimsoll.model.columns.columns import RowArray
 
 
 class TemplateCache:
-    """What one profile knows about one template on one cluster.
+    """What one profile knows about one template on one cluster; its methods raise PluginError.
 
     Attributes:
         failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
@@ -75,14 +75,8 @@ class TemplateCache:
         self._diagnosis: Diagnosis | None = None
         self._refused: dict[Code, RowArray] = {}
 
-    # -- filtering -----------------------------------------------------------------------------------
-
     def refresh(self, pod: PodInfo) -> None:
-        """Bring masks up to date with the cluster, for this pod of the template.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or broke a rule.
-        """
+        """Bring masks up to date with the cluster, for this pod of the template."""
         cluster = self.cluster
         rows = self._changed_rows()
         if rows is not None and not len(rows) and not self._stages.individual:
@@ -209,8 +203,6 @@ class TemplateCache:
             self.absent = self.rejected
         return allowed
 
-    # -- explaining ----------------------------------------------------------------------------------
-
     def status(self, row: int, pod: PodInfo) -> Status:
         """Why a node is not feasible; success when it is."""
         position = int(self.failed[row])
@@ -262,12 +254,7 @@ class TemplateCache:
         return status
 
     def diagnose(self, pod: PodInfo, overrides: Mapping[int, Status]) -> Diagnosis:
-        """Fold the refusals of all nodes into counts.
-
-        Args:
-            pod: The pod.
-            overrides: Statuses by row that replace the lane's own (nodes with nominated pods).
-        """
+        """Fold the refusals of all nodes into counts; ``overrides`` replace own statuses by row."""
         if self._diagnosis is not None and not overrides:
             return self._diagnosis
         counted: list[tuple[Status, int]] = []
@@ -303,8 +290,6 @@ class TemplateCache:
             self._diagnosis = diagnosis
         return diagnosis
 
-    # -- scoring -------------------------------------------------------------------------------------
-
     def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int | None]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.
 
@@ -317,9 +302,5 @@ class TemplateCache:
         return self._scores.totals(self.state, pod, rows, self._part)
 
     def score(self, pod: PodInfo, rows: RowArray) -> ScoreTable:
-        """Score the feasible ``rows``, plugin by plugin.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or left 0..100.
-        """
+        """Score the feasible ``rows``, plugin by plugin."""
         return self._scores.score(self.state, pod, rows, self._part)

@@ -20,13 +20,12 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome
-from plimsoll.scheduling.binding.attempt import BindingAttempt
-from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.conditions import Explanations, nominated_to
 from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
-#: Bindings in flight at once.
+#: The most bindings in flight.
 BINDINGS = 100
 
 
@@ -46,18 +45,7 @@ class BindingHook:
 class BindingPipeline:
     """Takes pods to their nodes.
 
-    Args:
-        book: Nominations, and the cache where pods are assumed and forgotten.
-        queue: Where attempts that fail continue.
-        cycle: Runs the plugins.
-        explanations: Says on a pod why it was not bound.
-        recorder: Records that it was.
-        clock: Time.
-        observer: Notified of attempts and bindings.
-        hooks: Take part.
-
     Attributes:
-        cache: Where pods are assumed and forgotten.
         slots: Bindings in flight; one is taken before ``bind`` and given back after.
         tasks: What runs concurrently with the scheduling loop.
     """

@@ -1,4 +1,4 @@
-"""Members wait for one another on Permit: bound once enough of them may be, or not at all.
+"""Waits for Permit of gang members, and binds them once enough may be bound, or none.
 
 Other plugins decide about each member; here they are counted. Who is still asked about when the others go
 follows when its turn comes.
@@ -6,10 +6,11 @@ follows when its turn comes.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from plimsoll.framework import Status, unschedulable
 from plimsoll.ports.clock import Clock
-from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.scheduling.binding.cycle import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.gangs.gates import PLUGIN
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
@@ -19,24 +20,19 @@ Begun = tuple[QueuedPod, BindingAttempt]
 
 
 def too_few(group: str, permitted: int, needed: int) -> str:
-    """Why nobody starts."""
+    """Why no member starts."""
     return f"{permitted} of the {needed} members that PodGroup {group} needs were permitted to start"
 
 
+@dataclass(eq=False)
 class GangRelease:
-    """Lets gangs bind.
+    """Lets gangs bind."""
 
-    Args:
-        pipeline: Binds members, or undoes what was begun.
-        clock: Time.
-    """
-
-    def __init__(self, pipeline: BindingPipeline, clock: Clock) -> None:
-        self._pipeline = pipeline
-        self._clock = clock
+    _pipeline: BindingPipeline
+    _clock: Clock
 
     async def release(self, group: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> int:  # noqa: C901, PLR0912 - one wait for permits, time and members
-        """Bind when enough members may, and nobody where too few may in time; how many were permitted."""
+        """Bind when enough members may, and none where too few may in time; how many were permitted."""
         free = [each for each in begun if each[1].held is None]
         refused: list[tuple[QueuedPod, BindingAttempt, Status]] = []
         asked = {

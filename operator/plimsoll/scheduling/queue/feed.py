@@ -15,16 +15,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 
 class QueueFeed:
-    """Adds, updates and removes pods of the queue, and moves those that a change may help.
-
-    Args:
-        mirror: What an event changed.
-        queue: The waiting pods.
-        served: Which pods are ours.
-        book: Nominations end with their pods; those of earlier processes are taken over.
-        clock: Time; measures what moving pods costs.
-        observer: Notified of pods that are left out.
-    """
+    """Adds, updates and removes pods of the queue, and moves those that a change may help."""
 
     def __init__(
         self,

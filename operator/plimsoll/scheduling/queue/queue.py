@@ -56,10 +56,6 @@ class SchedulingQueue:
     """The waiting pods of all profiles.
 
     Args:
-        sort_key: The profile's queue sort.
-        observer: Notified of pods that enter a queue.
-        gate: Calls PreEnqueue plugins.
-        ask: Calls queueing hints.
         objects: What hints see besides the pod and the event.
         work: Notified when a pod enters a queue: it may be tried, now or later.
     """
@@ -232,7 +228,7 @@ class SchedulingQueue:
         return count
 
     def activate(self, uids: Collection[str], now: float) -> None:
-        """A plugin wants these pods tried at once; what is not here, or is gated, stays as it is."""
+        """A plugin wants these pods tried immediately; what is not here, or is gated, stays as it is."""
         for uid in uids:
             if uid in self._in_flight:
                 self._in_flight.record(Happened(None, only=uid))
@@ -383,11 +379,7 @@ class SchedulingQueue:
             self._enter(oldest, now, FLUSHED)
 
     def validate(self) -> None:
-        """Check that every pod is in one place only.
-
-        Raises:
-            AssertionError: One is in two, or in a group where it does not belong.
-        """
+        """Check that every pod is in one place only."""
         uids = [queued.pod.uid for queued in self]
         assert len(uids) == len(set(uids))
         self._unschedulable.validate()
