@@ -18,6 +18,7 @@ from plimsoll.rebalancing.moves import events, eviction
 from plimsoll.rebalancing.moves.instructions import (
     Evict,
     FollowReplacement,
+    Revalidate,
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
