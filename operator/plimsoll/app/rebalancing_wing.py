@@ -59,12 +59,7 @@ def rebalancing_wing(
     statuses: RetriedStatuses,
     namespace: str,
 ) -> RebalancingWing:
-    """The wing with its adapters.
-
-    Args:
-        forecast: The default profile, for pods of schedulers that are not ours.
-        statuses: Writes the status of policies.
-    """
+    """The wing with its adapters; ``forecast`` is the profile for pods of schedulers that are not ours."""
     session, clock, observer = parts.session, parts.clock, parts.observer
     requester = PodEvictionRequester(session, clock, SeededRandomness(parts.seed), observer)
     return RebalancingWing(

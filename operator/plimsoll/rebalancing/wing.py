@@ -4,7 +4,7 @@ Everything gets its collaborators when it is built, so the order here is the ord
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,6 @@ from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.execution.handlers import MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
-from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.execution.targets import MoveTargets
 from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
@@ -39,8 +38,10 @@ from plimsoll.rebalancing.moves.events import HoldUpsChanged
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
+from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.planning_context import PlanningContexts
+from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
@@ -180,7 +181,16 @@ class RebalancingWing:
         self._closed = closed = ClosedNodes(
             cache, keeper, ports.closer, registries.strategies, clock, observer
         )
-        around = ClusterSurroundings(pending, closed, configs.hold_up, self._probe.refusal)
+        needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not go, by record
+        around = Surroundings(
+            pod=pending.facts,
+            held_up=configs.hold_up,
+            waits=lambda uid: pending.waits(uid) is not None,
+            needless=lambda key: needs[key]() if key in needs else "",
+            proposed=lambda specs: moves_of(specs, pending.find, closed.concerns),
+            empties=closed.concerns,
+            cannot_request=self._probe.refusal,
+        )
         tables = (recovery.table([surges.recovered, requests.recovered]), surges.table, requests.table)
         machine = MoveMachine(around, tables)
         contexts = PlanningContexts(book, groups, keeper, machine, pending, clock, configs.others)
@@ -231,7 +241,7 @@ class RebalancingWing:
             clock=clock,
         )
         self.victims = VictimEvictions(
-            cache=cache, keeper=keeper, executor=executor, around=around, clock=clock, observer=observer
+            cache=cache, keeper=keeper, executor=executor, needs=needs, clock=clock, observer=observer
         )
 
         # The runs.

@@ -6,6 +6,7 @@ of it is known to the planner that judges the next.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.history import Memory
@@ -18,33 +19,22 @@ from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 
 
+@dataclass(frozen=True, slots=True)
 class MoveFeeder:
-    """Feeds moves.
+    """Feeds moves."""
 
-    Args:
-        executor: Takes them.
-        revalidator: Knows what broke the judgement of one.
-        empties: Whether a move empties its node together with others.
-    """
-
-    def __init__(
-        self,
-        executor: MoveExecutor,
-        revalidator: MoveRevalidator,
-        empties: Callable[[Move], bool],
-    ) -> None:
-        self._executor = executor
-        self._revalidator = revalidator
-        self._empties = empties
+    executor: MoveExecutor
+    revalidator: MoveRevalidator
+    empties: Callable[[Move], bool]  #: whether a move empties its node together with others
 
     @contextmanager
     def remembering(self, run: str, memory: Memory) -> Iterator[None]:
         """During a run its moves are judged with what past moves taught when it began."""
-        self._revalidator.memories[run] = memory
+        self.revalidator.memories[run] = memory
         try:
             yield
         finally:
-            self._revalidator.memories.pop(run, None)
+            self.revalidator.memories.pop(run, None)
 
     async def feed(self, moves: Sequence[Move], policy: str, mode: Mode, run: str) -> Sequence[str]:
         """Have moves made that go together, or one, or proposed; their keys.
@@ -65,7 +55,7 @@ class MoveFeeder:
         keys = [key_of(move, policy, mode, run) for move in ordered]
         first = ordered[0]
         bundle = bundle_key(policy, first.bundle, keys[0])
-        self._executor.post(
+        self.executor.post(
             BundlePlanned(
                 BundleState(
                     bundle,
@@ -73,7 +63,7 @@ class MoveFeeder:
                     tuple(keys),
                     len(keys),
                     due=mode is not Mode.APPROVE,
-                    empties=first.source if mode is Mode.ENFORCE and self._empties(first) else "",
+                    empties=first.source if mode is Mode.ENFORCE and self.empties(first) else "",
                     beneficiaries=beneficiaries_of(first) if mode is Mode.ENFORCE else (),
                 )
             ),
@@ -89,9 +79,9 @@ class MoveFeeder:
                 for key, move in zip(keys, ordered, strict=True)
             ),
         )
-        machine, executor = self._executor.machine, self._executor
+        machine, executor = self.executor.machine, self.executor
         await executor.progress.until(lambda: machine.is_quiet(bundle) and executor.is_idle(*keys))
-        problems = [self._revalidator.problems.pop(key, None) for key in keys]
+        problems = [self.revalidator.problems.pop(key, None) for key in keys]
         for problem in filter(None, problems):
             raise problem
         return keys
