@@ -12,7 +12,6 @@ from plimsoll.model.kinds.pod import Toleration, TopologySpreadConstraint
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import NodeMatcher, Selector, SelectorError, compile_selector
 from plimsoll.model.taints import untolerated
-from plimsoll.toolkit.descheduling.node_fit import required_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ def _compiled(pod: PodInfo, wanted: tuple[str, ...]) -> Iterator[SpreadConstrain
                     max_skew=each.max_skew,
                     topology_key=each.topology_key,
                     selector=selector,
-                    nodes=required_nodes(pod) if each.node_affinity_policy == "Honor" else None,
+                    nodes=pod.template.required_nodes if each.node_affinity_policy == "Honor" else None,
                     tolerations=frozenset(pod.pod.spec.tolerations)
                     if each.node_taints_policy == "Honor"
                     else None,

@@ -23,7 +23,6 @@ from plimsoll.framework.selectors import (
     StatefulSet,
     Toleration,
     TopologySpreadConstraint,
-    compile_node_matcher,
     compile_selector,
     selector_of_labels,
 )
@@ -142,9 +141,7 @@ def compiled(
     all_keys_required: bool,
 ) -> Constraints:
     """Constraints with their selectors, as hard and soft ones."""
-    spec = template.sample.spec
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    matcher = compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
+    matcher = template.required_nodes
     groups: dict[bool, tuple[Constraint, ...]] = {}
     for hard in (True, False):
         chosen = [pair for pair in pairs if (pair[0].when_unsatisfiable == "DoNotSchedule") is hard]
