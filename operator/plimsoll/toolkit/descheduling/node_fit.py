@@ -14,11 +14,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import to_integer
-from plimsoll.model.selectors import (
-    Selector,
-    SelectorError,
-    compile_selector,
-)
+from plimsoll.model.selectors import Selector, SelectorError, compile_selector
 from plimsoll.model.taints import untolerated
 from plimsoll.toolkit.descheduling.node_usage import BASIC, exact_requests, requested, rounded
 

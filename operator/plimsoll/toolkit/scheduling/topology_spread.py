@@ -1,19 +1,12 @@
 """Topology spread constraints of a pod: compiled, with the defaults of its workload."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from plimsoll.framework import (
-    ABSENT,
-    BoolArray,
-    ClusterObjects,
-    PodInfo,
-    PodTemplate,
-    Snapshot,
-)
+from plimsoll.framework import ABSENT, BoolArray, ClusterObjects, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
 from plimsoll.framework.selectors import (
     NodeMatcher,
@@ -121,14 +114,18 @@ NONE = Constraints()
 def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
     """The constraints that the pods of a template state, or why one cannot be parsed."""
     try:
-        pairs = [(each, _selector(each, template)) for each in own]
+        pairs = [(each, selector_of(each, template.labels)) for each in own]
     except SelectorError as exc:
         return Constraints(problem=str(exc))
     return compiled(template, pairs, all_keys_required=True)
 
 
-def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
-    labels = template.labels
+def selector_of(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
+    """The pods that a constraint counts for a pod with these labels.
+
+    Raises:
+        SelectorError: its selector means nothing.
+    """
     return compile_selector(constraint.label_selector).and_equal(
         {key: labels[key] for key in constraint.match_label_keys if key in labels}
     )
