@@ -41,8 +41,8 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
-from plimsoll.policies.plugin_failures import PluginFailures
-from plimsoll.policies.profiles import ProfileSchedulers
+from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
+from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -66,6 +66,7 @@ from plimsoll.testing.fakes import (
     RememberingObserver,
     settled,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 KINDS = {each.kind.__name__: each.kind for each in WATCHED}
@@ -115,7 +116,15 @@ class World:
         fence.open(float("inf"))
         port = FakeExtenders()
         port.answers = dict(extenders or {})
-        extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
+        conditions = Signal()
+        extending = Extending(
+            port,
+            FakePods(),
+            fence=fence,
+            clock=self._clock,
+            observer=self._observer,
+            conditions=conditions,
+        )
         self._cache = cache
         self._rebalancers = Rebalancers(
             cache=cache,
@@ -137,6 +146,7 @@ class World:
             observer=self._observer,
             groups=groups,
             access=access,
+            conditions=conditions,
         )
         self._wing = SchedulingWing(
             book,
@@ -164,19 +174,20 @@ class World:
             cluster=cache.cluster,
             nominator=book.nominator,
             randomness=FakeRandomness(),
-            failures=PluginFailures(),
+            failures=PluginFailures(conditions),
             extending=extending,
             observer=self._observer,
         )
         self._policies = Policies(
             profiles=self._profiles,
             rebalancing=self._rebalancers,
-            statuses=self._statuses,
-            clock=self._clock,
+            statuses=PolicyStatuses(
+                self._statuses, recorder, access, self._clock, self._observer, [self._rebalancers]
+            ),
             observer=self._observer,
             access=access,
-            recorder=recorder,
             serve=serve,
+            conditions=conditions,
         )
         self._access = access
 

@@ -20,10 +20,13 @@ from e2e.speaking import MERGE, Speaker
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from e2e.operating import Operator
+
 Obj = dict[str, Any]
 
 POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
 LABEL = "plimsoll.dev/scene"
+LEASES = "/apis/coordination.k8s.io/v1/leases"
 FINISHED = {"Predicted", "Settled", "Returned", "Blocked", "Failed", "Cancelled"}
 
 
@@ -229,6 +232,15 @@ class Scene:
             return healthy
 
         await eventually(counted)
+
+    async def crash(self, operator: Operator) -> None:
+        """Kill the leader and delete its lease: the next process need not wait until it expires."""
+        operator.kill()
+        for lease in await self.items(LEASES):
+            name, namespace = lease["metadata"]["name"], lease["metadata"]["namespace"]
+            if name == "plimsoll":
+                path = LEASES.replace("leases", f"namespaces/{namespace}/leases/{name}")
+                (await self.speaker.request("DELETE", path)).accepted()
 
     # -- looking -------------------------------------------------------------------------------------
 

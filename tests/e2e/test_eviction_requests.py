@@ -198,7 +198,7 @@ async def test_a_request_is_taken_over_after_a_crash(
     async def stands() -> bool:
         return uid in [pod["metadata"]["uid"] for pod in await scene.pods(app="web")]
 
-    operator.kill()
+    await scene.crash(operator)
     if moves_meanwhile:
         responder.may_migrate.set()
         await eventually(stands, lambda is_there: not is_there)

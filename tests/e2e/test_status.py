@@ -98,7 +98,7 @@ async def test_totals_survive_a_restart(scene: Scene, operator: Operator) -> Non
     await scene.runs(name, 2)
     assert row(operator, name)[4:8] == ["0", "2", "0", "0"]
 
-    operator.kill()
+    await scene.crash(operator)
     before = (await scene.policy_status(name))["lastRun"]["startTime"]
     operator.start()
 

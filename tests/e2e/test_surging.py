@@ -155,7 +155,7 @@ async def test_a_surge_outlives_the_operator(moment: str, scene: Scene, operator
             await eventually(scene.phases, lambda phases: phases == ["Surging"])
         else:
             await eventually(lambda: scene.pods(app="web"), lambda pods: len(pods) == 2)
-        operator.kill()
+        await scene.crash(operator)
         await scene.run_pods_of(new)
         operator.start()
         (record,) = await scene.until_finished(1)

@@ -46,6 +46,7 @@ from plimsoll.testing.fakes import (
     RememberingObserver,
     settled,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 POLICY = "tidy"
@@ -124,6 +125,7 @@ class Scene:
         self.nominator = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
+        self.conditions = Signal()
         self.access = Access(self.reviewer, self.clock, self.observer)
         self.computer = computer or InlineComputer()
         self.keeper = EvictionRecordStore(self.records, self.clock, self.observer)
@@ -150,8 +152,10 @@ class Scene:
             observer=self.observer,
             groups=self.groups,
             access=self.access,
+            conditions=self.conditions,
             namespace="plimsoll",
         )
+        self.troubled: list[dict[str, str]] = []  #: sentences about the policy, after each change
         self.rebalancers._executor.machine._validates = True  # off in production
         self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
@@ -185,6 +189,7 @@ class Scene:
         """Rebalancers at work, after recovery; the policy is run by hand."""
         task = asyncio.create_task(self.rebalancers.run())
         timer = asyncio.create_task(self.timer.run())
+        listener = asyncio.create_task(self._listen())
         await settled()
         if policy is not None:
             self.rebalancers.adopt(policy)  # the timetable has a clock of its own
@@ -192,12 +197,18 @@ class Scene:
             yield self
         finally:
             crashed = task.done()
-            for each in (task, timer):
+            for each in (task, timer, listener):
                 each.cancel()
-            await asyncio.gather(task, timer, return_exceptions=True)
+            await asyncio.gather(task, timer, listener, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
             broken = [each for each in self.observer.failures if each[0] == "the move machine"]
             assert not broken, broken
+
+    async def _listen(self) -> None:
+        seen = self.conditions.count
+        while True:
+            seen = await self.conditions.wait(seen)
+            self.troubled.append(dict(self.rebalancers.troubles(POLICY)))
 
     async def run(self) -> None:
         """One run of the policy."""

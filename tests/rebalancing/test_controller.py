@@ -390,19 +390,13 @@ async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so() -> None
     """The condition names what happened; no eviction is sent."""
     scene = Scene()
     five_fruitless_moves(scene)
-    told = []
-
-    async def listen() -> None:
-        told.append(dict(scene.rebalancers.troubles(POLICY)))
-
-    scene.rebalancers.on_trouble = listen
     async with scene.running(a_policy()):
         await scene.run()
         await scene.run()
 
     assert scene.evictor.evicted == []
-    assert [list(each) for each in told] == [["Resting"]]
-    assert "the last 5 moves were unsuccessful" in told[0]["Resting"]
+    assert [list(each) for each in scene.troubled] == [["Resting"]]
+    assert "the last 5 moves were unsuccessful" in scene.troubled[0]["Resting"]
     refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
     assert [each["reason"] for each in refused] == ["EvictionBudget"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.cluster.reservations import FIRM
 from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
-from plimsoll.rebalancing.moves.endings import APPROVED
+from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web

@@ -53,12 +53,6 @@ async def test_a_run_that_breaks_off_is_told() -> None:
 async def test_runs_that_are_skipped_are_told() -> None:
     """One that goes on for more than a minute while others are due."""
     scene = Scene()
-    told = []
-
-    async def tell() -> None:
-        told.append(list(scene.rebalancers.troubles(POLICY)))
-
-    scene.rebalancers.on_trouble = tell
     goes_on = asyncio.Event()
     compute = scene.computer.compute
 
@@ -70,12 +64,12 @@ async def test_runs_that_are_skipped_are_told() -> None:
     async with scene.running(a_policy()):
         running = asyncio.create_task(scene.rebalancers._contained(POLICY))
         await settled()
-        scene.rebalancers._timetable.on_skipped(POLICY)
+        scene.rebalancers._skipped(POLICY)
         await scene.clock.advance(stop_button.OVERDUE_S)
-        assert told == [["RunOverdue"]]
+        assert list(map(list, scene.troubled)) == [["RunOverdue"]]
         goes_on.set()
         await running
-        assert told[-1] == []
+        assert scene.troubled[-1] == {}
     assert [result for _, result, _ in scene.observer.runs] == ["skipped", "succeeded"]
 
 

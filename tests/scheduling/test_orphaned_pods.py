@@ -10,6 +10,7 @@ from plimsoll.ports.events import EventNote
 from plimsoll.scheduling.orphaned_pods import LOOK_S, PATIENCE_S, OrphanedPods
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, FakeRecorder, RememberingObserver
+from plimsoll.timing.signal import Signal
 
 
 class Desk:
@@ -18,18 +19,18 @@ class Desk:
     def __init__(self, **claimed: Any) -> None:
         self.clock, self.recorder = FakeClock(), FakeRecorder()
         self.claimed = {"plimsoll": ("main", ""), **claimed}
-        self.changes = 0
-        self.orphans = OrphanedPods(
-            lambda: self.claimed, self.recorder, self.clock, RememberingObserver(), on_change=self._changed
-        )
+        self.conditions = Signal()
+        self.orphans = OrphanedPods(self.recorder, self.clock, RememberingObserver(), self.conditions)
 
-    async def _changed(self) -> None:
-        self.changes += 1
+    @property
+    def changes(self) -> int:
+        """How often the policies that are meant have changed."""
+        return self.conditions.count
 
     async def after(self, seconds: float = PATIENCE_S) -> list[EventNote]:
         """Look after so many seconds."""
         await self.clock.advance(seconds)
-        await self.orphans.look()
+        self.orphans.look(self.claimed)
         return self.recorder.notes
 
     def add(self, name: str, scheduler: str, **more: Any) -> Pod:

@@ -47,6 +47,7 @@ from plimsoll.testing.fakes import (
     FakeRecords,
     InlineComputer,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 Evicted = tuple[str, str, str, str]
@@ -137,6 +138,7 @@ class RecordedServer:
             observer=Observer(),
             groups=Groups(),
             access=Access(FakeAccessReviewer(), self._clock, Observer()),
+            conditions=Signal(),
         )
         pods = [*cluster.pods.values(), *unplaced]
         self._rebalancers.profiles = {pod.pod.spec.scheduler_name: PROFILE for pod in pods}

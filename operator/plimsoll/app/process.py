@@ -4,6 +4,7 @@ Whatever ends it is said in one line; then Kubernetes starts the container again
 """
 
 import asyncio
+import logging
 import os
 import signal
 from contextlib import AsyncExitStack
@@ -35,11 +36,7 @@ class TaskEnded(PlimsollError):
 
 
 class OperatorProcess:
-    """One life of an operator.
-
-    Args:
-        operator: What runs.
-    """
+    """One life of an operator."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
@@ -167,7 +164,7 @@ def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
         raise TaskEnded(f"{name} has ended: {why}") from error
 
 
-async def run(settings: Settings, kopf_lines: KopfLines) -> None:
+async def run(settings: Settings, log: logging.Handler) -> None:
     """Connect and run one operator.
 
     Raises:
@@ -182,16 +179,16 @@ async def run(settings: Settings, kopf_lines: KopfLines) -> None:
         thread.entered(connected(settings.kubeconfig)) as lease_session,
     ):
         operator = Operator(settings, session, lease_session, thread)
-        kopf_lines.outages, kopf_lines.failed = operator.outages, operator.supervision.fail
+        log.addFilter(KopfLines(operator.outages, operator.supervision.fail))
         await OperatorProcess(operator).run()
 
 
 def main(settings: Settings) -> int:
     """Run in an event loop of our own; the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    kopf_lines = configure(settings.log_format, settings.log_level)
+    log = configure(settings.log_format, settings.log_level)
     try:
-        asyncio.run(run(settings, kopf_lines))
+        asyncio.run(run(settings, log))
     except PlimsollError as exc:
         cause = exc.__cause__ if isinstance(exc, TaskEnded) else None
         bug = None if isinstance(cause, kopf.LoginError) else cause

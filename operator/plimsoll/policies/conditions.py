@@ -1,6 +1,7 @@
 """Derives the conditions of a SchedulingPolicy from its state."""
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -127,3 +128,9 @@ def described(
     else:
         said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
     return conditions
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A suggestion for a name that may be mistyped, as the end of a sentence."""
+    found = difflib.get_close_matches(name, [each for each in known if each != name], n=1, cutoff=0.75)
+    return f'; did you mean "{found[0]}"?' if found else ""

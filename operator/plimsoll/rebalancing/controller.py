@@ -6,7 +6,7 @@ eviction, and no eviction is sent without a record that says so.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,11 +25,11 @@ from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.upstream.planner import upstream_run
 from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.nodes import NodeCloser
+from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
-from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.breakers import stop_button
@@ -111,8 +111,10 @@ class Rebalancers:
         observer: Observer,
         groups: Groups,
         access: Access,
+        conditions: Signal,
         namespace: str = "",
     ) -> None:
+        self._conditions = conditions
         self.recovered = asyncio.Event()
         self.keeper = keeper
         self._predictions = Predictions(keeper, clock, observer)
@@ -124,7 +126,7 @@ class Rebalancers:
         runs_changed = Signal()
         self._planning = PlanRunner(computer, clock, runs_changed)
         self._observer = observer
-        self._timetable = schedule.Timetable()
+        self._timetable = schedule.Timetable(self._skipped)
         self._policies: dict[str, SchedulingPolicy] = {}
         self._scopes = ScopeReviews(self._policies, self._planning, clock)
         self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
@@ -156,10 +158,12 @@ class Rebalancers:
             clock=clock,
             observer=observer,
             changed=runs_changed,
+            conditions=conditions,
         )
-        self._timetable.on_skipped = self._skipped
         self._surges = surges
-        by_request = requests(RequestNeeds(self._policies, self._stop, cache, timer, clock, observer))
+        by_request = requests(
+            RequestNeeds(self._policies, self._stop, cache, timer, clock, observer, conditions)
+        )
         ways = (surges, by_request)
         self._probe = by_request.probe
         self._configs = PolicyConfigs(
@@ -221,7 +225,6 @@ class Rebalancers:
                 **by_request.awaited,
             },
         )
-        access.on_change.append(self._rights_changed)
         self._requests = by_request.watch(self._executor)
         self.approvals = Approvals(self._executor)
         self._feeder = MoveFeeder(self._executor, revalidator, self._policies, self._closed.concerns)
@@ -250,15 +253,6 @@ class Rebalancers:
         self.retention = Retention(
             policies=self._policies, keeper=keeper, post=self._executor.post, clock=clock, observer=observer
         )
-
-    @property
-    def on_trouble(self) -> Callable[[], Awaitable[None]]:
-        """Called when what ``troubles`` says has changed."""
-        return self._troubles.on_change
-
-    @on_trouble.setter
-    def on_trouble(self, told: Callable[[], Awaitable[None]]) -> None:
-        self._troubles.on_change = self._probe.on_change = told
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
@@ -330,9 +324,12 @@ class Rebalancers:
         spec = policy.spec.rebalancing or RebalancingSpec()
         self._timetable.set(name, spec.schedule, lambda: self._contained(name))
 
-    async def _rights_changed(self) -> None:
+    async def _follow_rights(self) -> None:
         """Approved moves may wait for what is allowed now."""
-        self._executor.post(HoldUpsChanged())
+        seen = 0
+        while True:
+            seen = await self._access.changed.wait(seen)
+            self._executor.post(HoldUpsChanged())
 
     # -- what the watch tells ------------------------------------------------------------------------
 
@@ -380,6 +377,7 @@ class Rebalancers:
                 group.create_task(self._requests.run(), name="eviction requests")
                 group.create_task(self._troubles.watch(), name="obstacles to rebalancing")
                 group.create_task(self._collector.run(), name="usage")
+                group.create_task(self._follow_rights(), name="rights of moves")
         finally:
             self._timetable.stop()
             await self._executor.close()
@@ -407,7 +405,7 @@ class Rebalancers:
         self._observer.run_finished(name, result.value, self._clock.monotonic() - began)
         if policy is not None:
             await self._reports.ended(policy, wall, result, problem)
-            await self._troubles.run_ended(name, result, problem)
+            self._troubles.run_ended(name, result, problem)
 
     def _skipped(self, name: str) -> None:
         """A run was due while the one before it was under way."""
@@ -452,7 +450,7 @@ class Rebalancers:
                         policy, lambda: make_plan(rebalancing, fork, planning_context), stop_button.PLANNING_S
                     )
         except TimeoutError:
-            await self._troubles.look_back(name, memory)
+            self._troubles.look_back(name, memory)
             raise
         made = totals.plan
         self._over[name] = {
@@ -479,10 +477,10 @@ class Rebalancers:
             await self._feeder.carry_out(totals, memory)
         await self._reports.end(totals, self._clock.now())
         if await self._scopes.look(policy, rebalancing, fork):
-            await self._troubles.on_change()
+            self._conditions.notify()
         told = not all(map(self._access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
         forbidden = self._surges.trouble if rebalancing.surge and not told else ""
-        await self._troubles.look_back(name, memory, made.failures, forbidden)
+        self._troubles.look_back(name, memory, made.failures, forbidden)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
 
     def run_now(self, name: str) -> None:

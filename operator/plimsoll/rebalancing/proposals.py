@@ -15,14 +15,8 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.moves.endings import ANSWERS, APPROVED, REJECTED
-from plimsoll.rebalancing.moves.events import (
-    ApprovalWithdrawn,
-    MoveApproved,
-    MoveRejected,
-    MoveUnplanned,
-    RecordDeleted,
-)
+from plimsoll.rebalancing.moves.events import MoveUnplanned, ProposalAnswered, RecordDeleted
+from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED, REJECTED
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
@@ -44,10 +38,9 @@ class Approvals:
         answer = ANSWERS.get(annotations.get(APPROVED, ""))
         if answer is None:
             self._said.pop(key, None)
-            self._executor.post(ApprovalWithdrawn(key))
         else:
             self._said[key] = answer
-            self._executor.post(MoveApproved(key) if answer else MoveRejected(key))
+        self._executor.post(ProposalAnswered(key, answer))
 
     def forget(self, namespace: str, name: str) -> None:
         """A record is gone."""

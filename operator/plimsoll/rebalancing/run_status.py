@@ -22,9 +22,9 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
 from plimsoll.framework import PluginError
 from plimsoll.planning.moves import EvictionPlan, Optimisation, Refused
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.policies import PolicyStatusWriter
 from plimsoll.rebalancing.run_result import RunResult
 from plimsoll.timing.signal import Signal
 

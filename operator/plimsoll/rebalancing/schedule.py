@@ -31,14 +31,13 @@ Job = Callable[[], Awaitable[None]]
 class Timetable:
     """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once.
 
-    Attributes:
-        on_skipped: Called with the name of a job that was due while it was still running.
+    Args:
+        skipped: Called with the name of a job that was due while it was still running.
     """
 
-    def __init__(self) -> None:
-        self.on_skipped: Callable[[str], None] = lambda _: None
+    def __init__(self, skipped: Callable[[str], None]) -> None:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
-        self._scheduler.add_listener(lambda event: self.on_skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
+        self._scheduler.add_listener(lambda event: skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
 
     def start(self) -> None:
         """Begin; needs a running event loop."""

@@ -12,7 +12,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.scope import PolicyScope
-from plimsoll.policies.near_misses import near
+from plimsoll.policies.conditions import near
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.plan_runner import PlanRunner
 

@@ -26,8 +26,8 @@ from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.moves.endings import POLICY_CHANGED
 from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET

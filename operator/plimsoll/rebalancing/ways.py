@@ -4,7 +4,7 @@ Surges and eviction requests are packages that the operator hands to the control
 records of earlier processes are cancelled, and a policy that asks for it moves no pod in that way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
 from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 _NO_TABLE = MoveTable(transitions={})
@@ -69,13 +70,7 @@ class SurgeWay(MoveWay, Protocol):
 
 
 class RequestProbe(Protocol):
-    """Says whether evictions by request can be made.
-
-    Attributes:
-        on_change: Awaited when ``troubles`` have changed.
-    """
-
-    on_change: Callable[[], Awaitable[None]]
+    """Says whether evictions by request can be made."""
 
     def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
         """The same, without any eviction while the policy's way is not available."""
@@ -129,6 +124,7 @@ class RequestNeeds:
         timer: Deadlines.
         clock: Time.
         observer: Notified of failures.
+        conditions: Notified when the sentences about policies have changed.
     """
 
     policies: Mapping[str, SchedulingPolicy]
@@ -137,6 +133,7 @@ class RequestNeeds:
     timer: Timer
     clock: Clock
     observer: Observer
+    conditions: Signal
 
 
 #: Makes the way of eviction requests of what the controller has.
@@ -181,7 +178,6 @@ class WithoutRequests(_NoWay):
     def __init__(self, needs: RequestNeeds) -> None:
         super().__init__()
         self._policies = needs.policies
-        self.on_change: Callable[[], Awaitable[None]] = self.run
 
     @property
     def probe(self) -> RequestProbe:

@@ -373,19 +373,13 @@ class TestEvictionRequestProbe:
         """It is probed again; the condition changes."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
-        told = []
-
-        async def note() -> None:
-            told.append(dict(scene.rebalancers.troubles(POLICY)))
-
-        scene.rebalancers.on_trouble = note
         async with scene.running(by_request()):
             await look(scene)
             scene.requester.offer = WriteResult(WriteOutcome.DONE)
             await look(scene, ASK_S + SOON_S)
             await scene.run()
 
-        assert [list(each) for each in told] == [[NOT_OFFERED], []]
+        assert [list(each) for each in scene.troubled] == [[NOT_OFFERED], []]
         assert len(scene.requester.requests) == 1
 
     async def test_no_permission_is_reported_as_such(self) -> None:

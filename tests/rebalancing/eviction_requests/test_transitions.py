@@ -15,8 +15,6 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.transitions import TABLE, recovered
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (
-    ApprovalWithdrawn,
-    MoveRejected,
     PodGone,
     PodProtected,
     PodTerminating,
@@ -381,18 +379,18 @@ CELLS = [
     (
         "approval-taken-back",
         waiting(spec=a_spec(mode="Approve")),
-        ApprovalWithdrawn(KEY),
+        events.ProposalAnswered(KEY, approved=None),
         "Cl",
         called_off("Cancelled/Rejected"),
     ),
     (
         "rejected",
         waiting(spec=a_spec(mode="Approve")),
-        MoveRejected(KEY),
+        events.ProposalAnswered(KEY, approved=False),
         "Cl",
         called_off("Cancelled/Rejected"),
     ),
-    ("rejected-without-being-proposed", waiting(), MoveRejected(KEY), "Rq", []),
+    ("rejected-without-being-proposed", waiting(), events.ProposalAnswered(KEY, approved=False), "Rq", []),
     (
         "protected",
         waiting(),
@@ -446,10 +444,10 @@ CELLS = [
     # -- nothing to do with it -----------------------------------------------------------------------
     ("planned-again", waiting(), events.MovePlanned(KEY, a_spec(), MOVE, "run", "Proved", ""), "Rq", []),
     ("unplanned", waiting(), events.MoveUnplanned(KEY), "Rq", []),
-    ("approved-again", waiting(), events.MoveApproved(KEY), "Rq", []),
+    ("approved-again", waiting(), events.ProposalAnswered(KEY, approved=True), "Rq", []),
     ("written", waiting(), events.RecordWritten(KEY, Phase.EVICTING), "Rq", []),
-    ("not-written", waiting(), events.RecordRefused(KEY, Phase.EVICTING, UNKNOWN), "Rq", []),
-    ("bundle-broken", waiting(), events.BundleBroken(KEY, KEPT), "Rq", []),
+    ("not-written", waiting(), events.RecordRefused(KEY, UNKNOWN), "Rq", []),
+    ("bundle-broken", waiting(), events.MoveDropped(KEY, KEPT), "Rq", []),
 ]
 
 
@@ -472,14 +470,13 @@ def test_every_event_is_in_the_column() -> None:
     }
     cells = {kind for stage, kind in TABLE.transitions if stage is MoveStage.REQUESTING}
     tested = {type(case[2]) for case in CELLS}
-    no_moves = {events.BundlePlanned, events.HoldUpsChanged, events.NodeClosed, events.NodeNotClosed}
+    no_moves = {events.BundlePlanned, events.HoldUpsChanged, events.NodeClosed}
     abstract = {events.MoveEvent, events.ReplacementEvent, events.RolloutSight}
 
     assert tested == cells
     assert {kind.__name__ for kind in kinds - cells - abstract - no_moves} == {
         "ProcessRestarted",
         "TurnReached",
-        "MoveSkipped",
         "Revalidated",
         "RevalidationRefused",
         "EvictionAnswered",

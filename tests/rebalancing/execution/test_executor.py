@@ -29,7 +29,7 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.state import MoveStage, Way
+from plimsoll.rebalancing.moves.state import BundleState, MoveStage, Way
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from plimsoll.timing.timer import Timer
 from rebalancing.moves.moves_world import DONE, POLICY, World, a_move, facts_of, planned
@@ -93,7 +93,8 @@ class Desk:
         """One move that stands alone."""
         self.world.pods[move.pod.uid] = facts_of(move)
         self.executor.post(
-            BundlePlanned(KEY, POLICY, (KEY,), 1, beneficiaries=beneficiaries_of(move)), planned(KEY, move)
+            BundlePlanned(BundleState(KEY, POLICY, (KEY,), 1, beneficiaries=beneficiaries_of(move))),
+            planned(KEY, move),
         )
         await settled()
 

@@ -15,7 +15,7 @@ from plimsoll.rebalancing.moves.events import BundlePlanned, Event, MovePlanned
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
-from plimsoll.rebalancing.moves.state import MoveStage, MoveState, PodFacts
+from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, PodFacts
 from plimsoll.rebalancing.moves.transition import MoveTable
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.testing.builders import a_pod
@@ -146,13 +146,15 @@ class Play:
         if moves[0].strategy != PREEMPTION:
             self.tell(
                 BundlePlanned(
-                    bundle_key(policy, moves[0].bundle, keys[0]),
-                    policy,
-                    tuple(keys),
-                    size or len(keys),
-                    proposed=mode is Mode.APPROVE,
-                    empties=empties,
-                    beneficiaries=beneficiaries_of(moves[0]),
+                    BundleState(
+                        bundle_key(policy, moves[0].bundle, keys[0]),
+                        policy,
+                        tuple(keys),
+                        size or len(keys),
+                        due=mode is not Mode.APPROVE,
+                        empties=empties,
+                        beneficiaries=beneficiaries_of(moves[0]),
+                    )
                 )
             )
         for key, move in zip(keys, moves, strict=True):

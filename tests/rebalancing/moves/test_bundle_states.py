@@ -1,6 +1,8 @@
 """Bundles in the move machine: order, all or none, rooms, closed nodes, proposals."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +13,6 @@ from plimsoll.framework.descheduling.proposals import Beneficiary
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     CloseNode,
     CreateRecord,
@@ -23,6 +24,7 @@ from plimsoll.rebalancing.moves.instructions import (
     Revalidate,
     WriteRecord,
 )
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, facts_of, together
 
@@ -85,14 +87,14 @@ def test_a_move_that_is_not_made_ends_its_bundle(way: str) -> None:
     first, *_ = play.plan(*moves)
     match way:
         case "record":
-            play.tell(events.RecordRefused(first, Phase.PLANNED, LOST))
+            play.tell(events.RecordRefused(first, LOST))
         case "check":
             play.tell(events.RecordWritten(first, Phase.PLANNED))
             play.tell(events.RevalidationRefused(first, cancelled("NoPlace", "nowhere")))
         case "announcement":
             play.tell(events.RecordWritten(first, Phase.PLANNED))
             play.tell(events.Revalidated(first, moves[0], Way.EVICT))
-            play.tell(events.RecordRefused(first, Phase.EVICTING, LOST))
+            play.tell(events.RecordRefused(first, LOST))
         case _:
             make(play, first, moves[0], REFUSED)
 
@@ -164,7 +166,7 @@ def test_a_node_that_cannot_be_closed_keeps_its_pods() -> None:
     play.plan(*moves, empties="bad")
     (closing,) = ordered(play, CloseNode)
 
-    play.tell(events.NodeNotClosed(closing.bundle))
+    play.tell(events.NodeClosed(closing.bundle, succeeded=False))
 
     assert not play.machine.moves
     assert not ordered(play, CreateRecord)
@@ -253,10 +255,10 @@ def proposals(*moves: Move, size: int | None = None) -> tuple[Play, list[str]]:
 def test_proposals_of_a_bundle_are_made_when_all_are_approved() -> None:
     """In their order."""
     play, (first, second) = proposals(*together(a_move(1), a_move(2)))
-    play.tell(events.MoveApproved(second))
+    play.tell(events.ProposalAnswered(second, approved=True))
     early = ordered(play, Revalidate)
 
-    play.tell(events.MoveApproved(first))
+    play.tell(events.ProposalAnswered(first, approved=True))
 
     assert early == []
     assert [each.key for each in ordered(play, Revalidate)] == [first]
@@ -267,7 +269,7 @@ def test_approved_moves_wait_until_nothing_holds_them_up() -> None:
     """The answers keep."""
     play, (key,) = proposals(a_move())
     play.world.hold_up = "the stop button is pressed"
-    play.tell(events.MoveApproved(key))
+    play.tell(events.ProposalAnswered(key, approved=True))
     early = play.stage(key)
     play.world.hold_up = ""
 
@@ -279,14 +281,14 @@ def test_approved_moves_wait_until_nothing_holds_them_up() -> None:
 @pytest.mark.parametrize(
     ("event", "own", "others"),
     [
-        (events.MoveRejected, "Rejected", "was rejected"),
+        (partial(events.ProposalAnswered, approved=False), "Rejected", "was rejected"),
         (events.PodGone, "Gone", "is gone already"),
         (events.RecordDeleted, None, "another record of its bundle is gone"),
         (events.MoveUnplanned, "NoLongerPlanned", "the latest run does not plan the move"),
     ],
 )
 def test_what_ends_one_proposal_ends_its_bundle(
-    event: type[events.MoveEvent], own: str | None, others: str
+    event: Callable[[str], events.MoveEvent], own: str | None, others: str
 ) -> None:
     """And each record says why."""
     play, (first, second) = proposals(*together(a_move(1), a_move(2)))
@@ -323,7 +325,7 @@ def test_a_proposal_for_a_pod_that_is_gone_is_called_off() -> None:
     play, (key,) = proposals(a_move())
     play.world.has_no_beneficiary = True
 
-    play.tell(events.MoveApproved(key))
+    play.tell(events.ProposalAnswered(key, approved=True))
 
     assert ends(play)[key] == ("NotAll", "the pod that the moves make room for is gone")
 
@@ -334,7 +336,7 @@ def test_an_answer_that_comes_before_the_record_is_known_counts() -> None:
     (yes,) = play.plan(a_move(1), mode=Mode.APPROVE)
     (no,) = play.plan(a_move(2), mode=Mode.APPROVE)
 
-    play.tell(events.MoveApproved(yes), events.MoveRejected(no))
+    play.tell(events.ProposalAnswered(yes, approved=True), events.ProposalAnswered(no, approved=False))
     play.tell(events.RecordWritten(yes, Phase.PLANNED), events.RecordWritten(no, Phase.PLANNED))
 
     assert play.stage(yes) is MoveStage.CHECKING
@@ -344,7 +346,7 @@ def test_an_answer_that_comes_before_the_record_is_known_counts() -> None:
 def test_moves_of_a_proposal_are_counted_apart_from_its_run() -> None:
     """Budgets of the policy hold for each of them."""
     play, (first, second) = proposals(*together(a_move(1), a_move(2)))
-    play.tell(events.MoveApproved(first), events.MoveApproved(second))
+    play.tell(events.ProposalAnswered(first, approved=True), events.ProposalAnswered(second, approved=True))
     make(play, first, play.world.moves[first])
 
     assert [each.evicted for each in ordered(play, Revalidate)] == [0, 1]

@@ -15,7 +15,6 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events, eviction
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     Evict,
     FollowReplacement,
@@ -23,6 +22,7 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import PodFacts, TimerName, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
 
@@ -33,17 +33,16 @@ STAGES = ("Pr", "Wa", "Op", "Ch", "Co", "Ev", "Re", "Le", "Cl")
 EVENTS: dict[str, Callable[[str], events.Event]] = {
     "MovePlanned": lambda key: planned(key, a_move()),
     "RecordWritten": lambda key: events.RecordWritten(key, Phase.EVICTING),
-    "RecordRefused": lambda key: events.RecordRefused(key, Phase.EVICTING, LOST),
+    "RecordRefused": lambda key: events.RecordRefused(key, LOST),
     "RecordDeleted": events.RecordDeleted,
-    "MoveApproved": events.MoveApproved,
-    "MoveRejected": events.MoveRejected,
-    "ApprovalWithdrawn": events.ApprovalWithdrawn,
+    "ProposalAnswered:yes": lambda key: events.ProposalAnswered(key, approved=True),
+    "ProposalAnswered:no": lambda key: events.ProposalAnswered(key, approved=False),
+    "ProposalAnswered:-": lambda key: events.ProposalAnswered(key, approved=None),
     "MoveUnplanned": events.MoveUnplanned,
     "PolicyChanged": lambda _: events.PolicyChanged(POLICY, None),
     "StopPressed": lambda _: events.StopPressed("stop"),
     "TurnReached": lambda key: events.TurnReached(key, a_move()),
-    "MoveSkipped": events.MoveSkipped,
-    "BundleBroken": lambda key: events.BundleBroken(key, WHY),
+    "MoveDropped": lambda key: events.MoveDropped(key, WHY),
     "Revalidated": lambda key: events.Revalidated(key, a_move(), Way.EVICT),
     "RevalidationRefused": lambda key: events.RevalidationRefused(key, WHY),
     "EvictionAnswered": lambda key: events.EvictionAnswered(key, DONE),
@@ -61,15 +60,14 @@ MovePlanned          .   .   .   .   .   .   .   .   .
 RecordWritten        .   .   Ch  .   Ev  .   .   .   .
 RecordRefused        .   .   -   .   Cl  .   .   .   .
 RecordDeleted        -   -   .   -   .   .   .   .   -
-MoveApproved         Pr  .   Op  .   .   .   .   .   .
-MoveRejected         Cl  -   Op  .   .   .   .   .   .
-ApprovalWithdrawn    .   .   .   .   .   .   .   .   .
+ProposalAnswered:yes Pr  .   Op  .   .   .   .   .   .
+ProposalAnswered:no  Cl  -   Op  .   .   .   .   .   .
+ProposalAnswered:-   .   .   .   .   .   .   .   .   .
 MoveUnplanned        Cl  .   .   .   .   .   .   .   .
 PolicyChanged        Cl  -   Op  Cl  .   .   .   .   .
 StopPressed          .   .   .   .   .   .   .   .   .
 TurnReached          Wa  Op  x   x   x   x   x   x   x
-MoveSkipped          x   -   x   x   x   x   x   x   x
-BundleBroken         Cl  -   Op  Cl  .   .   .   .   .
+MoveDropped          Cl  -   Op  Cl  .   .   .   .   .
 Revalidated          x   x   x   Co  x   x   x   x   .
 RevalidationRefused  x   x   x   Cl  x   x   x   x   .
 EvictionAnswered     x   x   x   x   x   Re  .   .   .
@@ -89,17 +87,16 @@ ORDERS = {
     ("Co", "RecordWritten"): "FollowReplacement Evict",
     ("Co", "RecordRefused"): "ReleaseTarget WriteRecord",
     ("Wa", "RecordDeleted"): "ReleaseTarget",
-    ("Pr", "MoveRejected"): "WriteRecord",
-    ("Wa", "MoveRejected"): "ReleaseTarget",
+    ("Pr", "ProposalAnswered:no"): "WriteRecord",
+    ("Wa", "ProposalAnswered:no"): "ReleaseTarget",
     ("Pr", "MoveUnplanned"): "WriteRecord",
     ("Pr", "PolicyChanged"): "WriteRecord",
     ("Wa", "PolicyChanged"): "ReleaseTarget",
     ("Ch", "PolicyChanged"): "WriteRecord",
     ("Wa", "TurnReached"): "ReleaseTarget CreateRecord NoteDisplacement",
-    ("Wa", "MoveSkipped"): "ReleaseTarget",
-    ("Pr", "BundleBroken"): "WriteRecord",
-    ("Wa", "BundleBroken"): "ReleaseTarget",
-    ("Ch", "BundleBroken"): "WriteRecord",
+    ("Pr", "MoveDropped"): "WriteRecord",
+    ("Wa", "MoveDropped"): "ReleaseTarget",
+    ("Ch", "MoveDropped"): "WriteRecord",
     ("Ch", "Revalidated"): "ReserveTarget WriteRecord",
     ("Ch", "RevalidationRefused"): "WriteRecord",
     ("Ev", "EvictionAnswered"): "WriteRecord EmitEvent EmitEvent CountMove RetryAt",
@@ -190,7 +187,7 @@ def test_every_event_in_every_stage(stage: str, name: str, expected: str) -> Non
 
 def test_the_table_names_every_event_of_a_move() -> None:
     """An event that is added needs a row here, or in the table of an optional package."""
-    named = {line.split()[0] for line in CELLS.strip().splitlines()}
+    named = {line.split()[0].partition(":")[0] for line in CELLS.strip().splitlines()}
     elsewhere = {
         "ProcessRestarted",
         "RequestAnswered",
@@ -386,7 +383,7 @@ def test_nothing_is_sent_that_is_not_on_record() -> None:
     """The announcement could not be written: the target is free, the move is called off."""
     play, key = in_stage("Co")
 
-    play.tell(events.RecordRefused(key, Phase.EVICTING, LOST))
+    play.tell(events.RecordRefused(key, LOST))
 
     assert phases(play, key)[-1] == (Phase.CANCELLED, "NotRecorded")
     assert evictions(play) == 0

@@ -17,7 +17,6 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
     CloseNode,
@@ -30,6 +29,7 @@ from plimsoll.rebalancing.moves.instructions import (
     Revalidate,
     WriteRecord,
 )
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, TimerName, Way
 from rebalancing.moves.moves_world import POLICY, Play, a_move, a_replacement, a_victim, facts_of, together
 
@@ -112,7 +112,7 @@ class AnyMoves(RuleBasedStateMachine):
             case CreateRecord() | WriteRecord() if good:
                 self.tell(events.RecordWritten(order.key, order.phase))
             case CreateRecord() | WriteRecord():
-                self.tell(events.RecordRefused(order.key, order.phase, ANSWERS[1]))
+                self.tell(events.RecordRefused(order.key, ANSWERS[1]))
             case Revalidate() if good:
                 self.tell(events.Revalidated(order.key, order.move, Way.EVICT))
             case Revalidate():
@@ -121,7 +121,7 @@ class AnyMoves(RuleBasedStateMachine):
                 answer = ANSWERS[0] if good else data.draw(st.sampled_from(ANSWERS))
                 self.tell(events.EvictionAnswered(order.key, answer))
             case CloseNode():
-                self.tell((events.NodeClosed if good else events.NodeNotClosed)(order.bundle))
+                self.tell(events.NodeClosed(order.bundle, good))
 
     @precondition(lambda self: self.timers)
     @rule()
@@ -141,10 +141,6 @@ class AnyMoves(RuleBasedStateMachine):
         kind=st.sampled_from(
             [
                 events.RecordDeleted,
-                events.MoveApproved,
-                events.MoveApproved,
-                events.MoveRejected,
-                events.ApprovalWithdrawn,
                 events.MoveUnplanned,
                 events.PodTerminating,
                 events.PodGone,
@@ -160,6 +156,13 @@ class AnyMoves(RuleBasedStateMachine):
         elif kind is events.PodTerminating and state.move is not None:
             self.play.world.pods[state.pod_uid] = facts_of(state.move, terminating=True)
         self.tell(kind(key))
+
+    @precondition(lambda self: self.play.machine.moves)
+    @rule(data=st.data(), approved=st.sampled_from([True, True, False, None]))
+    def proposal_answered(self, data: st.DataObject, approved: bool | None) -> None:
+        """Also a move that is no proposal."""
+        key = data.draw(st.sampled_from(sorted(self.play.machine.moves)))
+        self.tell(events.ProposalAnswered(key, approved))
 
     @precondition(lambda self: self.play.machine.moves)
     @rule(

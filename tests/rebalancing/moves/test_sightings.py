@@ -283,6 +283,27 @@ def test_siblings_made_since_the_eviction_may_be_the_replacement(
     assert [pod for _, _, pod in seen] == credited
 
 
+@pytest.mark.parametrize("names", [["web-7", "web-8"], ["web-8", "web-7"]])
+def test_the_oldest_sibling_made_since_is_credited(names: list[str]) -> None:
+    """The younger one replaces a pod that was evicted later; the oldest would be too old for that."""
+    made = {"web-7": "2026-01-01T00:00:00Z", "web-8": "2026-01-01T00:00:01Z"}
+    watch = Watch(*(a_sibling(name, "good", "Pending", creationTimestamp=made[name]) for name in names))
+
+    watch.follow("web-1", since=datetime(2026, 1, 1, tzinfo=UTC))
+    watch.follow("web-2", since=datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC))
+
+    assert watch.told == [("web-1", "Seen", "web-7"), ("web-2", "Seen", "web-8")]
+
+
+def test_a_sibling_that_terminates_is_not_credited_after_a_restart() -> None:
+    """It was evicted as well, in the second in which it was made; it replaces no pod."""
+    made = "2026-01-01T00:00:00Z"
+    leaving = a_sibling("web-2", "bad", creationTimestamp=made, deletionTimestamp=made)
+    watch = Watch(leaving, a_sibling("web-3", "good", "Pending", creationTimestamp=made))
+
+    assert watch.follow(since=datetime(2026, 1, 1, tzinfo=UTC)) == [("web-1", "Seen", "web-3")]
+
+
 def test_the_moved_pod_does_not_replace_itself() -> None:
     """It may be younger than the record says, where clocks differ."""
     watch = Watch(a_sibling("web-1", "bad", creationTimestamp="2027-01-01T00:00:00Z"))

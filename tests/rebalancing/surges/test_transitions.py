@@ -361,16 +361,16 @@ def test_a_cell(state: MoveState, event: MoveEvent, stage: str, instructions: li
 INDIFFERENT = [
     events.MovePlanned(KEY, SPEC, MOVE, "run", "Proved", ""),
     events.MoveUnplanned(KEY),
-    events.MoveApproved(KEY),
-    events.MoveRejected(KEY),
-    events.ApprovalWithdrawn(KEY),
+    events.ProposalAnswered(KEY, approved=True),
+    events.ProposalAnswered(KEY, approved=False),
+    events.ProposalAnswered(KEY, approved=None),
     events.RecordWritten(KEY, Phase.SURGING),
-    events.RecordRefused(KEY, Phase.SURGING, UNKNOWN),
+    events.RecordRefused(KEY, UNKNOWN),
     events.RecordDeleted(KEY),
     events.PolicyChanged("tidy", None),
     events.PolicyChanged("tidy", Mode.ENFORCE, EvictBy.EVICTION_REQUEST),
     events.StopPressed("somebody pressed it"),
-    events.BundleBroken(KEY, Landing(Phase.CANCELLED, "NotAll", "")),
+    events.MoveDropped(KEY, Landing(Phase.CANCELLED, "NotAll", "")),
     events.PodProtected(KEY, "NeverEvict", ""),
     events.PodTerminating(KEY),
     events.RequestProgressed(KEY, None),
@@ -391,7 +391,6 @@ def test_a_rollout_goes_on_whatever_else_happens(state: MoveState, event: Any) -
     [
         events.ProcessRestarted,
         events.TurnReached,
-        events.MoveSkipped,
         events.Revalidated,
         events.RevalidationRefused,
         events.EvictionAnswered,
@@ -412,12 +411,11 @@ def test_every_event_is_in_the_columns() -> None:
     }
     concerned = {kind for stage, kind in TABLE.transitions if stage is MoveStage.SURGING}
     abstract = {events.MoveEvent, events.ReplacementEvent, events.RolloutSight}
-    for_bundles = {events.BundlePlanned, events.HoldUpsChanged, events.NodeClosed, events.NodeNotClosed}
+    for_bundles = {events.BundlePlanned, events.HoldUpsChanged, events.NodeClosed}
 
     assert {kind.__name__ for kind in kinds - concerned - abstract - for_bundles} == {
         "ProcessRestarted",
         "TurnReached",
-        "MoveSkipped",
         "Revalidated",
         "RevalidationRefused",
         "EvictionAnswered",

@@ -11,8 +11,7 @@ from plimsoll.framework import Code, CycleState, PluginError, Registry, Status, 
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.binding.attempt import BindingAttempt
-from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses, FakeVolumes

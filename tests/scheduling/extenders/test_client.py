@@ -38,6 +38,7 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
 
@@ -69,7 +70,12 @@ class Stage:
         self.fence = Fence(self.clock)
         self.fence.open(self.clock.monotonic() + 10_000)
         self.extending = Extending(
-            self.extenders, self.documents, fence=self.fence, clock=self.clock, observer=self.observer
+            self.extenders,
+            self.documents,
+            fence=self.fence,
+            clock=self.clock,
+            observer=self.observer,
+            conditions=Signal(),
         )
         self.wing = SchedulingWing(
             self.book,
@@ -476,7 +482,14 @@ def test_a_certificate_that_is_none_is_refused_with_its_field() -> None:
     bad = {"urlPrefix": "https://c", "tlsConfig": {"caData": "bad"}}
     spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, bad]})
     clock = FakeClock()
-    extending = Extending(FakeExtenders(), FakePods(), fence=Fence(clock), clock=clock, observer=Observer())
+    extending = Extending(
+        FakeExtenders(),
+        FakePods(),
+        fence=Fence(clock),
+        clock=clock,
+        observer=Observer(),
+        conditions=Signal(),
+    )
 
     with pytest.raises(ConfigurationError, match=r"spec\.scheduling\.extenders\[1\]\.tlsConfig: the cert"):
         extending.check(spec)

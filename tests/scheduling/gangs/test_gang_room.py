@@ -11,7 +11,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted
-from plimsoll.rebalancing.moves.endings import APPROVED
+from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of

@@ -6,7 +6,7 @@ with their name, in a plan and right before each eviction.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -76,9 +76,7 @@ class DegradedReasons:
         clock: Time.
         observer: Notified of statuses that could not be written.
         changed: Wakes ``watch``.
-
-    Attributes:
-        on_change: Called when what is told of a policy has changed.
+        conditions: Notified when the sentences about a policy have changed.
     """
 
     def __init__(
@@ -91,9 +89,10 @@ class DegradedReasons:
         clock: Clock,
         observer: Observer,
         changed: Signal,
+        conditions: Signal,
     ) -> None:
         self._changed = changed
-        self.on_change: Callable[[], Awaitable[None]] = _nobody
+        self._conditions = conditions
         self._policies = policies
         self._stop = stop
         self._displacements = displacements
@@ -160,7 +159,7 @@ class DegradedReasons:
         self._skipped.add(name)
         self._changed.notify()
 
-    async def run_ended(self, name: str, result: RunResult, problem: str) -> None:
+    def run_ended(self, name: str, result: RunResult, problem: str) -> None:
         """A run has ended; ``problem`` is what broke it."""
         before = self._of_runs(name)
         self._begun.pop(name, None)
@@ -169,9 +168,9 @@ class DegradedReasons:
             is_hanging = result is RunResult.TIMED_OUT and self._planning.is_hanging(name)
             self._broken[name] = "" if is_hanging else problem
         if self._of_runs(name) != before:
-            await self.on_change()
+            self._conditions.notify()
 
-    async def look_back(
+    def look_back(
         self, name: str, memory: Memory, failures: Iterable[PluginError] = (), forbidden: str = ""
     ) -> None:
         """Tell when moves keep failing or strategies fail, and when they do so no longer.
@@ -199,7 +198,7 @@ class DegradedReasons:
             found["SurgeForbidden"] = forbidden
         if found != self._known.get(name, {}):
             self._known[name] = found
-            await self.on_change()
+            self._conditions.notify()
 
     async def watch(self) -> None:
         """Tell when the button is pressed or released, and when runs hang or end, until cancelled."""
@@ -208,10 +207,7 @@ class DegradedReasons:
             seen = self._changed.count
             if self._seen() != before:
                 before = self._seen()
-                try:
-                    await self.on_change()
-                except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
-                    self._observer.failed("telling that moves are stopped", repr(exc))
+                self._conditions.notify()
             due_s = self._next_overdue_s()
             if due_s is None:
                 await self._changed.wait(seen)
@@ -248,7 +244,3 @@ def rested(rebalancing: RebalancingConfig, memory: Memory, name: str) -> Rebalan
 def _bounded(rebalancing: RebalancingConfig, name: str, most: int) -> RebalancingConfig:
     budgets = (*rebalancing.limits.budgets, (name, Ceiling(count=most)))
     return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
-
-
-async def _nobody() -> None:
-    """Nobody wants to know."""

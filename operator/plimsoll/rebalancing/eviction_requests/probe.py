@@ -4,14 +4,13 @@ A policy that wants its pods to leave by EvictionRequest evicts nothing while th
 other way would break what it promises to those who respond for the pods.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.eviction_requests import EvictionRequester
-from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import barred
 from plimsoll.timing.signal import Signal
@@ -39,10 +38,9 @@ class EvictionRequestProbe:
         policies: Those that rebalance, by name, at any moment.
         requester: Asks the server.
         clock: Time.
-        observer: Told when nobody could be told.
+        conditions: Notified when the sentences about policies have changed.
 
     Attributes:
-        on_change: Called when what is told has changed.
         wanted: Notified when there may be something to ask or to tell.
         judged: Notified after each answer of the server.
     """
@@ -52,13 +50,12 @@ class EvictionRequestProbe:
         policies: Mapping[str, SchedulingPolicy],
         requester: EvictionRequester,
         clock: Clock,
-        observer: Observer,
+        conditions: Signal,
     ) -> None:
-        self.on_change: Callable[[], Awaitable[None]] = _nobody
+        self._conditions = conditions
         self._policies = policies
         self._requester = requester
         self._clock = clock
-        self._observer = observer
         self._asked: float | None = None
         self._why_not = f"{_WHERE}: the server has not been asked yet whether it offers {BUDGET}/v1alpha1"
         self._left_alone_until = float("-inf")
@@ -148,10 +145,7 @@ class EvictionRequestProbe:
         told = self.problem if wanted else ""
         if told != self._told:
             self._told = told
-            try:
-                await self.on_change()
-            except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
-                self._observer.failed("telling whether evictions by request can be had", repr(exc))
+            self._conditions.notify()
 
     def _judge(self, answer: WriteResult) -> None:
         """Take in what the server says."""
@@ -176,7 +170,3 @@ class EvictionRequestProbe:
                 if not self._why_not:
                     return  # it was there a moment ago
                 self._why_not = f"{_WHERE}, but whether the server offers it is not known: {answer.message}"
-
-
-async def _nobody() -> None:
-    """Nobody wants to know."""

@@ -16,20 +16,19 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUESTED, TAKEN_UP_S, standing
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import APPROVED, POLICY_CHANGED, REJECTED, cancelled
 from plimsoll.rebalancing.moves.events import (
     PodGone,
     PodProtected,
     PodTerminating,
     PolicyChanged,
     ProcessRestarted,
-    ReplacementEvent,
     RequestAnswered,
     RequestProgressed,
     RequestReviewed,
     StopPressed,
     TimedOut,
 )
+from plimsoll.rebalancing.moves.eviction import follow
 from plimsoll.rebalancing.moves.instructions import (
     FollowReplacement,
     InspectRequest,
@@ -41,19 +40,18 @@ from plimsoll.rebalancing.moves.instructions import (
     WithdrawRequest,
 )
 from plimsoll.rebalancing.moves.outcomes import (
+    APPROVED,
+    POLICY_CHANGED,
+    REJECTED,
+    REPLACEMENT,
+    cancelled,
+    conclude,
     count,
-    credited,
     end,
     gave_up,
     is_forecast,
-    kept,
     leaves,
-    lost,
     refused,
-    return_of,
-    running,
-    settlement,
-    unreplaced,
 )
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step, Transition, nothing
@@ -89,22 +87,9 @@ def begin(step: Step) -> None:
     step.become(
         MoveStage.REQUESTING, attempts=1, request=None, ending=None, pod_gone=False, pod_terminating=False
     )
-    _follow(step, FollowReplacement(step.state.key, step.state.spec), has_ended=_has_ended(step))
+    follow(step, FollowReplacement(step.state.key, step.state.spec))
     if move is not None:
         step.order(RequestEviction(step.state.key, move))
-
-
-def _has_ended(step: Step) -> bool:
-    move = step.state.move
-    return move is not None and move.pod.pod.is_terminal
-
-
-def _follow(step: Step, instruction: FollowReplacement, *, has_ended: bool) -> None:
-    landing = unreplaced(step, has_ended=has_ended)
-    if landing is not None:
-        kept(step, landing)
-    else:
-        step.order(instruction)
 
 
 # -- the request -------------------------------------------------------------------------------------
@@ -203,7 +188,7 @@ def timed_out(step: Step, event: TimedOut) -> None:
             landing = gave_up(step)
             pod = landing.replacement
             step.order(StopFollowing(key, pod.uid if pod is not None else ""))
-            kept(step, landing)
+            conclude(step, landing)
 
 
 # -- people and policies -----------------------------------------------------------------------------
@@ -239,9 +224,9 @@ def stopped(step: Step, event: StopPressed) -> None:
     _call_off_soon(step, Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, event.sentence, blocked_by=STOP))
 
 
-def taken_back(step: Step, _event: events.MoveRejected | events.ApprovalWithdrawn) -> None:
-    """A person does not approve the move any more."""
-    if step.state.spec.mode is Mode.APPROVE:
+def proposal_answered(step: Step, event: events.ProposalAnswered) -> None:
+    """A person may not approve the move any more."""
+    if not event.approved and step.state.spec.mode is Mode.APPROVE:
         _call_off_soon(step, cancelled(REJECTED, f"somebody took {APPROVED}=true back"))
 
 
@@ -275,31 +260,6 @@ def _left(step: Step) -> None:
     leaves(step, "Left", request.said if request is not None else "")
 
 
-def replacement_seen(step: Step, event: ReplacementEvent) -> None:
-    """A live migration starts the new pod first."""
-    credited(step, event.pod)
-
-
-def replacement_running(step: Step, event: ReplacementEvent) -> None:
-    """From now on it gets its time to become ready, whether or not the old pod has left."""
-    running(step, event.pod)
-
-
-def replacement_ready(step: Step, event: ReplacementEvent) -> None:
-    """The outcome of the move, as soon as the old pod has left."""
-    kept(step, settlement(event.pod))
-
-
-def replacement_returned(step: Step, event: ReplacementEvent) -> None:
-    """Likewise."""
-    kept(step, return_of(step, event.pod))
-
-
-def replacement_lost(step: Step, event: ReplacementEvent) -> None:
-    """The pod replaces the moved one no longer."""
-    lost(step, event.pod)
-
-
 # -- a restart ---------------------------------------------------------------------------------------
 
 
@@ -318,7 +278,7 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
     if event.spec.target_node is not None and not is_forecast(step):
         step.become(holds=True)
         step.order(ReserveTarget(event.key, event.move))
-    _follow(step, FollowReplacement(event.key, event.spec, event.since), has_ended=_has_ended(step))
+    follow(step, FollowReplacement(event.key, event.spec, event.since))
     step.wait(TimerName.TAKEN_UP, max(0.0, TAKEN_UP_S - event.evicting_for_s))
     step.become(request_timeout_s=math.inf)
     step.wait(TimerName.REQUEST_TIMEOUT, STARTING_S)
@@ -332,23 +292,17 @@ _IN_REQUESTING: Mapping[type, Transition] = {
     events.RecordWritten: nothing,
     events.RecordRefused: nothing,
     events.RecordDeleted: record_deleted,
-    events.MoveApproved: nothing,
-    events.MoveRejected: taken_back,
-    events.ApprovalWithdrawn: taken_back,
+    events.ProposalAnswered: proposal_answered,
     events.PolicyChanged: policy_changed,
     events.StopPressed: stopped,
-    events.BundleBroken: nothing,
+    events.MoveDropped: nothing,
     events.PodProtected: protected,
     events.RequestAnswered: answered,
     events.RequestProgressed: progressed,
     events.RequestReviewed: reviewed,
     events.PodTerminating: departed,
     events.PodGone: departed,
-    events.ReplacementSeen: replacement_seen,
-    events.ReplacementRunning: replacement_running,
-    events.ReplacementReady: replacement_ready,
-    events.ReplacementReturned: replacement_returned,
-    events.ReplacementLost: replacement_lost,
+    **REPLACEMENT,
     events.TimedOut: timed_out,
 }
 

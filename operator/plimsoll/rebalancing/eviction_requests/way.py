@@ -24,7 +24,7 @@ class EvictionsByRequest:
     def __init__(self, requester: EvictionRequester, needs: RequestNeeds) -> None:
         self._requester = requester
         self._needs = needs
-        self.probe = EvictionRequestProbe(needs.policies, requester, needs.clock, needs.observer)
+        self.probe = EvictionRequestProbe(needs.policies, requester, needs.clock, needs.conditions)
         handlers = RequestHandlers(
             requester=requester,
             offer=self.probe,

@@ -17,7 +17,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import (
     Event,
     EvictionAnswered,
-    NodeNotClosed,
+    NodeClosed,
     PodGone,
     PodTerminating,
     RecordRefused,
@@ -208,12 +208,12 @@ def _subject(order: Instruction) -> str:
 def _unanswered(order: Instruction, problem: str) -> Event | None:
     """The answer to an instruction that broke, so that no move waits for it without an end."""
     match order:
-        case CreateRecord(key, phase=phase) | WriteRecord(key, phase=phase):
-            return RecordRefused(key, phase, WriteResult(WriteOutcome.UNKNOWN, problem))
+        case CreateRecord(key) | WriteRecord(key):
+            return RecordRefused(key, WriteResult(WriteOutcome.UNKNOWN, problem))
         case Evict(key):
             answer = WriteResult(WriteOutcome.UNKNOWN, f"asking for the eviction broke: {problem}")
             return EvictionAnswered(key, answer, broke=True)
         case CloseNode(bundle):
-            return NodeNotClosed(bundle)
+            return NodeClosed(bundle, succeeded=False)
         case _:
             return None

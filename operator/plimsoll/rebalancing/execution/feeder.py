@@ -16,6 +16,7 @@ from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
 from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
+from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.run_status import RunTotals
 
@@ -85,13 +86,15 @@ class MoveFeeder:
         bundle = bundle_key(policy, first.bundle, keys[0])
         self._executor.post(
             BundlePlanned(
-                bundle,
-                policy,
-                tuple(keys),
-                len(keys),
-                proposed=mode is Mode.APPROVE,
-                empties=first.source if mode is Mode.ENFORCE and self._empties(first) else "",
-                beneficiaries=beneficiaries_of(first) if mode is Mode.ENFORCE else (),
+                BundleState(
+                    bundle,
+                    policy,
+                    tuple(keys),
+                    len(keys),
+                    due=mode is not Mode.APPROVE,
+                    empties=first.source if mode is Mode.ENFORCE and self._empties(first) else "",
+                    beneficiaries=beneficiaries_of(first) if mode is Mode.ENFORCE else (),
+                )
             ),
             *(
                 MovePlanned(

@@ -13,7 +13,6 @@ from plimsoll.rebalancing.moves.events import (
     Event,
     EvictionAnswered,
     NodeClosed,
-    NodeNotClosed,
     RecordRefused,
     RecordWritten,
 )
@@ -67,7 +66,7 @@ class MoveHandlers:
 
     async def _create(self, order: CreateRecord) -> Event:
         if order.key in self._keeper.known:
-            return RecordRefused(order.key, order.phase, WriteResult(WriteOutcome.CONFLICT))
+            return RecordRefused(order.key, WriteResult(WriteOutcome.CONFLICT))
         answer = await self._keeper.create(
             order.key, order.spec, order.phase, order.reason, order.message, now=self._clock.now()
         )
@@ -92,10 +91,10 @@ class MoveHandlers:
         self._recorder.record(EventNote(order.reference, order.reason, order.action, order.message))
 
     async def _close_node(self, order: CloseNode) -> Event:
-        if await self._closed.close(order.node):
-            return NodeClosed(order.bundle)
-        self._closed.done([order.node])
-        return NodeNotClosed(order.bundle)
+        succeeded = await self._closed.close(order.node)
+        if not succeeded:
+            self._closed.done([order.node])
+        return NodeClosed(order.bundle, succeeded)
 
     async def _node_done(self, order: NodeDone) -> None:
         if order.reopen:
@@ -106,4 +105,4 @@ class MoveHandlers:
 def _written(order: CreateRecord | WriteRecord, answer: WriteResult) -> Event:
     if answer.is_done:
         return RecordWritten(order.key, order.phase)
-    return RecordRefused(order.key, order.phase, answer)
+    return RecordRefused(order.key, answer)

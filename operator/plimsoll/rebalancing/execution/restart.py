@@ -12,6 +12,7 @@ from plimsoll.rebalancing.moves.bundles import bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, RolloutAnswered
 from plimsoll.rebalancing.moves.recovery import in_order, restarted
 from plimsoll.rebalancing.moves.sightings import facts_of
+from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.records.drafts import move_of
 from plimsoll.rebalancing.records.record import Record
@@ -80,11 +81,13 @@ class Restart:
                 groups[bundle_of(record.spec, record.key)].append(record)
         return [
             BundlePlanned(
-                bundle,
-                group[0].spec.policy,
-                tuple(record.key for record in sorted(group, key=_position)),
-                group[0].spec.bundle.moves if group[0].spec.bundle else 1,
-                proposed=True,
+                BundleState(
+                    bundle,
+                    group[0].spec.policy,
+                    tuple(record.key for record in sorted(group, key=_position)),
+                    group[0].spec.bundle.moves if group[0].spec.bundle else 1,
+                    due=False,
+                )
             )
             for bundle, group in groups.items()
         ]

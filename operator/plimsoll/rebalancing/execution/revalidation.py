@@ -19,9 +19,9 @@ from plimsoll.planning.populations import Populations
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.moves.endings import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
 from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
 from plimsoll.rebalancing.moves.instructions import Revalidate
+from plimsoll.rebalancing.moves.outcomes import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
 from plimsoll.rebalancing.moves.state import Landing, Way, workload_uid
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference

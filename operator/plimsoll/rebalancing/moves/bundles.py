@@ -7,12 +7,14 @@ workload holds up no other bundle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.moves import Move
-from plimsoll.rebalancing.moves.endings import (
+from plimsoll.rebalancing.moves.events import Event, MoveDropped, PodGone, TurnReached
+from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
+from plimsoll.rebalancing.moves.outcomes import (
     FOR_NO_POD,
     GONE,
     NOT_JUDGED,
@@ -22,8 +24,6 @@ from plimsoll.rebalancing.moves.endings import (
     REJECTED,
     not_all,
 )
-from plimsoll.rebalancing.moves.events import BundleBroken, Event, MoveSkipped, PodGone, TurnReached
-from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
 from plimsoll.rebalancing.moves.state import BundleState, Landing, MoveStage, MoveState, Surroundings
 
 
@@ -37,19 +37,19 @@ def bundle_of(spec: EvictionSpec, record: str) -> str:
     return bundle_key(spec.policy, spec.bundle.name if spec.bundle is not None else "", record)
 
 
+def beneficiaries_of(move: Move) -> tuple[tuple[str, str], ...]:
+    """For whom a move makes room: uid of the pod, and its node."""
+    given = move.beneficiary
+    return () if given is None else tuple((each.pod.uid, each.node) for each in given.all)
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What follows from a look at a bundle.
+    """What follows from a look at a bundle."""
 
-    Attributes:
-        bundle: Its state afterwards; None when it is over.
-        instructions: What is to be done.
-        events: What this means for its moves.
-    """
-
-    bundle: BundleState | None
+    bundle: BundleState | None  #: its state afterwards; None when it is over
     instructions: tuple[Instruction, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()  #: what this means for its moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,12 @@ class _Bundle:
     around: Surroundings
     in_flight: Callable[[str], int]
     is_asked: Callable[[str], bool]
-    left: Sequence[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        left = [key for key in self.state.members if not self._is_over(key)]
-        object.__setattr__(self, "left", left)
-
-    def _is_over(self, key: str) -> bool:
-        move = self.moves.get(key)
-        return key in self.state.skipped or (move is not None and move.begun)
+    @property
+    def left(self) -> list[str]:
+        """Keys of the members that are neither begun nor skipped."""
+        begun = {key for key in self.state.members if key in self.moves and self.moves[key].begun}
+        return [key for key in self.state.members if key not in begun | self.state.skipped]
 
 
 def look(
@@ -98,42 +95,40 @@ def look(
 
 
 def _made_in_order(here: _Bundle) -> Look:  # noqa: PLR0911 - one check after the other, in their order
-    bundle = here.state
-    if not here.left:
-        done = (NodeDone(bundle.empties, reopen=False),) if bundle.closed else ()
-        return Look(None, done)
-    move = here.moves.get(here.left[0])
+    bundle, left = here.state, here.left
+    if not left:
+        return Look(None, (NodeDone(bundle.empties, reopen=False),) if bundle.closed else ())
+    move = here.moves.get(left[0])
     if move is None or move.stage is MoveStage.CLOSED:
         return _broken(here)
     if move.stage is not MoveStage.WAITING or bundle.closing:
         return Look(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
-    planned = move.move
-    if planned is not None and planned.waits and here.in_flight(planned.workload.uid):
+    if move.move is not None and move.move.waits and here.in_flight(move.move.workload.uid):
         return Look(replace(bundle, parked=True))
     bundle = replace(bundle, parked=False)
     if _is_needless(here, move):
-        return Look(replace(bundle, skipped=bundle.skipped | {move.key}), events=(MoveSkipped(move.key),))
+        skipped = bundle.skipped | {move.key}
+        return Look(replace(bundle, skipped=skipped), events=(MoveDropped(move.key, GONE),))
     if not all(here.around.waits(uid) for uid, _ in bundle.beneficiaries):
         return _broken(here)
-    orders: list[Instruction] = []
+    orders: tuple[Instruction, ...] = ()
     if bundle.beneficiaries:
         leaving = frozenset(here.moves[key].pod_uid for key in bundle.members if key in here.moves)
-        orders.append(ReserveRoom(bundle.key, bundle.beneficiaries, leaving))
-        bundle = replace(bundle, keeps_room=True)
+        orders = (ReserveRoom(bundle.key, bundle.beneficiaries, leaving),)
     if bundle.empties and not bundle.closed:
-        orders.append(CloseNode(bundle.key, bundle.empties))
-        return Look(replace(bundle, closing=True), tuple(orders))
-    return Look(bundle, tuple(orders), (TurnReached(move.key),))
+        return Look(replace(bundle, closing=True), (*orders, CloseNode(bundle.key, bundle.empties)))
+    return Look(bundle, orders, (TurnReached(move.key),))
 
 
 def _has_failed(here: _Bundle) -> bool:
     """Whether a move that was made has ended badly, or one that waits was called off."""
+    left = here.left
     for key in here.state.members:
         move = here.moves.get(key)
         if move is None or key in here.state.skipped:
-            if key in here.left:
+            if key in left:
                 return True
         elif move.stage is MoveStage.CLOSED and (not move.begun or move.phase is not Phase.SETTLED):
             return True
@@ -151,20 +146,15 @@ def _is_needless(here: _Bundle, move: MoveState) -> bool:
 
 def _broken(here: _Bundle, cause: Landing | None = None) -> Look:
     """The moves that are left are not made."""
-    bundle = here.state
-    why = cause or _cause(here)
+    bundle, why = here.state, cause or _cause(here)
     orders: list[Instruction] = []
-    if bundle.keeps_room:
+    if bundle.beneficiaries:
         orders.append(ReleaseRoom(bundle.key))
     if bundle.closed:
         orders.append(NodeDone(bundle.empties, reopen=True))
-    still = (here.moves.get(key) for key in here.left)
-    events = tuple(
-        BundleBroken(move.key, why)
-        for move in still
-        if move is not None and move.stage is not MoveStage.CLOSED
-    )
-    return Look(None, tuple(orders), events)
+    still = [here.moves[key] for key in here.left if key in here.moves]
+    dropped = [MoveDropped(move.key, why) for move in still if move.stage is not MoveStage.CLOSED]
+    return Look(None, tuple(orders), tuple(dropped))
 
 
 def _cause(here: _Bundle) -> Landing:
@@ -187,22 +177,22 @@ def _cause(here: _Bundle) -> Landing:
 
 
 def _proposed(here: _Bundle) -> Look:
-    bundle, moves = here.state, [here.moves.get(key) for key in here.state.members]
-    known = [move for move in moves if move is not None]
+    bundle = here.state
+    known = [here.moves[key] for key in bundle.members if key in here.moves]
     if any(move.stage is MoveStage.OPENING for move in known):
         return Look(bundle)
     waiting = [move for move in known if move.stage is MoveStage.PROPOSED]
     if not waiting:
         return Look(None)
     gone = next((move for move in waiting if here.around.pod(move.pod_uid) is None), None)
-    if len(waiting) == len(moves) and gone is not None:
+    if len(waiting) == len(bundle.members) and gone is not None:
         return Look(bundle, events=(PodGone(gone.key),))
     if len(waiting) != bundle.size:
         return _broken(here)
     if not all(move.approved for move in waiting):
-        return Look(replace(bundle, held=False))
+        return Look(replace(bundle, parked=False))
     if here.around.held_up(bundle.policy) or any(here.in_flight(move.workload) for move in waiting):
-        return Look(replace(bundle, held=True))
+        return Look(replace(bundle, parked=True))
     return _carried_out(here, waiting)
 
 
@@ -216,16 +206,9 @@ def _carried_out(here: _Bundle, waiting: Sequence[MoveState]) -> Look:
     due = replace(
         here.state,
         due=True,
-        held=False,
+        parked=False,
         members=tuple(state.key for state, _ in pairs),
         empties=first.source if here.around.empties(first) else "",
         beneficiaries=beneficiaries_of(first),
     )
     return Look(due, events=tuple(TurnReached(state.key, move) for state, move in pairs))
-
-
-def beneficiaries_of(move: Move) -> tuple[tuple[str, str], ...]:
-    """For whom a move makes room: uid of the pod, and its node."""
-    return (
-        () if move.beneficiary is None else tuple((each.pod.uid, each.node) for each in move.beneficiary.all)
-    )

@@ -1,11 +1,14 @@
 """Events of moves: from the watch, responses of the API server, users and timers.
 
-Each has the key of its move; those that concern several moves name a policy, a node, a bundle or a pod.
+Each has the key of its move; those that concern several moves name a policy or a bundle. What answers an
+instruction says so in ``answers``.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from math import inf
+from typing import ClassVar
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -13,12 +16,14 @@ from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.moves import Move
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteResult
-from plimsoll.rebalancing.moves.state import Landing, PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.state import BundleState, Landing, PodFacts, TimerName, Way
 
 
 @dataclass(frozen=True, slots=True)
 class MoveEvent:
     """Something that has happened to one move."""
+
+    answers: ClassVar[str] = ""  #: what it answers: ``asks`` of an instruction
 
     key: str
 
@@ -28,44 +33,20 @@ class MoveEvent:
 
 @dataclass(frozen=True, slots=True)
 class MovePlanned(MoveEvent):
-    """A run, or preemption, has decided a move.
-
-    Attributes:
-        spec: What its record will say.
-        move: The move.
-        run: The run that decided it, "" for none.
-        message: The record's first message.
-        reason: Why the record is in its first phase.
-    """
+    """A run, or preemption, has decided a move."""
 
     spec: EvictionSpec
     move: Move
     run: str
-    reason: str
+    reason: str  #: why the record is in its first phase
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class BundlePlanned:
-    """Moves go together, or one stands alone; comes before what tells of each of them.
+    """Moves go together, or one stands alone; precedes the events of each of them."""
 
-    Attributes:
-        bundle: Its key.
-        policy: Whose decision it is.
-        members: Keys of the moves, in order.
-        size: How many moves it has.
-        proposed: Whether people are asked.
-        empties: The node that is to be closed first, "" for none.
-        beneficiaries: For whom room is made: uid of the pod, and its node.
-    """
-
-    bundle: str
-    policy: str
-    members: tuple[str, ...]
-    size: int
-    proposed: bool = False
-    empties: str = ""
-    beneficiaries: tuple[tuple[str, str], ...] = ()
+    bundle: BundleState
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,35 +66,20 @@ class RolloutSight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessRestarted(MoveEvent):
-    """A record of an earlier process was found.
-
-    Attributes:
-        spec: What was decided.
-        phase: Of the record; None for one without a status.
-        reason: Of the record.
-        message: Of the record.
-        approved: What people say of a proposal.
-        since: When phase Evicting was reached; None when it was not.
-        evicting_for_s: Seconds since phase Evicting or Surging was reached; 0 when it was not.
-        pod: The pod that was to be moved, None when it is gone.
-        rollout: What the Deployment says of a surge; None for other records.
-        move: For a record whose pod stands, the move that it proposes; else None.
-        replacement: The pod that took the evicted one's place, as the record has it; "" for none.
-        patience_s: The Deployment's progress deadline in seconds, for a surge whose Deployment was read.
-    """
+    """A record of an earlier process was found."""
 
     spec: EvictionSpec
-    phase: Phase | None
+    phase: Phase | None  #: of the record; None for one without a status
     reason: str = ""
     message: str = ""
-    approved: bool | None = None
-    since: datetime | None = None
-    evicting_for_s: float = 0.0
-    pod: PodFacts | None = None
-    rollout: RolloutSight | None = None
-    move: Move | None = None
-    replacement: str = ""
-    patience_s: float = 300.0
+    approved: bool | None = None  #: what people say of a proposal
+    since: datetime | None = None  #: when phase Evicting was reached; None when it was not
+    evicting_for_s: float = 0.0  #: seconds since phase Evicting or Surging was reached; 0 when it was not
+    pod: PodFacts | None = None  #: the pod that was to be moved, None when it is gone
+    rollout: RolloutSight | None = None  #: what the Deployment says of a surge; None for other records
+    move: Move | None = None  #: what the record proposes, for a pod that stands; else None
+    replacement: str = ""  #: uid of the pod that took the evicted one's place, as the record has it
+    patience_s: float = 300.0  #: the Deployment's progress deadline in seconds, if it was read
 
 
 # -- records ---------------------------------------------------------------------------------------------
@@ -121,25 +87,19 @@ class ProcessRestarted(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class RecordWritten(MoveEvent):
-    """A record was created, or its status was written.
+    """A record was created, or its status was written."""
 
-    Attributes:
-        phase: The phase that was written.
-    """
+    answers: ClassVar[str] = "record"
 
     phase: Phase
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRefused(MoveEvent):
-    """A record could not be created, or its status not be written.
+    """A record could not be created (CONFLICT when it exists already), or its status not be written."""
 
-    Attributes:
-        phase: The phase that was to be written.
-        answer: Of the API server; CONFLICT when a record of this name exists already.
-    """
+    answers: ClassVar[str] = "record"
 
-    phase: Phase
     answer: WriteResult
 
 
@@ -152,46 +112,27 @@ class RecordDeleted(MoveEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class MoveApproved(MoveEvent):
-    """Somebody approved a proposal."""
+class ProposalAnswered(MoveEvent):
+    """Somebody approved or rejected a proposal, or took the answer back."""
 
-
-@dataclass(frozen=True, slots=True)
-class MoveRejected(MoveEvent):
-    """Somebody rejected a proposal."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalWithdrawn(MoveEvent):
-    """Nothing is said of a proposal any more."""
+    approved: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
-    """A policy was changed, suspended or deleted.
-
-    Attributes:
-        policy: Its name.
-        mode: Its mode now; None when it rebalances no longer.
-        evict_by: How its pods leave now.
-        request_timeout_s: Seconds that a pod gets now that leaves by EvictionRequest.
-    """
+    """A policy was changed, suspended or deleted."""
 
     policy: str
-    mode: Mode | None
+    mode: Mode | None  #: None when it rebalances no longer
     evict_by: EvictBy | None = None
-    request_timeout_s: float = float("inf")
+    request_timeout_s: float = inf  #: seconds that a pod gets that leaves by EvictionRequest
 
 
 @dataclass(frozen=True, slots=True)
 class StopPressed:
-    """The stop button is pressed.
+    """The stop button is pressed."""
 
-    Attributes:
-        sentence: Who says so, for records.
-    """
-
-    sentence: str
+    sentence: str  #: who says so, for records
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +142,7 @@ class HoldUpsChanged:
 
 @dataclass(frozen=True, slots=True)
 class PodProtected(MoveEvent):
-    """A pod that was asked to leave may not be evicted any more.
-
-    Attributes:
-        reason: Why, in one word.
-        message: The same in a sentence.
-    """
+    """A pod that was asked to leave may not be evicted any more."""
 
     reason: str
     message: str
@@ -217,27 +153,14 @@ class PodProtected(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnReached(MoveEvent):
-    """Nothing that a move has waited for is left.
+    """Nothing that a move has waited for is left."""
 
-    Attributes:
-        move: For a proposal, the move for the pod as it is now.
-    """
-
-    move: Move | None = None
+    move: Move | None = None  #: of a proposal, for the pod as it is now
 
 
 @dataclass(frozen=True, slots=True)
-class MoveSkipped(MoveEvent):
-    """A move need not be made: its pod has left, or was asked to by an earlier run."""
-
-
-@dataclass(frozen=True, slots=True)
-class BundleBroken(MoveEvent):
-    """A move is not made, because another one of its bundle is not.
-
-    Attributes:
-        cause: What the record is to say.
-    """
+class MoveDropped(MoveEvent):
+    """A move is not made: another one of its bundle is not, or its pod has left or was asked to."""
 
     cause: Landing
 
@@ -247,24 +170,10 @@ class BundleBroken(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class NodeClosed:
-    """The scheduler sees the node closed that a bundle empties.
-
-    Attributes:
-        bundle: Its key.
-    """
+    """The scheduler sees the node closed that a bundle empties, or it could not be closed."""
 
     bundle: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodeNotClosed:
-    """The node that a bundle empties could not be closed.
-
-    Attributes:
-        bundle: Its key.
-    """
-
-    bundle: str
+    succeeded: bool = True
 
 
 # -- the planner about the present cluster ---------------------------------------------------------------
@@ -272,28 +181,22 @@ class NodeNotClosed:
 
 @dataclass(frozen=True, slots=True)
 class Revalidated(MoveEvent):
-    """The planner would make the move now as well.
+    """The planner would make the move now as well."""
 
-    Attributes:
-        move: As it is now.
-        way: How the pod is made to leave.
-        request_timeout_s: Seconds that a pod gets that leaves by EvictionRequest.
-    """
+    answers: ClassVar[str] = "planner"
 
-    move: Move
+    move: Move  #: as it is now
     way: Way
-    request_timeout_s: float = float("inf")
+    request_timeout_s: float = inf  #: seconds that a pod gets that leaves by EvictionRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RevalidationRefused(MoveEvent):
-    """The planner would not make the move now, or a budget that has closed forbids it.
+    """The planner would not make the move now, or a budget that has closed forbids it."""
 
-    Attributes:
-        cause: What the record is to say: Cancelled or Blocked.
-    """
+    answers: ClassVar[str] = "planner"
 
-    cause: Landing
+    cause: Landing  #: Cancelled or Blocked
 
 
 # -- the API server's answers ----------------------------------------------------------------------------
@@ -301,75 +204,54 @@ class RevalidationRefused(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class EvictionAnswered(MoveEvent):
-    """The Eviction API has answered.
+    """The Eviction API has answered."""
 
-    Attributes:
-        answer: What it said.
-        broke: Whether asking it raised; there is no further try then.
-    """
+    answers: ClassVar[str] = "eviction"
 
     answer: WriteResult
-    broke: bool = False
+    broke: bool = False  #: whether asking it raised; there is no further try then
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswered(MoveEvent):
-    """The creation of an EvictionRequest was answered.
+    """The creation of an EvictionRequest was answered."""
 
-    Attributes:
-        answer: What the API server said.
-        broke: Whether asking it raised; there is no further try then.
-    """
+    answers: ClassVar[str] = "request"
 
     answer: WriteResult
-    broke: bool = False
+    broke: bool = False  #: whether asking raised; there is no further try then
 
 
 @dataclass(frozen=True, slots=True)
 class RequestProgressed(MoveEvent):
-    """An EvictionRequest has changed, or is gone.
+    """An EvictionRequest has changed, or is gone."""
 
-    Attributes:
-        request: As it is; None when somebody deleted it.
-        problem: Reason and sentence when the API is served no longer; None while it is.
-        is_known: Whether the API server could be read; nothing follows otherwise, and it is read again.
-    """
+    answers: ClassVar[str] = "inspection"
 
-    request: EvictionRequest | None
-    problem: tuple[str, str] | None = None
-    is_known: bool = True
+    request: EvictionRequest | None  #: as it is; None when somebody deleted it
+    problem: tuple[str, str] | None = None  #: reason and sentence when the API is served no longer
+    is_known: bool = True  #: whether the API server could be read; else it is read again
 
 
 @dataclass(frozen=True, slots=True)
 class RequestReviewed(MoveEvent):
-    """What may call off a move whose pod was just asked to leave, as it is now.
+    """What may call off a move whose pod was just asked to leave, as it is now."""
 
-    Attributes:
-        mode: Of the policy; None when no policy of the name is known.
-        evict_by: How the policy's pods leave.
-        request_timeout_s: Seconds that a pod gets that leaves by EvictionRequest.
-        call_off: What the record is to say when the pod is to stay whatever the policy wants, or None.
-    """
-
-    mode: Mode | None
+    mode: Mode | None  #: None when no policy of the name is known
     evict_by: EvictBy | None = None
-    request_timeout_s: float = float("inf")
-    call_off: Landing | None = None
+    request_timeout_s: float = inf
+    call_off: Landing | None = None  #: when the pod is to stay whatever the policy wants
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutAnswered(MoveEvent):
-    """A Deployment was looked at, and maybe marked.
+    """A Deployment was looked at, and maybe marked."""
 
-    Attributes:
-        sight: What it says of the surge.
-        answer: The last answer of the API server.
-        patience_s: The Deployment's progress deadline in seconds; infinite when it was not read.
-    """
+    answers: ClassVar[str] = "rollout"
 
     sight: RolloutSight
-    answer: WriteResult
-    patience_s: float = float("inf")
+    answer: WriteResult  #: the last one of the API server
+    patience_s: float = inf  #: the Deployment's progress deadline in seconds, if it was read
 
 
 # -- pods ------------------------------------------------------------------------------------------------
@@ -382,22 +264,14 @@ class PodTerminating(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class PodGone(MoveEvent):
-    """The pod that is moved was deleted, or has ended.
-
-    Attributes:
-        deleted: Whether the pod does not exist any more.
-    """
+    """The pod that is moved was deleted, or has ended."""
 
     deleted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementEvent(MoveEvent):
-    """Something has happened to the pod that replaces the moved one.
-
-    Attributes:
-        pod: The replacement.
-    """
+    """Something has happened to the pod that replaces the moved one."""
 
     pod: PodFacts
 
@@ -429,13 +303,9 @@ class ReplacementLost(ReplacementEvent):
 
 @dataclass(frozen=True, slots=True)
 class TimedOut(MoveEvent):
-    """A deadline has passed.
-
-    Attributes:
-        timer: Which.
-    """
+    """A deadline has passed."""
 
     timer: TimerName
 
 
-Event = MoveEvent | BundlePlanned | PolicyChanged | StopPressed | HoldUpsChanged | NodeClosed | NodeNotClosed
+Event = MoveEvent | BundlePlanned | PolicyChanged | StopPressed | HoldUpsChanged | NodeClosed

@@ -1,8 +1,12 @@
-"""Instructions of the move machine; the executor carries them out and decides nothing."""
+"""Instructions of the move machine; the executor carries them out and decides nothing.
+
+Those that are answered with an event say in ``asks`` what the move awaits until then.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -14,6 +18,8 @@ from plimsoll.rebalancing.moves.state import PodFacts, TimerName
 class MoveInstruction:
     """Something to be done for one move."""
 
+    asks: ClassVar[str] = ""  #: what is answered, as in ``answers`` of the event; "" for nothing
+
     key: str
 
 
@@ -24,6 +30,8 @@ class MoveInstruction:
 class CreateRecord(MoveInstruction):
     """Write the record of a move; answered by ``RecordWritten`` or ``RecordRefused``."""
 
+    asks: ClassVar[str] = "record"
+
     spec: EvictionSpec
     phase: Phase
     reason: str
@@ -33,6 +41,8 @@ class CreateRecord(MoveInstruction):
 @dataclass(frozen=True, slots=True)
 class WriteRecord(MoveInstruction):
     """Write a record's status; answered by ``RecordWritten`` or ``RecordRefused``."""
+
+    asks: ClassVar[str] = "record"
 
     phase: Phase
     reason: str
@@ -46,13 +56,9 @@ class WriteRecord(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class ReserveTarget(MoveInstruction):
-    """Keep the target for the replacement of a pod.
+    """Keep the target of a move for the replacement, also of one that waits for its turn."""
 
-    Attributes:
-        move: Whose target; None after a restart: then as the record says, shaped after the pod or a sibling.
-    """
-
-    move: Move | None
+    move: Move | None  #: None after a restart: then as the record says, shaped after the pod or a sibling
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ class TransferTarget(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTarget(MoveInstruction):
-    """The target is kept no longer, neither for a move that waits nor for one under way."""
+    """The target is kept no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +82,16 @@ class ReleaseReplacement(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class ReserveRoom:
-    """Keep the room that a bundle makes; nothing happens when it is kept already.
-
-    Attributes:
-        bundle: Its key.
-        pods: For whom: uid of the pod, and its node.
-        leaving: Uids of the pods that have to leave until the room is there.
-    """
+    """Keep the room that a bundle makes; nothing happens when it is kept already."""
 
     bundle: str
-    pods: tuple[tuple[str, str], ...]
-    leaving: frozenset[str]
+    pods: tuple[tuple[str, str], ...]  #: for whom: uid of the pod, and its node
+    leaving: frozenset[str]  #: uids of the pods that have to leave until the room is there
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRoom:
-    """The room of a bundle is kept no longer."""
+    """The room of a bundle, if it makes any, is kept no longer."""
 
     bundle: str
 
@@ -101,26 +101,17 @@ class ReleaseRoom:
 
 @dataclass(frozen=True, slots=True)
 class FollowReplacement(MoveInstruction):
-    """Look out for the pod that replaces the moved one; what is seen comes as replacement events.
-
-    Attributes:
-        spec: Of the record.
-        since: Pods of the owner that were made before replace no other pod; None for all that are there.
-    """
+    """Look out for the pod that replaces the moved one; what is seen comes as replacement events."""
 
     spec: EvictionSpec
-    since: datetime | None = None
+    since: datetime | None = None  #: older pods of the owner do not count; None: nor do any that are there
 
 
 @dataclass(frozen=True, slots=True)
 class StopFollowing(MoveInstruction):
-    """Look out no longer.
+    """Look out no longer."""
 
-    Attributes:
-        spent: Uid of the pod that the record names as the replacement, which replaces no other pod; or "".
-    """
-
-    spent: str = ""
+    spent: str = ""  #: uid of the replacement that the record names, which replaces no other pod; or ""
 
 
 # -- the cluster -----------------------------------------------------------------------------------------
@@ -128,24 +119,20 @@ class StopFollowing(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class Revalidate(MoveInstruction):
-    """Have the planner judge the move in the present cluster.
+    """Have the planner judge the move now; answered by ``Revalidated`` or ``RevalidationRefused``."""
 
-    Answered by ``Revalidated`` or ``RevalidationRefused``.
-
-    Attributes:
-        move: As planned.
-        run: The run that decided it.
-        evicted: How many moves of that run, or of the proposal, have been made.
-    """
+    asks: ClassVar[str] = "planner"
 
     move: Move
-    run: str
-    evicted: int
+    run: str  #: that decided it
+    evicted: int  #: how many moves of that run, or of the proposal, have been made
 
 
 @dataclass(frozen=True, slots=True)
 class Evict(MoveInstruction):
     """Ask the Eviction API; answered by ``EvictionAnswered``."""
+
+    asks: ClassVar[str] = "eviction"
 
     move: Move
 
@@ -154,6 +141,8 @@ class Evict(MoveInstruction):
 class RequestEviction(MoveInstruction):
     """Create an EvictionRequest; answered by ``RequestAnswered``."""
 
+    asks: ClassVar[str] = "request"
+
     move: Move
 
 
@@ -161,14 +150,12 @@ class RequestEviction(MoveInstruction):
 class InspectRequest(MoveInstruction):
     """Say how an EvictionRequest is as soon as that is known; answered by ``RequestProgressed``."""
 
+    asks: ClassVar[str] = "inspection"
+
 
 @dataclass(frozen=True, slots=True)
 class ReviewRequest(MoveInstruction):
-    """Say what may call the move off now: policy, stop button, pod; answered by ``RequestReviewed``.
-
-    Attributes:
-        spec: Of the record.
-    """
+    """Say what may call the move off now: policy, stop button, pod; answered by ``RequestReviewed``."""
 
     spec: EvictionSpec
 
@@ -180,29 +167,25 @@ class WithdrawRequest(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class StartRollout(MoveInstruction):
-    """Mark the Deployment's template; answered by ``RolloutAnswered``.
+    """Mark the Deployment's template; answered by ``RolloutAnswered``."""
 
-    Attributes:
-        spec: Of the record.
-    """
+    asks: ClassVar[str] = "rollout"
 
     spec: EvictionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class RevertRollout(MoveInstruction):
-    """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``.
+    """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``."""
 
-    Attributes:
-        spec: Of the record.
-    """
+    asks: ClassVar[str] = "rollout"
 
     spec: EvictionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class CloseNode:
-    """Close a node before its pods go; answered by ``NodeClosed`` or ``NodeNotClosed``."""
+    """Close a node before its pods go; answered by ``NodeClosed``."""
 
     bundle: str
     node: str
@@ -210,15 +193,10 @@ class CloseNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeDone:
-    """The bundle that closed a node is over: from now on the records say whether it stays closed.
-
-    Attributes:
-        node: Its name.
-        reopen: Whether it is opened immediately.
-    """
+    """The bundle that closed a node is over: from now on the records say whether it stays closed."""
 
     node: str
-    reopen: bool
+    reopen: bool  #: immediately
 
 
 # -- what people and policies see ------------------------------------------------------------------------
@@ -226,16 +204,9 @@ class NodeDone:
 
 @dataclass(frozen=True, slots=True)
 class EmitEvent:
-    """Record an event.
+    """Record a Kubernetes event."""
 
-    Attributes:
-        reference: The object that it is about.
-        reason: One word.
-        action: What was attempted.
-        message: The sentence.
-    """
-
-    reference: Mapping[str, str]
+    reference: Mapping[str, str]  #: the object that it is about
     reason: str
     action: str
     message: str
@@ -243,19 +214,12 @@ class EmitEvent:
 
 @dataclass(frozen=True, slots=True)
 class CountMove:
-    """Count a move in its policy's status.
-
-    Attributes:
-        policy: Whose.
-        run: The run that decided it, "" for none.
-        evicted: How many pods leave.
-        verified: How many replacements have settled.
-    """
+    """Count a move in its policy's status."""
 
     policy: str
-    run: str
-    evicted: int = 0
-    verified: int = 0
+    run: str  #: that decided it, "" for none
+    evicted: int = 0  #: how many pods leave
+    verified: int = 0  #: how many replacements have settled
 
 
 @dataclass(frozen=True, slots=True)

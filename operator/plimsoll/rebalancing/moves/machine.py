@@ -20,38 +20,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from plimsoll.rebalancing.moves import bundles, eviction, late, outcomes, preparation
-from plimsoll.rebalancing.moves.events import (
-    BundlePlanned,
-    Event,
-    MoveEvent,
-    MovePlanned,
-    MoveUnplanned,
-    NodeClosed,
-    NodeNotClosed,
-    PolicyChanged,
-    ProcessRestarted,
-    RecordDeleted,
-    RecordWritten,
-    StopPressed,
-    TimedOut,
-)
+from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
+from plimsoll.rebalancing.moves.outcomes import is_in_flight
 from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, Surroundings, Way
-from plimsoll.rebalancing.moves.transition import ANSWERS, Begin, MoveTable, Step, Transition
+from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Step, Transition
 from plimsoll.rebalancing.moves.validation import validated
-
-#: Stages of a move whose replacement other moves of the workload wait for.
-IN_FLIGHT = frozenset(
-    {
-        MoveStage.COMMITTING,
-        MoveStage.EVICTING,
-        MoveStage.REQUESTING,
-        MoveStage.SURGING,
-        MoveStage.REVERTING,
-        MoveStage.REPLACING,
-    }
-)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -72,7 +46,7 @@ class InvalidTransition(Exception):
         story: The events that the move has seen, oldest first.
     """
 
-    def __init__(self, state: MoveState, event: Event, story: Sequence[str]) -> None:
+    def __init__(self, state: MoveState, event: events.Event, story: Sequence[str]) -> None:
         super().__init__(state, event, story)
         self.state = state
         self.event = event
@@ -99,7 +73,7 @@ class MoveMachine:
         self._validates = validates
         self._transitions: dict[tuple[MoveStage, type], Transition] = {}
         self._begins: dict[Way, Begin] = {}
-        for table in (late.TABLE, preparation.TABLE, eviction.TABLE, *tables):
+        for table in (LATE, preparation.TABLE, eviction.TABLE, *tables):
             _add(self._transitions, table.transitions)
             _add(self._begins, table.begins)
         self._moves: dict[str, MoveState] = {}
@@ -123,19 +97,15 @@ class MoveMachine:
 
     def in_flight(self) -> dict[str, int]:
         """Moves that wait for their replacement, by workload uid."""
-        found: defaultdict[str, int] = defaultdict(int)
-        for state in self._open.values():
-            if _is_in_flight(state):
-                found[state.workload] += 1
-        return dict(found)
+        return dict(Counter(state.workload for state in self._open.values() if is_in_flight(state)))
 
     def is_asked(self, pod: str) -> bool:
         """Whether a pod, by uid, was asked to leave by an EvictionRequest, and is still there."""
-        return preparation.is_asked(self._of(pod))
+        return preparation.is_asked(self.of_pod(pod))
 
-    def of_pod(self, pod: str) -> tuple[MoveState, ...]:
+    def of_pod(self, pod: str) -> list[MoveState]:
         """The moves of a pod, by uid, that have not ended."""
-        return tuple(self._of(pod))
+        return [self._open[key] for key in self._of_pod.get(pod, ())]
 
     def is_quiet(self, bundle: str) -> bool:
         """Whether a bundle is over, or its next move waits for another one of the workload."""
@@ -144,113 +114,94 @@ class MoveMachine:
 
     def left(self, policy: str) -> int:
         """How many moves of a policy wait for their turn."""
-        return sum(
-            state.stage is MoveStage.WAITING and state.policy == policy for state in self._open.values()
-        )
+        waiting = [state for state in self._open.values() if state.stage is MoveStage.WAITING]
+        return sum(state.policy == policy for state in waiting)
 
     # -- events --------------------------------------------------------------------------------------
 
-    def handle(self, event: Event, now: float) -> tuple[Instruction, ...]:
+    def handle(self, event: events.Event, now: float) -> tuple[Instruction, ...]:
         """What is to be done about an event; ``now`` in seconds of the monotonic clock.
 
         Raises:
             InvalidTransition: The event cannot happen in the stage that its move is in.
         """
         orders: list[Instruction] = []
-        events = deque([event])
+        left = deque([event])
         touched: set[str] = set()
-        while events:
-            current = events.popleft()
-            touched |= self._note(current)
+        while left:
+            current = left.popleft()
+            touched |= self._touched(current)
             for key in self._concerned(current):
                 orders += self._step(key, current, now)
                 if key in self._moves:
                     touched.add(self._moves[key].bundle)
-            if not events:
-                events += self._look(touched, orders)
+            if not left:
+                left += self._look(touched, orders)
         if self._validates:
             validated(self._moves, self._bundles)
         return tuple(orders)
 
-    def _note(self, event: Event) -> set[str]:
-        """Bring the bundles up to date; the keys of those that the event concerns."""
+    def _touched(self, event: events.Event) -> set[str]:
+        """Keys of the bundles that an event concerns, which are brought up to date."""
         known = self._bundles
         match event:
-            case BundlePlanned():
-                known.setdefault(
-                    event.bundle,
-                    BundleState(
-                        event.bundle,
-                        event.policy,
-                        event.members,
-                        event.size,
-                        proposed=event.proposed,
-                        due=not event.proposed,
-                        empties=event.empties,
-                        beneficiaries=event.beneficiaries,
-                    ),
-                )
-                return {event.bundle}
-            case MovePlanned() | ProcessRestarted():
-                bundle = bundles.bundle_of(event.spec, event.key)
-                if bundle in known:
-                    known[bundle] = replace(known[bundle], arrived=known[bundle].arrived | {event.key})
-                return {bundle}
-            case NodeClosed(bundle) if bundle in known:
-                known[bundle] = replace(known[bundle], closing=False, closed=True)
-                return {bundle}
-            case NodeNotClosed(bundle) if bundle in known:
-                known[bundle] = replace(known[bundle], closing=False, broken=True)
-                return {bundle}
-            case MoveEvent():
-                state = self._moves.get(event.key)
-                return {state.bundle} if state is not None else set()
+            case events.BundlePlanned(bundle):
+                known.setdefault(bundle.key, bundle)
+                return {bundle.key}
+            case events.MovePlanned() | events.ProcessRestarted():
+                key = bundles.bundle_of(event.spec, event.key)
+                if key in known:
+                    known[key] = replace(known[key], arrived=known[key].arrived | {event.key})
+                return {key}
+            case events.NodeClosed(key, succeeded) if key in known:
+                known[key] = replace(known[key], closing=False, closed=succeeded, broken=not succeeded)
+                return {key}
+            case events.MoveEvent(key):
+                return {self._moves[key].bundle} if key in self._moves else set()
             case _:
                 return set(known)
 
-    def _concerned(self, event: Event) -> Sequence[str]:
+    def _concerned(self, event: events.Event) -> Sequence[str]:
         """Keys of the moves that an event is about."""
         match event:
-            case MoveUnplanned(key):
-                state = self._moves.get(key)
-                bundle = None if state is None else self._bundles.get(state.bundle)
+            case events.MoveUnplanned(key) if key in self._moves:
+                bundle = self._bundles.get(self._moves[key].bundle)
                 return (key,) if bundle is None else bundle.members
-            case MoveEvent(key):
+            case events.MoveEvent(key):
                 return (key,)
-            case PolicyChanged(policy):
+            case events.PolicyChanged(policy):
                 return [key for key, state in self._open.items() if state.policy == policy]
-            case StopPressed():
+            case events.StopPressed():
                 return list(self._open)
             case _:
                 return ()
 
-    def _step(self, key: str, event: Event, now: float) -> list[Instruction]:
+    def _step(self, key: str, event: events.Event, now: float) -> list[Instruction]:
         """One transition of one move."""
         state = self._moves.get(key)
         if state is None:
-            if not isinstance(event, MovePlanned | ProcessRestarted):
+            if not isinstance(event, events.MovePlanned | events.ProcessRestarted):
                 return []  # its record is gone, and with it the move
             state = MoveState(key, MoveStage.NEW, event.spec, bundle=bundles.bundle_of(event.spec, key))
             self._stories[key] = deque(maxlen=_STORY)
-        if isinstance(event, TimedOut) and event.timer not in state.timers:
+        if isinstance(event, events.TimedOut) and event.timer not in state.timers:
             return []  # a deadline that holds no longer
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
-        peers = [each for each in self._of(state.pod_uid) if each.key != key]
+        peers = [each for each in self.of_pod(state.pod_uid) if each.key != key]
         step = Step(state, now, self._around, peers, self._made[state.run])
-        answer = ANSWERS.get(type(event))
-        if answer is not None:
-            step.become(awaits=state.awaits - {answer})
-        if state.stage is MoveStage.COMMITTING and isinstance(event, RecordWritten):
+        if isinstance(event, events.MoveEvent) and event.answers:
+            step.become(awaits=state.awaits - {event.answers})
+        if state.stage is MoveStage.COMMITTING and isinstance(event, events.RecordWritten):
             eviction.committed(step, event, self._begins[state.way])
+        elif (state.stage, type(event)) in self._transitions:
+            self._transitions[state.stage, type(event)](step, event)
         else:
-            transition = self._transitions.get((state.stage, type(event)))
-            if transition is None:
-                raise InvalidTransition(state, event, self._stories[key])
-            transition(step, event)
+            raise InvalidTransition(state, event, self._stories[key])
         if step.state.begun and not state.begun:
             self._made[state.run] += 1
-            self._forget_runs()
-        self._keep(step.state, is_dropped=isinstance(event, RecordDeleted))
+            if len(self._made) > _RUNS:
+                del self._made[next(iter(self._made))]
+        self._keep(step.state, is_dropped=isinstance(event, events.RecordDeleted))
         return step.instructions
 
     def _keep(self, state: MoveState, *, is_dropped: bool) -> None:
@@ -273,20 +224,15 @@ class MoveMachine:
 
     # -- bundles -------------------------------------------------------------------------------------
 
-    def _look(self, touched: Iterable[str], orders: list[Instruction]) -> list[Event]:
+    def _look(self, touched: Iterable[str], orders: list[Instruction]) -> list[events.Event]:
         """See what follows for the bundles that were touched, and for those that wait for others.
 
         What follows for one is carried out before the next is looked at: it may be about the same workload.
         """
-        waiting = {key for key, bundle in self._bundles.items() if bundle.parked or bundle.held}
         flights = self._about_to_fly()
-        for key in [key for key in self._bundles if key in waiting or key in touched]:
+        for key in [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]:
             seen = bundles.look(
-                self._bundles[key],
-                self._moves,
-                self._around,
-                flights.__getitem__,
-                self.is_asked,
+                self._bundles[key], self._moves, self._around, flights.__getitem__, self.is_asked
             )
             if seen.bundle is None:
                 del self._bundles[key]
@@ -301,21 +247,10 @@ class MoveMachine:
         """Moves that wait for their replacement, or are going to, by workload uid."""
         found = Counter(self.in_flight())
         for state in self._open.values():
-            if state.stage in (MoveStage.OPENING, MoveStage.CHECKING) and self._is_due(state):
-                found[state.workload] += 1
+            bundle = self._bundles.get(state.bundle)
+            is_next = state.stage in (MoveStage.OPENING, MoveStage.CHECKING)
+            found[state.workload] += is_next and bundle is not None and bundle.due
         return found
-
-    def _is_due(self, state: MoveState) -> bool:
-        bundle = self._bundles.get(state.bundle)
-        return bundle is not None and bundle.due
-
-    def _forget_runs(self) -> None:
-        """The oldest runs are counted no longer."""
-        while len(self._made) > _RUNS:
-            del self._made[next(iter(self._made))]
-
-    def _of(self, pod: str) -> list[MoveState]:
-        return [self._open[key] for key in self._of_pod.get(pod, ())]
 
 
 def _add(known: dict[K, V], more: Mapping[K, V]) -> None:
@@ -328,7 +263,3 @@ def _add(known: dict[K, V], more: Mapping[K, V]) -> None:
     if twice:
         raise ValueError(f"two tables decide the same: {sorted(map(str, twice))}")
     known.update(more)
-
-
-def _is_in_flight(state: MoveState) -> bool:
-    return state.stage in IN_FLIGHT and state.landing is None and state.spec.strategy != outcomes.PREEMPTION

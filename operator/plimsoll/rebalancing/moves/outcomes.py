@@ -1,16 +1,18 @@
-"""Effects that several ways of moving pods share: the pod leaves, its replacement, the end of a move.
+"""Outcomes of moves, which several ways of moving pods share: the pod leaves, its replacement, the end.
 
-Each is called by a transition and adds to its step.
+Each function is a transition, or is called by one and adds to its step. The landings are the words with which
+records are closed of moves that are not made.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.endings import cancelled
+from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import (
     CountMove,
     EmitEvent,
@@ -19,8 +21,43 @@ from plimsoll.rebalancing.moves.instructions import (
     StopFollowing,
     TransferTarget,
 )
-from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName
-from plimsoll.rebalancing.moves.transition import Step
+from plimsoll.rebalancing.moves.state import IN_FLIGHT, Landing, MoveStage, MoveState, PodFacts, TimerName
+from plimsoll.rebalancing.moves.transition import Step, Transition
+
+#: The annotation by which people answer a proposal, and the reason of a record that was rejected.
+APPROVED = "plimsoll.dev/approved"
+REJECTED = "Rejected"
+
+#: What the annotation says; any other value is no answer.
+ANSWERS = {"true": True, "false": False}
+
+#: The reason of a record whose move the planner could not judge again.
+NOT_REVALIDATED = "NotRevalidated"
+
+
+def cancelled(reason: str, message: str) -> Landing:
+    """Something that was announced does not happen."""
+    return Landing(Phase.CANCELLED, reason, message)
+
+
+def not_all(message: str) -> Landing:
+    """A move is not made, because another one of its bundle is not."""
+    return cancelled("NotAll", message)
+
+
+POLICY_CHANGED = cancelled("PolicyChanged", "the policy was changed, suspended or deleted")
+UNPLANNED = cancelled("NoLongerPlanned", "the latest run does not plan the move")
+GONE = cancelled("Gone", "the pod is gone already")
+NOT_RECORDED = cancelled("NotRecorded", "the record could not be written, so nothing was sent")
+OTHERWISE = cancelled(
+    "Changed", "its owner or its best place has changed since the plan; the next run decides afresh"
+)
+REJECTION = cancelled(REJECTED, f"somebody annotated it {APPROVED}=false")
+
+NOT_MADE = not_all("a move that it goes together with was not made")
+NOT_JUDGED = not_all("a move that it goes together with could not be judged")
+NOT_PROPOSED = not_all("another record of its bundle is gone, or was called off")
+FOR_NO_POD = not_all("the pod that the moves make room for is gone")
 
 #: In records of victims of preemption: who decided.
 PREEMPTION = "DefaultPreemption"
@@ -30,15 +67,6 @@ PATIENCE_S = 300.0
 
 #: Seconds beyond its grace period that a victim gets to leave.
 LEAVING_S = 300.0
-
-#: Stages in which a replacement is looked for.
-_FOLLOWED = (
-    MoveStage.EVICTING,
-    MoveStage.REQUESTING,
-    MoveStage.SURGING,
-    MoveStage.REVERTING,
-    MoveStage.REPLACING,
-)
 
 
 def leaves(step: Step, reason: str, message: str = "") -> None:
@@ -84,7 +112,7 @@ def leaves_room(step: Step) -> None:
     step.become(MoveStage.LEAVING)
     pod = step.around.pod(state.pod_uid)
     if state.pod_gone or pod is None or pod.has_ended:
-        made_room(step)
+        left(step)
     else:
         step.wait(TimerName.LEAVING, grace_s + LEAVING_S)
 
@@ -109,7 +137,7 @@ def end(step: Step, landing: Landing) -> None:
     """The move is over, and the record may say so: the target is free, no replacement is looked for."""
     pod = landing.replacement
     release(step)
-    if step.state.stage in _FOLLOWED and not is_victim(step):
+    if step.state.stage in IN_FLIGHT - {MoveStage.COMMITTING} and not is_victim(step):
         step.order(StopFollowing(step.state.key, spent=pod.uid if pod is not None else ""))
     if pod is not None:
         step.order(ReleaseReplacement(step.state.key, pod.uid))
@@ -158,15 +186,9 @@ def _tell(step: Step) -> None:
         step.order(EmitEvent(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}"))
 
 
-def credited(step: Step, pod: PodFacts) -> None:
-    """A pod takes the moved one's place: the target is kept in its name, and it goes there."""
-    known, state = step.state.replacement, step.state
-    step.become(replacement=pod)
-    if known is not None and known.uid == pod.uid:
-        return
-    release(step)
-    if state.spec.target_node is not None and not pod.node and not is_forecast(step):
-        step.order(TransferTarget(state.key, pod))
+def is_in_flight(state: MoveState) -> bool:
+    """Whether other moves of the workload wait for the replacement."""
+    return state.stage in IN_FLIGHT and state.landing is None and state.spec.strategy != PREEMPTION
 
 
 def is_forecast(step: Step) -> bool:
@@ -175,48 +197,72 @@ def is_forecast(step: Step) -> bool:
     return spec.forecast or spec.planner is PlannerName.UPSTREAM
 
 
-def running(step: Step, pod: PodFacts) -> None:
+# -- the replacement -------------------------------------------------------------------------------------
+
+
+def credited(step: Step, event: events.ReplacementEvent) -> None:
+    """A pod takes the moved one's place: the target is kept in its name, and it goes there."""
+    known, state, pod = step.state.replacement, step.state, event.pod
+    step.become(replacement=pod)
+    if known is not None and known.uid == pod.uid:
+        return
+    release(step)
+    if state.spec.target_node is not None and not pod.node and not is_forecast(step):
+        step.order(TransferTarget(state.key, pod))
+
+
+def running(step: Step, event: events.ReplacementRunning) -> None:
     """The replacement runs: from now on it gets the same time again to become Ready."""
-    credited(step, pod)
+    credited(step, event)
     if not step.state.was_running:
         step.become(was_running=True)
         step.wait(TimerName.REPLACEMENT, step.state.patience_s)
 
 
-def lost(step: Step, pod: PodFacts) -> None:
+def ready(step: Step, event: events.ReplacementReady) -> None:
+    """The replacement is where it should be."""
+    pod = event.pod
+    conclude(step, Landing(Phase.SETTLED, "Verified", f"the replacement is ready on {pod.node}", pod))
+
+
+def returned(step: Step, event: events.ReplacementReturned) -> None:
+    """The replacement is on the node that the pod was to leave."""
+    conclude(step, return_of(step, event.pod))
+
+
+def lost(step: Step, event: events.ReplacementLost) -> None:
     """The pod replaces the moved one no longer."""
-    if step.state.replacement is not None and step.state.replacement.uid == pod.uid:
+    if step.state.replacement is not None and step.state.replacement.uid == event.pod.uid:
         step.become(replacement=None)
 
 
-def settlement(pod: PodFacts) -> Landing:
-    """The replacement is where it should be."""
-    return Landing(Phase.SETTLED, "Verified", f"the replacement is ready on {pod.node}", pod)
+#: What follows for a move whose replacement is looked for.
+REPLACEMENT: Mapping[type, Transition] = MappingProxyType(
+    {
+        events.ReplacementSeen: credited,
+        events.ReplacementRunning: running,
+        events.ReplacementReady: ready,
+        events.ReplacementReturned: returned,
+        events.ReplacementLost: lost,
+    }
+)
+
+
+def conclude(step: Step, landing: Landing) -> None:
+    """The outcome is known; before the answer the target is free, and the record follows the answer."""
+    if step.state.stage is MoveStage.REPLACING:
+        end(step, landing)
+        return
+    release(step)
+    if landing.replacement is not None:
+        step.order(ReleaseReplacement(step.state.key, landing.replacement.uid))
+    step.become(landing=landing, replacement=landing.replacement)
 
 
 def return_of(step: Step, pod: PodFacts) -> Landing:
     """The replacement is on the node that the pod was to leave."""
     source = step.state.spec.from_node
     return Landing(Phase.RETURNED, "SameNode", f"the replacement is ready on {source} again", pod)
-
-
-def settled(step: Step, pod: PodFacts, message: str = "") -> None:
-    """The move is over, and the replacement is where it should be."""
-    landing = settlement(pod)
-    end(step, replace(landing, message=message) if message else landing)
-
-
-def returned(step: Step, pod: PodFacts) -> None:
-    """The move is over, and the replacement is on the node that the pod was to leave."""
-    end(step, return_of(step, pod))
-
-
-def kept(step: Step, landing: Landing) -> None:
-    """An outcome was seen before the answer: the target is free now, the record follows the answer."""
-    release(step)
-    if landing.replacement is not None:
-        step.order(ReleaseReplacement(step.state.key, landing.replacement.uid))
-    step.become(landing=landing, replacement=landing.replacement)
 
 
 def gave_up(step: Step) -> Landing:
@@ -237,6 +283,6 @@ def gave_up(step: Step) -> Landing:
     return Landing(Phase.FAILED, "ReplacementNotReady", story, pod)
 
 
-def made_room(step: Step) -> None:
+def left(step: Step, _event: events.PodGone | None = None) -> None:
     """A victim of preemption has left."""
     step.close(Landing(Phase.SETTLED, "Left", f"the pod has left {step.state.spec.from_node}"))

@@ -8,44 +8,39 @@ from collections.abc import Iterable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.rebalancing.moves.endings import GONE, POLICY_CHANGED, REJECTION, UNPLANNED, cancelled
-from plimsoll.rebalancing.moves.events import (
-    ApprovalWithdrawn,
-    BundleBroken,
-    MoveApproved,
-    MovePlanned,
-    MoveRejected,
-    MoveSkipped,
-    MoveUnplanned,
-    PodGone,
-    PolicyChanged,
-    RecordDeleted,
-    RecordRefused,
-    RecordWritten,
-    Revalidated,
-    RevalidationRefused,
-    TurnReached,
-)
+from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
     NoteDisplacement,
     ReserveTarget,
     Revalidate,
 )
-from plimsoll.rebalancing.moves.outcomes import end, is_forecast, is_victim, release
-from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
+from plimsoll.rebalancing.moves.outcomes import (
+    GONE,
+    POLICY_CHANGED,
+    REJECTION,
+    UNPLANNED,
+    cancelled,
+    end,
+    is_forecast,
+    is_victim,
+    release,
+)
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
 #: The reason of a record whose pod was asked to leave by an EvictionRequest.
 REQUESTED = "Requested"
 
 
-def planned(step: Step, event: MovePlanned) -> None:
+# -- the record ------------------------------------------------------------------------------------------
+
+
+def _planned(step: Step, event: events.MovePlanned) -> None:
     """A move that was decided waits for its turn; a proposal or a victim is recorded now."""
     step.become(move=event.move, run=event.run, reason=event.reason, message=event.message)
     if event.spec.mode is Mode.ENFORCE and not is_victim(step):
-        step.become(MoveStage.WAITING)
-        _reserve_waiting(step)
+        _wait_for_turn(step)
     else:
         _record(step)
 
@@ -56,14 +51,7 @@ def _record(step: Step) -> None:
     step.order(CreateRecord(state.key, state.spec, Phase.PLANNED, state.reason, state.message))
 
 
-def _reserve_waiting(step: Step) -> None:
-    move = step.state.move
-    if move is not None and move.waits and move.target and not move.is_forecast:
-        step.become(holds=True)
-        step.order(ReserveTarget(step.state.key, move))
-
-
-def recorded(step: Step, _event: RecordWritten) -> None:
+def _recorded(step: Step, _event: events.RecordWritten) -> None:
     """The record exists: the move goes on from there."""
     step.become(recorded=True)
     if step.state.ending is not None:
@@ -76,48 +64,52 @@ def recorded(step: Step, _event: RecordWritten) -> None:
         _check(step)
 
 
-def not_created(step: Step, event: RecordRefused) -> None:
+def _not_created(step: Step, event: events.RecordRefused) -> None:
     """There is no record, and what is not on record is not done."""
     release(step)
     step.close(cancelled("NotRecorded", event.answer.message))
 
 
-# -- people ----------------------------------------------------------------------------------------------
+# -- what calls it off -----------------------------------------------------------------------------------
 
 
-def approved(step: Step, _event: MoveApproved) -> None:
-    """Remembered until all moves of the bundle are approved."""
-    step.become(approved=True)
+def _call_off(step: Step, landing: Landing) -> None:
+    """The move is not made; a record that is being created says so as soon as it exists."""
+    if step.state.stage is MoveStage.OPENING:
+        step.become(ending=landing)
+    else:
+        end(step, landing)
 
 
-def unanswered(step: Step, _event: ApprovalWithdrawn) -> None:
-    """Nothing is said of it any more."""
-    step.become(approved=None)
+def _answered(step: Step, event: events.ProposalAnswered) -> None:
+    """A yes is remembered until all moves of the bundle are approved."""
+    if step.state.stage is not MoveStage.WAITING:
+        step.become(approved=event.approved)
+    if event.approved is False:
+        _call_off(step, REJECTION)
 
 
-def rejected(step: Step, _event: MoveRejected) -> None:
-    """A person says no."""
-    step.become(approved=False)
-    end(step, REJECTION)
+def _dropped(step: Step, event: events.MoveDropped) -> None:
+    _call_off(step, event.cause)
 
 
-def rejected_while_opening(step: Step, _event: MoveRejected) -> None:
-    """A person answers before the answer to the creation is here: closed as soon as that is."""
-    step.become(approved=False, ending=REJECTION)
+def _policy_changed(step: Step, event: events.PolicyChanged) -> None:
+    """A proposal stays while the policy, whatever else has changed in it, asks people."""
+    is_proposal = step.state.stage in (MoveStage.PROPOSED, MoveStage.OPENING)
+    if not (is_proposal and step.state.spec.mode is event.mode is Mode.APPROVE):
+        _call_off(step, POLICY_CHANGED)
 
 
-def unplanned(step: Step, _event: MoveUnplanned) -> None:
-    """The latest run does not plan it any more."""
+def _unplanned(step: Step, _event: events.MoveUnplanned) -> None:
     end(step, UNPLANNED)
 
 
-def gone(step: Step, event: PodGone) -> None:
-    """The pod of a proposal is gone."""
+def _gone(step: Step, event: events.PodGone) -> None:
     if event.deleted:
         end(step, GONE)
 
 
-def deleted(step: Step, _event: RecordDeleted) -> None:
+def _deleted(step: Step, _event: events.RecordDeleted) -> None:
     """Somebody deleted the record: there is nothing to write to."""
     step.become(recorded=False)
     end(step, cancelled("RecordDeleted", "the record was deleted"))
@@ -126,13 +118,21 @@ def deleted(step: Step, _event: RecordDeleted) -> None:
 # -- its turn --------------------------------------------------------------------------------------------
 
 
-def due(step: Step, event: TurnReached) -> None:
+def _wait_for_turn(step: Step) -> None:
+    step.become(MoveStage.WAITING)
+    move = step.state.move
+    if move is not None and move.waits and move.target and not move.is_forecast:
+        step.become(holds=True)
+        step.order(ReserveTarget(step.state.key, move))
+
+
+def _due(step: Step, event: events.TurnReached) -> None:
     """All moves of the bundle are approved: the move waits for those before it."""
-    step.become(MoveStage.WAITING, move=event.move, run=step.state.bundle)  # counted apart from its run
-    _reserve_waiting(step)
+    step.become(move=event.move, run=step.state.bundle)  # counted apart from its run
+    _wait_for_turn(step)
 
 
-def its_turn(step: Step, _event: TurnReached) -> None:
+def _its_turn(step: Step, _event: events.TurnReached) -> None:
     """Nothing is left to wait for: the move is recorded if it is not yet, and checked."""
     release(step)
     if step.state.recorded:
@@ -140,38 +140,6 @@ def its_turn(step: Step, _event: TurnReached) -> None:
     else:
         _record(step)
     step.order(NoteDisplacement(step.state.policy))
-
-
-def skipped(step: Step, _event: MoveSkipped) -> None:
-    """The pod has left by itself, or was asked to leave by an earlier run."""
-    end(step, GONE)
-
-
-def broken(step: Step, event: BundleBroken) -> None:
-    """Another move of the bundle is not made."""
-    end(step, event.cause)
-
-
-def broken_while_opening(step: Step, event: BundleBroken) -> None:
-    """The record is being created: closed as soon as it exists."""
-    step.become(ending=event.cause)
-
-
-def policy_changed(step: Step, _event: PolicyChanged) -> None:
-    """The policy wants something else: what was decided for the former one is called off."""
-    end(step, POLICY_CHANGED)
-
-
-def proposal_policy_changed(step: Step, event: PolicyChanged) -> None:
-    """A proposal stays while the policy, whatever else has changed in it, asks people."""
-    if event.mode is not Mode.APPROVE:
-        end(step, POLICY_CHANGED)
-
-
-def policy_changed_while_opening(step: Step, event: PolicyChanged) -> None:
-    """The record is being created: closed as soon as it exists."""
-    if event.mode is not step.state.spec.mode or step.state.spec.mode is Mode.ENFORCE:
-        step.become(ending=POLICY_CHANGED)
 
 
 # -- the check -------------------------------------------------------------------------------------------
@@ -184,15 +152,14 @@ def _check(step: Step) -> None:
         step.order(Revalidate(state.key, state.move, state.run, step.evicted))
 
 
-def judged(step: Step, event: Revalidated) -> None:
+def _judged(step: Step, event: events.Revalidated) -> None:
     """The planner would make the move now as well: its target is reserved, then it is announced."""
     move, surge = event.move, step.state.spec.surge
     step.become(move=move, way=event.way, request_timeout_s=event.request_timeout_s)
     if event.way is Way.REQUEST:
         cannot = step.around.cannot_request()
         if is_asked(step.peers):
-            end(step, cancelled("AlreadyRequested", "the pod has been asked to leave already"))
-            return
+            cannot = ("AlreadyRequested", "the pod has been asked to leave already")
         if cannot is not None:
             end(step, cancelled(*cannot))
             return
@@ -219,40 +186,34 @@ def _announce(step: Step, phase: Phase, reason: str, message: str) -> None:
     step.write(phase, reason, message)
 
 
-def not_judged(step: Step, event: RevalidationRefused) -> None:
-    """The planner would not make the move now, or could not judge it."""
+def _not_judged(step: Step, event: events.RevalidationRefused) -> None:
     end(step, event.cause)
 
 
 TABLE = MoveTable(
     transitions={
-        (MoveStage.NEW, MovePlanned): planned,
-        (MoveStage.OPENING, RecordWritten): recorded,
-        (MoveStage.OPENING, RecordRefused): not_created,
-        (MoveStage.PROPOSED, RecordDeleted): deleted,
-        (MoveStage.WAITING, RecordDeleted): deleted,
-        (MoveStage.CHECKING, RecordDeleted): deleted,
-        (MoveStage.PROPOSED, MoveApproved): approved,
-        (MoveStage.PROPOSED, MoveRejected): rejected,
-        (MoveStage.OPENING, MoveApproved): approved,
-        (MoveStage.OPENING, MoveRejected): rejected_while_opening,
-        (MoveStage.OPENING, ApprovalWithdrawn): unanswered,
-        (MoveStage.WAITING, MoveRejected): rejected,
-        (MoveStage.PROPOSED, ApprovalWithdrawn): unanswered,
-        (MoveStage.PROPOSED, MoveUnplanned): unplanned,
-        (MoveStage.PROPOSED, PodGone): gone,
-        (MoveStage.PROPOSED, PolicyChanged): proposal_policy_changed,
-        (MoveStage.WAITING, PolicyChanged): policy_changed,
-        (MoveStage.OPENING, PolicyChanged): policy_changed_while_opening,
-        (MoveStage.CHECKING, PolicyChanged): policy_changed,
-        (MoveStage.PROPOSED, TurnReached): due,
-        (MoveStage.WAITING, TurnReached): its_turn,
-        (MoveStage.WAITING, MoveSkipped): skipped,
-        (MoveStage.PROPOSED, BundleBroken): broken,
-        (MoveStage.WAITING, BundleBroken): broken,
-        (MoveStage.CHECKING, BundleBroken): broken,
-        (MoveStage.OPENING, BundleBroken): broken_while_opening,
-        (MoveStage.CHECKING, Revalidated): judged,
-        (MoveStage.CHECKING, RevalidationRefused): not_judged,
+        (MoveStage.NEW, events.MovePlanned): _planned,
+        (MoveStage.OPENING, events.RecordWritten): _recorded,
+        (MoveStage.OPENING, events.RecordRefused): _not_created,
+        (MoveStage.OPENING, events.ProposalAnswered): _answered,
+        (MoveStage.OPENING, events.PolicyChanged): _policy_changed,
+        (MoveStage.OPENING, events.MoveDropped): _dropped,
+        (MoveStage.PROPOSED, events.ProposalAnswered): _answered,
+        (MoveStage.PROPOSED, events.PolicyChanged): _policy_changed,
+        (MoveStage.PROPOSED, events.MoveDropped): _dropped,
+        (MoveStage.PROPOSED, events.MoveUnplanned): _unplanned,
+        (MoveStage.PROPOSED, events.PodGone): _gone,
+        (MoveStage.PROPOSED, events.RecordDeleted): _deleted,
+        (MoveStage.PROPOSED, events.TurnReached): _due,
+        (MoveStage.WAITING, events.ProposalAnswered): _answered,
+        (MoveStage.WAITING, events.PolicyChanged): _policy_changed,
+        (MoveStage.WAITING, events.MoveDropped): _dropped,
+        (MoveStage.WAITING, events.RecordDeleted): _deleted,
+        (MoveStage.WAITING, events.TurnReached): _its_turn,
+        (MoveStage.CHECKING, events.PolicyChanged): _policy_changed,
+        (MoveStage.CHECKING, events.MoveDropped): _dropped,
+        (MoveStage.CHECKING, events.RecordDeleted): _deleted,
+        (MoveStage.CHECKING, events.Revalidated): _judged,
+        (MoveStage.CHECKING, events.RevalidationRefused): _not_judged,
     }
 )

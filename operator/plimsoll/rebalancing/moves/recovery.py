@@ -22,11 +22,11 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered, RolloutSight
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, ReserveTarget, StopFollowing
 from plimsoll.rebalancing.moves.outcomes import (
     PATIENCE_S,
+    cancelled,
     end,
     is_forecast,
     is_victim,
@@ -120,18 +120,7 @@ def restarted(
     rollout: RolloutAnswered | None = None,
     approved: bool | None = None,
 ) -> ProcessRestarted:
-    """The event of a record that was found.
-
-    Args:
-        key: ``namespace/name`` of the record.
-        spec: Of the record.
-        status: Of the record.
-        now: Seconds since the epoch.
-        pod: The pod that was to be moved, None when it is gone.
-        move: The move that the record proposes, for a pod that stands.
-        rollout: What the Deployment says of a surge; None for other records.
-        approved: What people say of a proposal.
-    """
+    """The event of a record that was found, ``now`` in seconds since the epoch."""
     reached = {each.phase: each.time for each in status.transitions}
     since = reached.get(Phase.EVICTING)
     begun = since or reached.get(Phase.SURGING)

@@ -80,23 +80,27 @@ class ReplacementSightings:
     def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
         """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``.
 
-        Surges are followed elsewhere, by their mark.
+        Of the latter the oldest is credited: a younger one may be needed for a later eviction. Surges are
+        followed elsewhere, by their mark.
         """
         owner = instruction.spec.owner
         if owner is None or instruction.spec.surge is not None:
             return ()
         followed = _Followed(instruction)
         self._waiting.setdefault(owner.uid, []).append(followed)
-        for uid, pod in self._siblings.get(owner.uid, {}).items():
-            if (
-                _is_newer(pod, instruction.since)
-                and followed.may_be_replaced_by(pod)
-                and uid not in self._credited
-                and uid not in self._spent
-                and pod.status.phase != "Failed"
-            ):
-                return self._credit(followed, pod)
-        return ()
+        made_since = [
+            pod
+            for uid, pod in self._siblings.get(owner.uid, {}).items()
+            if _is_newer(pod, instruction.since)
+            and followed.may_be_replaced_by(pod)
+            and uid not in self._credited
+            and uid not in self._spent
+            and pod.status.phase != "Failed"
+            and not pod.is_terminating
+        ]
+        if not made_since:
+            return ()
+        return self._credit(followed, min(made_since, key=lambda pod: str(pod.metadata.creation_timestamp)))
 
     def stop(self, instruction: StopFollowing) -> None:
         """Look out no longer; the pod that the record names as the replacement replaces no other pod."""

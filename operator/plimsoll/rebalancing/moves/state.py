@@ -6,6 +6,7 @@ Values only. :mod:`plimsoll.rebalancing.moves.machine` draws the stages and what
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 from typing import Protocol
 
@@ -33,6 +34,19 @@ class MoveStage(StrEnum):
     CLOSED = "Cl"  #: nothing
 
 
+#: Stages of a move whose replacement other moves of the workload wait for.
+IN_FLIGHT = frozenset(
+    {
+        MoveStage.COMMITTING,
+        MoveStage.EVICTING,
+        MoveStage.REQUESTING,
+        MoveStage.SURGING,
+        MoveStage.REVERTING,
+        MoveStage.REPLACING,
+    }
+)
+
+
 class TimerName(StrEnum):
     """The deadlines that a move can have."""
 
@@ -53,23 +67,13 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """What the machine needs to know of a pod.
-
-    Attributes:
-        uid: Of the pod.
-        name: Of the pod.
-        namespace: Of the pod.
-        node: The node that it is on, "" for none.
-        phase: Its ``status.phase``.
-        ready: Whether its Ready condition is true.
-        terminating: Whether it is on its way out.
-    """
+    """What the machine needs to know of a pod."""
 
     uid: str
     name: str
     namespace: str
     node: str = ""
-    phase: str = "Pending"
+    phase: str = "Pending"  #: its ``status.phase``
     ready: bool = False
     terminating: bool = False
 
@@ -86,24 +90,13 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """How a move ended, or is going to be closed.
+    """How a move ended, or is going to be closed."""
 
-    Attributes:
-        phase: One of the finished phases.
-        reason: Why, in one word.
-        message: The same in a sentence.
-        replacement: The pod that took the evicted one's place.
-        blocked_by: The budget that allowed no eviction.
-    """
-
-    phase: Phase
+    phase: Phase  #: a finished one
     reason: str
     message: str
-    replacement: PodFacts | None = None
-    blocked_by: str = ""
-
-
-_NO_TIMERS: Mapping[TimerName, float] = MappingProxyType({})
+    replacement: PodFacts | None = None  #: the pod that took the evicted one's place
+    blocked_by: str = ""  #: the budget that allowed no eviction
 
 
 def workload_uid(spec: EvictionSpec) -> str:
@@ -114,71 +107,38 @@ def workload_uid(spec: EvictionSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MoveState:
-    """How far one move is.
+    """How far one move is; moments are in seconds of the monotonic clock."""
 
-    Attributes:
-        key: ``namespace/name`` of its record, also before that is written.
-        stage: What it waits for.
-        spec: What was decided, as the record has it.
-        phase: Of the record, as last handed to the store; None before the record is created.
-        reason: Of the record, likewise.
-        message: Of the record, likewise.
-        move: As planned, later as the planner judged it last; None for records of an earlier process.
-        run: The run that decided it, "" for none.
-        way: How the pod is made to leave, once that is known.
-        bundle: Key of its bundle, "" for none; moves of a run that stand alone have one of their own.
-        approved: What people say of a proposal; None for nothing.
-        recorded: Whether the record is known to be in the cluster.
-        ending: What the record says as soon as it is known to be in the cluster; None for nothing.
-        landing: An outcome that was seen before the answer to what was sent.
-        replacement: The pod that is credited to the move.
-        request: The EvictionRequest as last seen; None for none.
-        request_timeout_s: Seconds that a pod gets that leaves by EvictionRequest.
-        holds: Whether the target is reserved.
-        was_running: Whether a replacement has been seen running.
-        was_ready: Whether a replacement has been seen ready.
-        pod_terminating: Whether the pod is on its way out.
-        pod_gone: Whether the pod has left.
-        may_tell: Whether the pod stood when the eviction was sent, so that its going says something.
-        answer_lost: Whether an answer to what was sent got lost.
-        attempts: How often it was sent.
-        begun_at: When the pod was asked to leave, in seconds of the monotonic clock.
-        patience_s: Seconds that a replacement gets to run, and then again to become ready.
-        begun: Whether the pod leaves, or was asked to: the next move of the bundle may follow.
-        awaits: The answers that are outstanding, each by the name of what was asked.
-        timers: When its deadlines are, in seconds of the monotonic clock.
-    """
-
-    key: str
+    key: str  #: ``namespace/name`` of its record, also before that is written
     stage: MoveStage
     spec: EvictionSpec
-    phase: Phase | None = None
-    reason: str = ""
-    message: str = ""
-    move: Move | None = None
-    run: str = ""
-    way: Way = Way.EVICT
-    bundle: str = ""
-    approved: bool | None = None
-    recorded: bool = False
-    ending: Landing | None = None
-    landing: Landing | None = None
-    replacement: PodFacts | None = None
-    request: EvictionRequest | None = None
-    request_timeout_s: float = float("inf")
-    holds: bool = False
-    was_running: bool = False
-    was_ready: bool = False
+    phase: Phase | None = None  #: of the record, as last handed to the store; None before it is created
+    reason: str = ""  #: of the record, likewise
+    message: str = ""  #: of the record, likewise
+    move: Move | None = None  #: as the planner judged it last; None for records of an earlier process
+    run: str = ""  #: that decided it, "" for none
+    way: Way = Way.EVICT  #: how the pod is made to leave, once that is known
+    bundle: str = ""  #: its key; a move of a run that stands alone has a bundle of one
+    approved: bool | None = None  #: what people say of a proposal; None for nothing
+    recorded: bool = False  #: whether the record is known to be in the cluster
+    ending: Landing | None = None  #: what the record says as soon as it is known to be in the cluster
+    landing: Landing | None = None  #: an outcome that was seen before the answer to what was sent
+    replacement: PodFacts | None = None  #: the pod that is credited to the move
+    request: EvictionRequest | None = None  #: as last seen
+    request_timeout_s: float = inf  #: seconds that a pod gets that leaves by EvictionRequest
+    holds: bool = False  #: whether the target is reserved
+    was_running: bool = False  #: whether a replacement has been seen running
+    was_ready: bool = False  #: whether a replacement has been seen ready
     pod_terminating: bool = False
     pod_gone: bool = False
-    may_tell: bool = False
-    answer_lost: bool = False
-    attempts: int = 0
-    begun_at: float = 0.0
-    patience_s: float = 300.0
-    begun: bool = False
-    awaits: frozenset[str] = frozenset()
-    timers: Mapping[TimerName, float] = field(default_factory=lambda: _NO_TIMERS)
+    may_tell: bool = False  #: whether the pod stood when the eviction was sent: its going says something
+    answer_lost: bool = False  #: whether an answer to what was sent got lost
+    attempts: int = 0  #: how often it was sent
+    begun_at: float = 0.0  #: when the pod was asked to leave by EvictionRequest
+    patience_s: float = 300.0  #: seconds that a replacement gets to run, and then again to become ready
+    begun: bool = False  #: whether the pod leaves, or was asked to: the next move of the bundle may follow
+    awaits: frozenset[str] = frozenset()  #: the answers that are outstanding, by ``asks`` of the instruction
+    timers: Mapping[TimerName, float] = field(default_factory=lambda: MappingProxyType({}))  #: deadlines
 
     @property
     def policy(self) -> str:
@@ -198,43 +158,21 @@ class MoveState:
 
 @dataclass(frozen=True, slots=True)
 class BundleState:
-    """What the moves of a bundle have in common; a move that stands alone has a bundle of one.
-
-    Attributes:
-        key: Tells it from other bundles.
-        policy: Whose decision it is.
-        members: Keys of the moves, in the order in which they are made.
-        size: How many moves it has; more than members when records of an earlier process are missing.
-        proposed: Whether people are asked.
-        due: Whether its moves are made, one after the other; false for a proposal that waits for a person.
-        empties: The node that is to be closed before its pods go, "" for none.
-        closing: Whether the answer to closing that node is outstanding.
-        closed: Whether the scheduler sees that node closed.
-        beneficiaries: For whom room is made: uid of the pod, and its node.
-        keeps_room: Whether room has been reserved for them.
-        skipped: Keys of the moves that need not be made: their pods have left, or were asked to.
-        arrived: Keys of the members that were told of.
-        parked: Whether the next move waits for another one of its workload.
-        held: Whether all moves of a proposal are approved and something else holds them up.
-        broken: Whether the node that was to be emptied could not be closed.
-    """
+    """What the moves of a bundle have in common; a move that stands alone has a bundle of one."""
 
     key: str
     policy: str
-    members: tuple[str, ...]
-    size: int
-    proposed: bool = False
-    due: bool = True
-    empties: str = ""
-    closing: bool = False
-    closed: bool = False
-    beneficiaries: tuple[tuple[str, str], ...] = ()
-    keeps_room: bool = False
-    skipped: frozenset[str] = frozenset()
-    arrived: frozenset[str] = frozenset()
-    parked: bool = False
-    held: bool = False
-    broken: bool = False
+    members: tuple[str, ...]  #: keys of the moves, in the order in which they are made
+    size: int  #: more than the members when records of an earlier process are missing
+    due: bool = True  #: whether its moves are made, one after the other; not while it waits for a person
+    empties: str = ""  #: the node that is to be closed before its pods go, "" for none
+    closing: bool = False  #: whether the answer to closing that node is outstanding
+    closed: bool = False  #: whether the scheduler sees that node closed
+    broken: bool = False  #: whether that node could not be closed
+    beneficiaries: tuple[tuple[str, str], ...] = ()  #: for whom room is made: uid of the pod, and its node
+    skipped: frozenset[str] = frozenset()  #: moves that need not be made: the pod has left, or was asked to
+    arrived: frozenset[str] = frozenset()  #: the members that were planned, or found after a restart
+    parked: bool = False  #: whether it waits for other moves, or is approved and held up
 
 
 class Surroundings(Protocol):

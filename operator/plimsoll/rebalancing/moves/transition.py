@@ -10,87 +10,27 @@ from types import MappingProxyType
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.rebalancing.moves.events import (
-    EvictionAnswered,
-    RecordRefused,
-    RecordWritten,
-    RequestAnswered,
-    RequestProgressed,
-    Revalidated,
-    RevalidationRefused,
-    RolloutAnswered,
-)
+from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import (
     CancelTimer,
-    CreateRecord,
-    Evict,
-    InspectRequest,
     Instruction,
-    RequestEviction,
+    MoveInstruction,
     RetryAt,
-    Revalidate,
-    RevertRollout,
-    StartRollout,
     WriteRecord,
 )
-from plimsoll.rebalancing.moves.state import (
-    Landing,
-    MoveStage,
-    MoveState,
-    PodFacts,
-    Surroundings,
-    TimerName,
-    Way,
-)
-
-#: What the instructions ask that are answered with an event.
-ASKS: Mapping[type, str] = MappingProxyType(
-    {
-        CreateRecord: "record",
-        WriteRecord: "record",
-        Revalidate: "planner",
-        Evict: "eviction",
-        RequestEviction: "request",
-        InspectRequest: "inspection",
-        StartRollout: "rollout",
-        RevertRollout: "rollout",
-    }
-)
-
-#: What the events answer.
-ANSWERS: Mapping[type, str] = MappingProxyType(
-    {
-        RecordWritten: "record",
-        RecordRefused: "record",
-        Revalidated: "planner",
-        RevalidationRefused: "planner",
-        EvictionAnswered: "eviction",
-        RequestAnswered: "request",
-        RequestProgressed: "inspection",
-        RolloutAnswered: "rollout",
-    }
-)
+from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Surroundings, TimerName, Way
 
 
 @dataclass(slots=True)
 class Step:
-    """One transition in the making.
+    """One transition in the making."""
 
-    Attributes:
-        state: Of the move: as it was, then as it becomes.
-        now: Seconds of the monotonic clock.
-        around: The world at this moment.
-        peers: Other moves of the same pod.
-        evicted: How many moves of the same run have been made.
-        instructions: What is to be done, in order.
-    """
-
-    state: MoveState
-    now: float
-    around: Surroundings
-    peers: Sequence[MoveState] = ()
-    evicted: int = 0
-    instructions: list[Instruction] = field(default_factory=list)
+    state: MoveState  #: of the move: as it was, then as it becomes
+    now: float  #: seconds of the monotonic clock
+    around: Surroundings  #: the world at this moment
+    peers: Sequence[MoveState] = ()  #: other moves of the same pod
+    evicted: int = 0  #: how many moves of the same run have been made
+    instructions: list[Instruction] = field(default_factory=list)  #: what is to be done, in order
 
     def become(self, stage: MoveStage | None = None, **changes: Any) -> None:
         """Change the state; a stage of None keeps the present one."""
@@ -99,7 +39,7 @@ class Step:
     def order(self, *instructions: Instruction) -> None:
         """Add instructions."""
         self.instructions.extend(instructions)
-        asked = {ASKS[type(each)] for each in instructions if type(each) in ASKS}
+        asked = {each.asks for each in instructions if isinstance(each, MoveInstruction) and each.asks}
         if asked:
             self.become(awaits=self.state.awaits | asked)
 
@@ -116,33 +56,20 @@ class Step:
         self.become(timers=MappingProxyType(left))
         self.order(*(CancelTimer(self.state.key, name) for name in ended))
 
-    def write(
-        self,
-        phase: Phase,
-        reason: str,
-        message: str = "",
-        *,
-        blocked_by: str = "",
-        replacement: PodFacts | None = None,
-    ) -> None:
+    def write(self, phase: Phase, reason: str, message: str = "", landing: Landing | None = None) -> None:
         """Have the record say something; nothing is ordered when it says so already."""
         state = self.state
         if (state.phase, state.reason, state.message) == (phase, reason, message):
             return
         self.become(phase=phase, reason=reason, message=message)
-        self.order(WriteRecord(state.key, phase, reason, message, blocked_by, replacement))
+        further = () if landing is None else (landing.blocked_by, landing.replacement)
+        self.order(WriteRecord(state.key, phase, reason, message, *further))
 
     def close(self, landing: Landing) -> None:
         """The move is over: its record says so if there is one, no deadline is left."""
         self.wait_no_more()
         if self.state.recorded:
-            self.write(
-                landing.phase,
-                landing.reason,
-                landing.message,
-                blocked_by=landing.blocked_by,
-                replacement=landing.replacement,
-            )
+            self.write(landing.phase, landing.reason, landing.message, landing)
         self.become(MoveStage.CLOSED, landing=None, ending=None)
 
 
@@ -152,18 +79,46 @@ Transition = Callable[[Step, Any], None]
 Begin = Callable[[Step], None]
 
 
+@dataclass(frozen=True, slots=True)
+class MoveTable:
+    """What one way of moving pods contributes to the machine."""
+
+    transitions: Mapping[tuple[MoveStage, type], Transition]
+    begins: Mapping[Way, Begin] = field(default_factory=dict)  #: what follows the record, by way of leaving
+
+
 def nothing(step: Step, event: object) -> None:
     """The cell ``·``: the event may arrive late or twice; nothing changes, nothing is sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTable:
-    """What one way of moving pods contributes to the machine.
+_PR, _WA, _OP, _CH = MoveStage.PROPOSED, MoveStage.WAITING, MoveStage.OPENING, MoveStage.CHECKING
+_CO, _EV, _RE, _LE = MoveStage.COMMITTING, MoveStage.EVICTING, MoveStage.REPLACING, MoveStage.LEAVING
+_CL = MoveStage.CLOSED
+_ALL = (_PR, _WA, _OP, _CH, _CO, _EV, _RE, _LE, _CL)
+_UNFOLLOWED = (_PR, _WA, _OP, _CH, _CO, _LE, _CL)
 
-    Attributes:
-        transitions: By stage and type of the event.
-        begins: What follows once it is on record that a pod is about to be moved in a way.
-    """
+#: Events that may arrive late or twice, by stage; the optional ways of moving pods have tables of their own.
+_LATE: Mapping[type, tuple[MoveStage, ...]] = {
+    events.MovePlanned: _ALL,
+    events.RecordWritten: (_PR, _WA, _CH, _EV, _RE, _LE, _CL),
+    events.RecordRefused: (_PR, _WA, _CH, _EV, _RE, _LE, _CL),
+    events.RecordDeleted: (_OP, _CO, _EV, _RE, _LE, _CL),
+    events.ProposalAnswered: (_CH, _CO, _EV, _RE, _LE, _CL),
+    events.MoveUnplanned: (_WA, _OP, _CH, _CO, _EV, _RE, _LE, _CL),
+    events.PolicyChanged: (_CO, _EV, _RE, _LE, _CL),
+    events.StopPressed: _ALL,
+    events.MoveDropped: (_CO, _EV, _RE, _LE, _CL),
+    events.Revalidated: (_CL,),
+    events.RevalidationRefused: (_CL,),
+    events.EvictionAnswered: (_RE, _LE, _CL),
+    events.PodTerminating: (_PR, _WA, _OP, _CH, _CO, _RE, _LE, _CL),
+    events.PodGone: (_WA, _OP, _CH, _CO, _RE, _CL),
+    events.ReplacementSeen: _UNFOLLOWED,
+    events.ReplacementRunning: _UNFOLLOWED,
+    events.ReplacementReady: _UNFOLLOWED,
+    events.ReplacementReturned: _UNFOLLOWED,
+    events.ReplacementLost: _UNFOLLOWED,
+    events.TimedOut: (_PR, _WA, _OP, _CH, _CO, _CL),
+}
 
-    transitions: Mapping[tuple[MoveStage, type], Transition]
-    begins: Mapping[Way, Begin] = field(default_factory=dict)
+LATE = MoveTable({(stage, event): nothing for event, stages in _LATE.items() for stage in stages})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
-from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, TimerName
+from plimsoll.rebalancing.moves.state import IN_FLIGHT, BundleState, MoveStage, MoveState, TimerName
 
 #: The phases that a record can have in each stage.
 PHASES: Mapping[MoveStage, tuple[Phase | None, ...]] = {
@@ -23,19 +23,6 @@ PHASES: Mapping[MoveStage, tuple[Phase | None, ...]] = {
     MoveStage.CLOSED: FINISHED,
 }
 
-#: Stages in which the target of a move may be reserved.
-HOLDING = frozenset(
-    {
-        MoveStage.WAITING,
-        MoveStage.COMMITTING,
-        MoveStage.EVICTING,
-        MoveStage.REQUESTING,
-        MoveStage.SURGING,
-        MoveStage.REVERTING,
-        MoveStage.REPLACING,
-    }
-)
-
 #: What a stage waits for: an answer, or a deadline.
 _ENDS: Mapping[MoveStage, tuple[str, ...]] = {
     MoveStage.OPENING: ("record",),
@@ -48,15 +35,6 @@ _ENDS: Mapping[MoveStage, tuple[str, ...]] = {
     MoveStage.REPLACING: (TimerName.REPLACEMENT,),
     MoveStage.LEAVING: (TimerName.LEAVING,),
 }
-
-#: Stages in which something is sent, or has been.
-_SENT = (
-    MoveStage.COMMITTING,
-    MoveStage.EVICTING,
-    MoveStage.REQUESTING,
-    MoveStage.SURGING,
-    MoveStage.REVERTING,
-)
 
 
 class BrokenInvariantError(AssertionError):
@@ -72,8 +50,8 @@ def validated(moves: Mapping[str, MoveState], bundles: Mapping[str, BundleState]
     for state in moves.values():
         _validate_move(state)
     _at_most_once("replacement", _credited(moves))
-    sent = [each for each in moves.values() if each.stage in _SENT and each.spec.strategy != PREEMPTION]
-    _at_most_once("pod that is sent", [each.pod_uid for each in sent])
+    sent = [each for each in moves.values() if each.stage in IN_FLIGHT - {MoveStage.REPLACING}]
+    _at_most_once("pod that is sent", [each.pod_uid for each in sent if each.spec.strategy != PREEMPTION])
     for bundle in bundles.values():
         _validate_bundle(bundle, moves)
 
@@ -82,7 +60,8 @@ def _validate_move(state: MoveState) -> None:
     stage = state.stage
     _hold(stage is not MoveStage.NEW, state.key, "a move that is known has a stage")
     _hold(state.phase in PHASES[stage], state.key, f"phase {state.phase} in stage {stage.name}")
-    _hold(not state.holds or stage in HOLDING, state.key, f"a target is reserved in stage {stage.name}")
+    may_hold = stage in IN_FLIGHT | {MoveStage.WAITING}
+    _hold(may_hold or not state.holds, state.key, f"a target is reserved in stage {stage.name}")
     ends = _ENDS.get(stage)
     found = ends is None or any(end in state.awaits or end in state.timers for end in ends)
     _hold(found, state.key, f"stage {stage.name} waits for nothing")

@@ -10,7 +10,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.model.kinds.deployment import Deployment, mark_of
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments, obstacle
-from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.objects import Rollouts
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import RolloutAnswered, RolloutSight
 from plimsoll.timing.retry import OPEN_OR_CONFLICT

@@ -22,7 +22,6 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.endings import cancelled
 from plimsoll.rebalancing.moves.events import (
     PodGone,
     ProcessRestarted,
@@ -32,9 +31,9 @@ from plimsoll.rebalancing.moves.events import (
     TimedOut,
 )
 from plimsoll.rebalancing.moves.instructions import EmitEvent, FollowReplacement, RevertRollout, StartRollout
-from plimsoll.rebalancing.moves.outcomes import count, credited, end, lost, returned, settled
+from plimsoll.rebalancing.moves.outcomes import cancelled, count, credited, end, lost, return_of
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, PodFacts, TimerName, Way
-from plimsoll.rebalancing.moves.transition import ASKS, MoveTable, Step, nothing
+from plimsoll.rebalancing.moves.transition import MoveTable, Step, nothing
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
 #: When a Deployment is looked at again that could not be read or written, or had just changed.
@@ -54,7 +53,7 @@ LEAVING_S = 900.0
 TAKING_BACK = "TakingBack"
 
 #: What a state awaits while the answer to an instruction about the Deployment is outstanding.
-ROLLOUT = ASKS[StartRollout]
+ROLLOUT = StartRollout.asks
 
 _RESTARTED = "Restarted"
 
@@ -226,18 +225,8 @@ def pod_gone_while_reverting(step: Step, _event: PodGone) -> None:
 
 def replacement_changed(step: Step, event: ReplacementEvent) -> None:
     """Surging: the replacement was seen, runs, or is ready."""
-    credited(step, event.pod)
+    credited(step, event)
     _judge(step, event.pod)
-
-
-def replacement_seen_while_reverting(step: Step, event: ReplacementEvent) -> None:
-    """Reverting: remembered, in case the rollout cannot be reverted."""
-    credited(step, event.pod)
-
-
-def replacement_lost(step: Step, event: ReplacementEvent) -> None:
-    """Surging and Reverting: the ReplicaSet makes another pod."""
-    lost(step, event.pod)
 
 
 def _judge(step: Step, pod: PodFacts) -> None:
@@ -250,7 +239,7 @@ def _judge(step: Step, pod: PodFacts) -> None:
         return
     if pod.node == step.state.spec.from_node:
         count(step)
-        returned(step, pod)
+        end(step, return_of(step, pod))
     elif step.state.pod_gone:
         _settle(step, pod)
     elif not step.state.was_ready:
@@ -261,7 +250,8 @@ def _judge(step: Step, pod: PodFacts) -> None:
 
 def _settle(step: Step, pod: PodFacts) -> None:
     count(step)  # its mark shows that the rollout was started, whatever becomes of the answer
-    settled(step, pod, f"the replacement is ready on {pod.node}, and the old pod has gone")
+    text = f"the replacement is ready on {pod.node}, and the old pod has gone"
+    end(step, Landing(Phase.SETTLED, "Verified", text, pod))
 
 
 # -- a restart ---------------------------------------------------------------------------------------
@@ -300,15 +290,13 @@ _CHANGES = (
 _INDIFFERENT = (
     events.MovePlanned,
     events.MoveUnplanned,
-    events.MoveApproved,
-    events.MoveRejected,
-    events.ApprovalWithdrawn,
+    events.ProposalAnswered,
     events.RecordWritten,
     events.RecordRefused,
     events.RecordDeleted,
     events.PolicyChanged,
     events.StopPressed,
-    events.BundleBroken,
+    events.MoveDropped,
     events.PodProtected,
     events.PodTerminating,
     events.RequestProgressed,
@@ -323,9 +311,9 @@ TABLE = MoveTable(
             for kind in _INDIFFERENT
         },
         **{(MoveStage.SURGING, kind): replacement_changed for kind in _CHANGES},
-        **{(MoveStage.REVERTING, kind): replacement_seen_while_reverting for kind in _CHANGES},
-        (MoveStage.SURGING, events.ReplacementLost): replacement_lost,
-        (MoveStage.REVERTING, events.ReplacementLost): replacement_lost,
+        **{(MoveStage.REVERTING, kind): credited for kind in _CHANGES},
+        (MoveStage.SURGING, events.ReplacementLost): lost,
+        (MoveStage.REVERTING, events.ReplacementLost): lost,
         (MoveStage.SURGING, events.PodGone): pod_gone,
         (MoveStage.REVERTING, events.PodGone): pod_gone_while_reverting,
         (MoveStage.SURGING, events.TimedOut): timed_out,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from plimsoll.framework import ClusterObjects
-from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.objects import Rollouts
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.events import Event
 from plimsoll.rebalancing.moves.instructions import RevertRollout, StartRollout
