@@ -5,6 +5,7 @@ A trial owns a fork of the cluster and a clone of the cycle state; plugins that 
 """
 
 from collections.abc import Mapping
+from copy import copy
 
 import numpy as np
 
@@ -56,13 +57,8 @@ class Trial:
 
     def renewed(self, state: CycleState) -> "Trial":
         """The same fork and filters with another state."""
-        twin = object.__new__(Trial)
+        twin = copy(self)
         twin.state = state
-        twin.fork = self.fork
-        twin._pod = self._pod
-        twin._known = self._known
-        twin._filters = self._filters
-        twin._summing = self._summing
         return twin
 
     def add(self, other: PodInfo, row: int) -> None:

@@ -65,7 +65,7 @@ class TemplateWhatIf:
             with calling(plugin.name, "Filter"):
                 if easing is None or not easing.eased(self._pod.template):
                     return np.zeros(len(rows), dtype=np.bool_)
-            judged &= self._lane.codes(plugin.name)[rows] == 0
+            judged &= self._lane.filters.codes(plugin.name)[rows] == 0
         # Only linear filters can account for nominated pods from sums of requests.
         judged &= ~np.isin(rows, self._claims.rows)
         return judged
@@ -118,9 +118,9 @@ class TemplateWhatIf:
             if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.linear:
                 continue
             if plugin.reads is Reads.NODE:
-                if self._lane.agrees_everywhere(plugin.name):
+                if self._lane.filters.agrees_everywhere(plugin.name):
                     continue
-                codes = self._lane.codes(plugin.name)[rows]
+                codes = self._lane.filters.codes(plugin.name)[rows]
             else:
                 with calling(plugin.name, "Filter"):
                     codes = checked(
@@ -145,7 +145,7 @@ class TemplateWhatIf:
     @cached_property
     def _fork(self) -> Trial:
         lane = self._lane
-        known = lane.node_codes()
+        known = lane.filters.node_codes()
         return Trial(
             lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped, known=known
         )

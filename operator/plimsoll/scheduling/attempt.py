@@ -42,7 +42,7 @@ class AttemptFailures:
         self._observer.failed("scheduling", problem)
         self._observer.attempt_ended(name, AttemptOutcome.ERROR.value, now - began)
         self._explanations.explain(pod.pod, "SchedulerError", problem)
-        self._queue.add_unschedulable_if_not_present(pod.uid, now, frozenset())
+        self._queue.add_unschedulable_if_not_present(pod.uid, now)
 
     def broken(self, queued: QueuedPod, exc: Exception) -> None:
         """Something of ours broke on the way: the pod is tried again."""

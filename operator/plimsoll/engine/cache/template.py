@@ -43,6 +43,7 @@ class TemplateCache:
     Attributes:
         failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
+        filters: Results by filter plugin, of the latest refresh.
         state: The cycle state of the latest refresh; valid for the template's pods.
         rejected: The status by which PreFilter refused the pod for all nodes; success when it did not.
         absent: The status of EXCLUDED nodes.
@@ -55,10 +56,10 @@ class TemplateCache:
         self.cluster = cluster
         shared = shared or NodeColumns(cluster, profile.capabilities.signed)
         self._stages = profile.stages
-        self._verdicts = FilterResults(profile, cluster, shared)
+        self.filters = FilterResults(profile, cluster, shared)
         self._scores = TemplateScores(profile, cluster, shared)
-        self.failed: PositionArray = self._verdicts.failed
-        self.feasible: RowArray = self._verdicts.feasible
+        self.failed: PositionArray = self.filters.failed
+        self.feasible: RowArray = self.filters.feasible
         self.state = CycleState()
         self.rejected: Status = SUCCESS
         self.absent: Status = SUCCESS
@@ -90,7 +91,7 @@ class TemplateCache:
             same = self._node_tick == cluster.node_tick
             node_part = snapshot.at(rows[:0] if same else cluster.nodes_changed_since(rows, self._tick))
         if part is None:
-            self._verdicts.forget()
+            self.filters.forget()
         if node_part is None or len(node_part):
             self._scores.forget()
             self._answers.clear()
@@ -101,8 +102,8 @@ class TemplateCache:
         if self.rejected.is_success:
             joined = self.skipped is not skipped_before and self.skipped != skipped_before
             if joined:
-                self._verdicts.leave_out(self.skipped)
-            self._verdicts.renew(
+                self.filters.leave_out(self.skipped)
+            self.filters.renew(
                 self.state,
                 pod,
                 skipped=self.skipped,
@@ -113,8 +114,8 @@ class TemplateCache:
             )
             self._part = part
         else:
-            self._verdicts.exclude_all()
-        self.failed, self.feasible = self._verdicts.failed, self._verdicts.feasible
+            self.filters.exclude_all()
+        self.failed, self.feasible = self.filters.failed, self.filters.feasible
         # Building columns and indexes on the way may have added axes: read the marks last.
         self._tick = cluster.tick
         self._node_tick = cluster.node_tick
@@ -211,19 +212,7 @@ class TemplateCache:
         if position == EXCLUDED:
             return self.absent
         plugin = self.profile.filter[position]
-        return self._refusal(plugin, int(self._verdicts.codes(plugin.name)[row]), pod)
-
-    def codes(self, plugin: str) -> IntArray:
-        """The codes of a filter plugin that took part in the latest refresh, shape (N,)."""
-        return self._verdicts.codes(plugin)
-
-    def agrees_everywhere(self, plugin: str) -> bool:
-        """Whether a filter plugin that looks at nodes only is known to refuse none."""
-        return self._verdicts.agrees_everywhere(plugin)
-
-    def node_codes(self) -> dict[str, IntArray]:
-        """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
-        return self._verdicts.node_codes()
+        return self._refusal(plugin, int(self.filters.codes(plugin.name)[row]), pod)
 
     def rows_refused_by_filters(self) -> RowArray:
         """Rows that a filter plugin refused, ascending."""
@@ -240,7 +229,7 @@ class TemplateCache:
             rows = np.flatnonzero(self.failed == position)
             if not len(rows):
                 continue
-            codes = self._verdicts.codes(plugin.name)[rows]
+            codes = self.filters.codes(plugin.name)[rows]
             wanted = [each for each in np.unique(codes) if self._refusal(plugin, int(each), pod).code is code]
             chosen[rows[np.isin(codes, wanted)]] = True
         self._refused[code] = np.flatnonzero(chosen)
@@ -274,7 +263,7 @@ class TemplateCache:
             if not len(rows):
                 continue
             plugins.add(plugin.name)
-            codes, counts = np.unique(self._verdicts.codes(plugin.name)[rows], return_counts=True)
+            codes, counts = np.unique(self.filters.codes(plugin.name)[rows], return_counts=True)
             counted += [
                 (self._refusal(plugin, int(code), pod), int(count))
                 for code, count in zip(codes, counts, strict=True)

@@ -44,9 +44,7 @@ class ExtenderTaker:
                 decision = await self._extending.decide(scheduler, pod) if is_wanted else None
                 # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
                 if decision is None or not self._is_as_asked(queued, pod, scheduler):
-                    self._queue.add_unschedulable_if_not_present(
-                        pod.uid, self._clock.monotonic(), frozenset()
-                    )
+                    self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic())
                 elif decision.outcome is not AttemptOutcome.SCHEDULED:
                     self._failures.reject(queued, scheduler, decision, began)
                 else:

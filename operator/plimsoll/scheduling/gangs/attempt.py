@@ -14,7 +14,9 @@ that has started has no say any more in where its further members go.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, shortage
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
@@ -30,36 +32,27 @@ from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.gangs.gates import PLUGIN, sentence
 from plimsoll.scheduling.gangs.oversight import GangOversight, timeout_s
-from plimsoll.scheduling.gangs.release import Begun, GangRelease, too_few
+from plimsoll.scheduling.gangs.release import Begun, release, too_few
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
+@dataclass(eq=False)
 class GangTaker:
     """Starts gangs."""
 
-    def __init__(
-        self,
-        oversight: GangOversight,
-        served: ServedProfiles,
-        queue: SchedulingQueue,
-        pipeline: BindingPipeline,
-        failures: AttemptFailures,
-        explanations: Explanations,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._oversight = oversight
-        self._book = oversight.book
-        self._cache = oversight.book.cache
-        self._served = served
-        self._queue = queue
-        self._pipeline = pipeline
-        self._failures = failures
-        self._explanations = explanations
-        self._clock = clock
-        self._observer = observer
-        self._release = GangRelease(pipeline, clock)
+    _oversight: GangOversight
+    _served: ServedProfiles
+    _queue: SchedulingQueue
+    _pipeline: BindingPipeline
+    _failures: AttemptFailures
+    _explanations: Explanations
+    _clock: Clock
+    _observer: Observer
+
+    @property
+    def _cache(self) -> Cache:
+        return self._oversight.book.cache
 
     def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:  # noqa: ARG002 - the protocol's
         """Decide on a popped pod together with its siblings; False when it is to be tried by itself."""
@@ -77,9 +70,7 @@ class GangTaker:
         except Exception:
             for each in taken:  # those not on their way yet are tried again
                 self._cache.forget(each.pod.uid)
-                self._queue.add_unschedulable_if_not_present(
-                    each.pod.uid, self._clock.monotonic(), frozenset()
-                )
+                self._queue.add_unschedulable_if_not_present(each.pod.uid, self._clock.monotonic())
             raise
         self._oversight.changed(group.key)
         return True
@@ -128,7 +119,7 @@ class GangTaker:
         if not rescue.awaits_victims:
             for pod, _ in members:
                 if not self._oversight.keeps_room(pod.uid):
-                    self._book.release_uid(pod.uid)
+                    self._oversight.book.release_uid(pod.uid)
         self._reject(
             group,
             taken,
@@ -189,7 +180,7 @@ class GangTaker:
                 )
                 continue
             for outranked in nomination.outranked:
-                self._book.release_uid(outranked.uid)
+                self._oversight.book.release_uid(outranked.uid)
             self._failures.start_preemption(queued, nomination, frozenset({PLUGIN}))
 
     def _start(
@@ -238,7 +229,7 @@ class GangTaker:
 
     async def _bind_together(self, key: str, begun: Sequence[Begun], needed: int, patience_s: float) -> None:
         """Let them bind once enough members may, or none."""
-        permitted = await self._release.release(key, begun, needed, patience_s)
+        permitted = await release(self._pipeline, self._clock, key, begun, needed, patience_s)
         group = self._oversight.groups.find(key)
         if permitted < needed and group is not None:
             group.refusal = sentence(self._cache, too_few(key, permitted, needed))

@@ -287,18 +287,12 @@ class SchedulingQueue:
         self,
         uid: str,
         now: float,
-        rejected_by: frozenset[str],
+        rejected_by: frozenset[str] = frozenset(),
         pending_on: frozenset[str] = frozenset(),
     ) -> None:
-        """The attempt failed; with no plugin that rejected it, it was an error.
+        """The attempt failed; with no plugin that rejected it, also with PENDING, it was an error.
 
         A pod that was removed meanwhile is not put back.
-
-        Args:
-            uid: The pod, which is in flight.
-            now: Seconds.
-            rejected_by: Plugins that rejected it.
-            pending_on: Plugins that rejected it with PENDING.
         """
         landed = self._in_flight.land(uid)
         if landed is None:
