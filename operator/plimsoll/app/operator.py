@@ -14,6 +14,7 @@ import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
 from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock
@@ -31,9 +32,8 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
-from plimsoll.kube.custom_resources import PodGroupStatusPatcher, PolicyList, PolicyStatusPatcher
+from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources, shadowing_evictions
 from plimsoll.kube.events import EventPoster
-from plimsoll.kube.eviction_records import shadowing_evictions
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.session.session import Session
@@ -69,7 +69,6 @@ class Operator:
     """One operator process.
 
     Args:
-        settings: The flags.
         session: The connection; writes through it pass the fence.
         lease_session: A connection for the election alone, of the thread's loop.
         thread: Where the election takes place, and from where the probes are answered.
@@ -140,7 +139,7 @@ class Operator:
             recorder=self.recorder,
             observer=self.observer,
         )
-        statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
+        statuses = RetriedStatuses(PolicyResources(session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
         rebalancing = RebalancingWing(parts, strategies, forecast, statuses, namespace_of(settings))
         self.rebalancers = rebalancing.rebalancers
@@ -153,6 +152,7 @@ class Operator:
             observer=self.observer,
             conditions=self.conditions,
         )
+        group_resources = NamespacedResources(session, "podgroups", PodGroupResourceStatus)
         self.wing = SchedulingWing(
             parts.book,
             PodPorts(
@@ -169,7 +169,7 @@ class Operator:
             WingParts(
                 access=access,
                 evictor=self.rebalancers.victims,
-                gangs=GangParts(parts.groups, PodGroupStatusPatcher(session), self.timer),
+                gangs=GangParts(parts.groups, group_resources, self.timer),
                 extending=extending,
                 fair_share=True,
             ),
@@ -255,7 +255,7 @@ class Operator:
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """Tasks that run as long as the process, keyed by name; :mod:`plimsoll.app.process` starts them."""
-        policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
+        policies = reconcile(self.policies, PolicyResources(self.session), self.clock, self.observer)
         return {
             "heartbeat": self.supervision.beat(),
             "outage log": self.outages.run(),

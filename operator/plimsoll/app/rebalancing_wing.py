@@ -4,14 +4,15 @@ import functools
 from dataclasses import dataclass
 
 from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.app.clock import SeededRandomness, SystemClock, ThreadComputer
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.kube.custom_resources import NamespacedResources
 from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.events import EventPoster
-from plimsoll.kube.eviction_records import EvictionRecords
 from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodEvictor
@@ -35,15 +36,8 @@ class SharedParts:
 
     Attributes:
         session: The connection; its writes pass the fence.
-        clock: Time.
-        observer: Notified of everything.
         access: What the API server allows.
-        recorder: Records events.
-        timer: Deadlines.
-        book: Reservations, and the cache.
-        groups: Which pods start together.
         conditions: Notified when sentences in the status of policies have changed.
-        seed: Of random numbers.
     """
 
     session: Session
@@ -62,11 +56,8 @@ class RebalancingWing:
     """The objects of the wing.
 
     Args:
-        parts: What is shared.
-        strategies: Those that exist.
         forecast: The default profile, for pods of schedulers that are not ours.
         statuses: Writes the status of policies.
-        namespace: The operator's own.
     """
 
     def __init__(
@@ -79,7 +70,8 @@ class RebalancingWing:
     ) -> None:
         session, clock, cache = parts.session, parts.clock, parts.book.cache
         requester = PodEvictionRequester(session, clock, SeededRandomness(parts.seed), parts.observer)
-        self._keeper = EvictionRecordStore(EvictionRecords(session), clock, parts.observer)
+        records = NamespacedResources(session, "evictions", EvictionStatus)
+        self._keeper = EvictionRecordStore(records, clock, parts.observer)
         self.rebalancers = Rebalancers(
             cache=cache,
             book=parts.book,

@@ -6,7 +6,7 @@ eviction, and no eviction is sent without a record that says so.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -42,7 +42,6 @@ from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.execution.handlers import MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
-from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.execution.targets import MoveTargets
 from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
@@ -50,12 +49,14 @@ from plimsoll.rebalancing.moves.events import HoldUpsChanged, PolicyChanged, Sto
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
+from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.pending_pods import PendingPods
 from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.policy_configs import Breakers, PolicyConfigs
 from plimsoll.rebalancing.predictions import Predictions
 from plimsoll.rebalancing.proposals import Approvals, Proposals
+from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -178,7 +179,16 @@ class Rebalancers:
         self._closed = ClosedNodes(
             cache=cache, keeper=keeper, closer=closer, strategies=strategies, clock=clock, observer=observer
         )
-        around = ClusterSurroundings(self._pending, self._closed, self._configs.hold_up, self._probe.refusal)
+        needs: dict[str, Callable[[], str]] = {}
+        around = Surroundings(
+            pod=self._pending.facts,
+            held_up=self._configs.hold_up,
+            waits=lambda uid: self._pending.waits(uid) is not None,
+            needless=lambda key: needs[key]() if key in needs else "",
+            proposed=lambda specs: moves_of(specs, self._pending.find, self._closed.concerns),
+            empties=self._closed.concerns,
+            cannot_request=self._probe.refusal,
+        )
         recovering = recovery.table([way.recovered for way in ways])
         machine = MoveMachine(around, (recovering, *(way.table for way in ways)))
         self._context = PlanningContexts(
@@ -238,7 +248,7 @@ class Rebalancers:
             clock=clock,
         )
         self.victims = VictimEvictions(
-            cache=cache, keeper=keeper, executor=self._executor, around=around, clock=clock, observer=observer
+            cache=cache, keeper=keeper, executor=self._executor, needs=needs, clock=clock, observer=observer
         )
         self.upstream = UpstreamEnforcement(
             policies=self._policies,

@@ -9,12 +9,12 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.scope import never_evict
 from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton
 from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
 from plimsoll.rebalancing.eviction_requests.transitions import NoteUnattended
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate
-from plimsoll.rebalancing.moves.events import Event, RequestAnswered, RequestProgressed, RequestReviewed
+from plimsoll.rebalancing.moves.events import Event, EvictionAnswered, RequestProgressed, RequestReviewed
 from plimsoll.rebalancing.moves.instructions import (
     InspectRequest,
     RequestEviction,
@@ -67,12 +67,8 @@ class RequestHandlers:
         }
 
     async def _request(self, order: RequestEviction) -> Event:
-        try:
-            answer = await self._requester.request(order.move.pod.pod, order.key.partition("/")[2])
-        except Exception as exc:  # noqa: BLE001 - whatever broke, the record is carried to its end
-            answer = WriteResult(WriteOutcome.UNKNOWN, f"creating the EvictionRequest broke: {exc!r}")
-            return RequestAnswered(order.key, answer, broke=True)
-        return RequestAnswered(order.key, answer)
+        answer = await self._requester.request(order.move.pod.pod, order.key.partition("/")[2])
+        return EvictionAnswered(order.key, answer)
 
     async def _inspect(self, order: InspectRequest) -> Event:
         answer, requests = await self._requester.list()

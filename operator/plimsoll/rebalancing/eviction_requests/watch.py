@@ -25,7 +25,8 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.leftovers import Clearing, clearing
 from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
 from plimsoll.rebalancing.execution.executor import MoveExecutor
-from plimsoll.rebalancing.moves.events import PodProtected, RequestProgressed
+from plimsoll.rebalancing.moves.events import RequestProgressed, RequestReviewed
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
@@ -155,7 +156,9 @@ class RequestWatch:
         present = self._cache.cluster.pods.get(state.pod_uid)
         never = never_evict(present, self._cache.cluster.objects) if present is not None else None
         if never is not None:
-            self._executor.post(PodProtected(state.key, never.reason, never.message))
+            self._executor.post(
+                RequestReviewed(state.key, None, call_off=cancelled(never.reason, never.message))
+            )
 
     def _waits(self, key: str) -> bool:
         """Whether a move waits for this request, or for the answer to its creation."""
