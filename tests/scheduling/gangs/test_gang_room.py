@@ -128,7 +128,7 @@ async def test_a_gang_is_served_whole(planner: str) -> None:
         pytest.param([a_group(2), *gang(cpu="5")], 2, {}, id="fits-nowhere"),
     ],
 )
-async def test_nobody_moves_for_a_part_of_a_gang(
+async def test_no_pod_moves_for_a_part_of_a_gang(
     events: list[Any], spares: int, limits: dict[str, int]
 ) -> None:
     """Nor for one that cannot start, or that the scheduler places by itself."""
@@ -141,7 +141,7 @@ async def test_nobody_moves_for_a_part_of_a_gang(
     assert scene.nominator.by_node == {}
 
 
-async def test_nobody_of_higher_priority_moves_for_a_gang() -> None:
+async def test_no_pod_of_higher_priority_moves_for_a_gang() -> None:
     """Its least important member counts."""
     scene = crowded(
         a_group(2),
