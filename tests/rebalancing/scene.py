@@ -109,10 +109,11 @@ class Scene:
         computer: Any = None,
         surges: Any = None,
         requests: Any = None,
+        evictor: Any = None,
     ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
-        self.evictor = FakeEvictor()
+        self.evictor = evictor or FakeEvictor()
         self.requester = FakeEvictionRequester()
         self.closer = FakeNodeCloser()
         self.rollouts = rollouts or FakeRollouts()

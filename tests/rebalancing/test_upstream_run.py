@@ -353,7 +353,7 @@ async def test_the_time_for_planning_is_that_of_all_decisions_together() -> None
             scene.clock.time += (plan_runner.PLANNING_S - 0.01) / 2
             return function()
 
-    scene.wing.planning._computer = Hanging()
+    scene.wing.planning.computer = Hanging()
     async with scene.running(exactly()):
         with pytest.raises(TimeoutError):
             await scene.runs.rebalance(POLICY)

@@ -13,6 +13,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
+from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.ports.clock import Clock, Computer
 from plimsoll.ports.custom_resources import PolicyStatusWriter
@@ -178,9 +179,9 @@ class RebalancingWing:
         )
 
         # The moves.
-        self._closed = closed = ClosedNodes(
-            cache, keeper, ports.closer, registries.strategies, clock, observer
-        )
+        strategies = registries.strategies
+        emptying = frozenset(name for name in strategies if empties_nodes(strategies[name]))
+        self._closed = closed = ClosedNodes(cache, keeper, ports.closer, emptying, clock, observer)
         needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not go, by record
         around = Surroundings(
             pod=pending.facts,

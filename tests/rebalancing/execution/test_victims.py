@@ -9,7 +9,6 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -73,7 +72,7 @@ class Stage:
             cache=self.cache,
             keeper=self.keeper,
             closer=FakeNodeCloser(),
-            strategies=StrategyRegistry(),
+            strategies=(),
             clock=self.clock,
             observer=self.observer,
         )

@@ -10,7 +10,7 @@ again. It goes on after half an hour in any case: by then nothing speaks for its
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from plimsoll.framework import Pod
@@ -35,30 +35,18 @@ class _Count:
     placed: Mapping[str, int]
 
 
+@dataclass(eq=False)
 class DisplacementBreaker:
-    """Which policies rest because pods have lost their places.
+    """Which policies rest because pods have lost their places."""
 
-    Args:
-        cluster: The placed pods.
-        waiting: Pods without a place.
-        serves: Whether our scheduler places the pods of a scheduler name.
-        clock: Time.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        waiting: Callable[[], Iterable[Pod]],
-        serves: Callable[[str], bool],
-        clock: Clock,
-    ) -> None:
-        self._cluster = cluster
-        self._waiting = waiting
-        self._serves = serves
-        self._clock = clock
-        self._counts: dict[str, deque[_Count]] = {}  #: by policy, the oldest first
-        self._since: dict[str, float] = {}  #: when a policy that rests began to
-        self._sentences: dict[str, str] = {}
+    cluster: Cluster  #: the placed pods
+    waiting: Callable[[], Iterable[Pod]]  #: pods without a place
+    serves: Callable[[str], bool]  #: whether our scheduler places the pods of a scheduler name
+    clock: Clock
+    #: by policy, the oldest first
+    _counts: dict[str, deque[_Count]] = field(default_factory=dict, init=False)
+    _since: dict[str, float] = field(default_factory=dict, init=False)  #: when a policy that rests began to
+    _sentences: dict[str, str] = field(default_factory=dict, init=False)
 
     def forget(self, name: str) -> None:
         """The policy was changed or is gone: what it did before counts no longer."""
@@ -68,7 +56,7 @@ class DisplacementBreaker:
 
     def before_move(self, name: str) -> None:
         """A policy is about to move a pod: count who has a place now."""
-        now = self._clock.now()
+        now = self.clock.now()
         counts = self._counts.setdefault(name, deque())
         if not counts or now - counts[-1].taken >= SPACING_S:
             counts.append(_Count(now, self._placed()))
@@ -79,7 +67,7 @@ class DisplacementBreaker:
 
     def look(self, name: str) -> None:
         """Count the displaced pods, and decide whether the policy rests."""
-        now = self._clock.now()
+        now = self.clock.now()
         counts = self._counts.get(name, deque())
         while counts and now - counts[0].taken >= WINDOW_S:
             counts.popleft()
@@ -99,7 +87,7 @@ class DisplacementBreaker:
 
     def _displaced(self, before: Mapping[str, int], now: float) -> list[Pod]:
         stuck: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in self._waiting():
+        for pod in self.waiting():
             owner = pod.metadata.controller
             if owner is not None and owner.uid in before and self._is_stuck(pod, now):
                 stuck[owner.uid].append(pod)
@@ -114,9 +102,7 @@ class DisplacementBreaker:
 
     def _placed(self) -> Counter[str]:
         """How many pods of each owner have a place and stay."""
-        owners = (
-            pod.pod.metadata.controller for pod in self._cluster.pods.values() if not pod.is_terminating
-        )
+        owners = (pod.pod.metadata.controller for pod in self.cluster.pods.values() if not pod.is_terminating)
         return Counter(owner.uid for owner in owners if owner is not None)
 
     def _is_stuck(self, pod: Pod, now: float) -> bool:
@@ -126,7 +112,7 @@ class DisplacementBreaker:
             told is not None
             and told.status == "False"
             and told.reason == "Unschedulable"
-            and self._serves(pod.spec.scheduler_name)
+            and self.serves(pod.spec.scheduler_name)
             and not pod.is_terminating
             and (created is None or now - created.timestamp() >= PATIENCE_S)
         )

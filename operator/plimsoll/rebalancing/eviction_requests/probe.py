@@ -5,6 +5,7 @@ way would break what it promises to their responders.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -28,40 +29,24 @@ NOT_OFFERED, UNATTENDED = "EvictionRequestsNotOffered", "EvictionRequestsUnatten
 BUDGET = "lifecycle.k8s.io"
 
 _WHERE = "spec.rebalancing.evictBy is EvictionRequest"
+_NOT_ASKED = f"{_WHERE}: the server has not been asked yet whether it offers {BUDGET}/v1alpha1"
 _WHAT_TO_DO = "no pod is evicted until it does, or until evictBy is Eviction"
 
 
+@dataclass(eq=False)
 class EvictionRequestProbe:
-    """What the server offers.
+    """What the server offers."""
 
-    Args:
-        policies: Those that rebalance, keyed by name, at any moment.
-        requester: Asks the server.
-        clock: Time.
-        changed: Notified when evictions by request may have become available, or are so no longer.
-
-    Attributes:
-        wanted: Notified when there may be something to ask.
-        judged: Notified after each answer of the server.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        requester: EvictionRequester,
-        clock: Clock,
-        changed: Signal,
-    ) -> None:
-        self.wanted = Signal()
-        self.judged = Signal()
-        self._policies = policies
-        self._requester = requester
-        self._clock = clock
-        self._changed = changed
-        self._asked: float | None = None
-        self._why_not = f"{_WHERE}: the server has not been asked yet whether it offers {BUDGET}/v1alpha1"
-        self._left_alone_until = float("-inf")
-        self._left_alone = ""
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    requester: EvictionRequester
+    clock: Clock
+    changed: Signal  #: notified when evictions by request may have become available, or are so no longer
+    wanted: Signal = field(default_factory=Signal, init=False)  #: notified when there may be something to ask
+    judged: Signal = field(default_factory=Signal, init=False)  #: notified after each answer of the server
+    _asked: float | None = field(default=None, init=False)
+    _why_not: str = field(default=_NOT_ASKED, init=False)
+    _left_alone_until: float = field(default=float("-inf"), init=False)
+    _left_alone: str = field(default="", init=False)
 
     @property
     def is_served(self) -> bool:
@@ -73,7 +58,7 @@ class EvictionRequestProbe:
         """Why no request can be made, "" when one can."""
         if self._why_not:
             return self._why_not
-        return self._left_alone if self._clock.monotonic() < self._left_alone_until else ""
+        return self._left_alone if self.clock.monotonic() < self._left_alone_until else ""
 
     @property
     def reason(self) -> str:
@@ -93,7 +78,7 @@ class EvictionRequestProbe:
 
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
-        policy = self._policies.get(name)
+        policy = self.policies.get(name)
         if policy is None or self._asked is None or not _concerns(policy) or not self.problem:
             return {}
         return {self.reason: self.problem}
@@ -107,35 +92,35 @@ class EvictionRequestProbe:
         if self._asked is None or not self._is_wanted():
             return None
         due = self._asked + ASK_S
-        is_left_alone = self._clock.monotonic() < self._left_alone_until
+        is_left_alone = self.clock.monotonic() < self._left_alone_until
         return min(due, self._left_alone_until) if is_left_alone else due
 
     def _is_wanted(self) -> bool:
-        return any(_concerns(policy) for policy in self._policies.values())
+        return any(_concerns(policy) for policy in self.policies.values())
 
     def withdrawn(self, message: str) -> None:
         """The server no longer serves the API."""
-        self._asked = self._clock.monotonic()
+        self._asked = self.clock.monotonic()
         self._judge(WriteResult(WriteOutcome.GONE, message))
         self.wanted.notify()
 
     def unattended(self, message: str) -> None:
         """No controller acts on requests; none is made for a while."""
-        self._left_alone_until = self._clock.monotonic() + UNATTENDED_S
+        self._left_alone_until = self.clock.monotonic() + UNATTENDED_S
         self._left_alone = f"{_WHERE}: {message}; tried again within {UNATTENDED_S / 60:.0f} minutes"
         self.wanted.notify()
 
     async def refresh(self, *, immediately: bool = False) -> None:
         """Ask the server if a policy wants the API and the server was not asked lately."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         is_due = immediately or self._asked is None or now - self._asked >= ASK_S
         if is_due and self._is_wanted():
             self._asked = now
-            answer = await self._requester.offered()
+            answer = await self.requester.offered()
             if answer.is_done:
-                answer, _ = await self._requester.list()
+                answer, _ = await self.requester.list()
             self._judge(answer)
-        self._changed.notify()
+        self.changed.notify()
 
     def _judge(self, answer: WriteResult) -> None:
         match answer.verdict:

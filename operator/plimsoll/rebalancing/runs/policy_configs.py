@@ -1,7 +1,7 @@
 """PolicyConfigs say what each policy wants at this moment, within what the breakers allow."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from plimsoll.access.rights import NO_RIGHTS, Access, Part
@@ -37,35 +37,17 @@ class Breakers:
     planning: PlanRunner
 
 
+@dataclass(eq=False)
 class PolicyConfigs:
-    """The live policies in plain values.
+    """The live policies in plain values."""
 
-    Args:
-        policies: Those that rebalance, keyed by name, at any moment.
-        registries: What policies can name.
-        objects: Where priority classes are looked up.
-        breakers: What keeps policies from moving pods.
-        clock: Time.
-
-    Attributes:
-        breakers: The same.
-        profiles: By scheduler name: who places replacements; set when policies change.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        registries: Registries,
-        objects: ClusterObjects,
-        breakers: Breakers,
-        clock: Clock,
-    ) -> None:
-        self.profiles: Mapping[str, Profile] = {}
-        self._policies = policies
-        self._registries = registries
-        self._objects = objects
-        self.breakers = breakers
-        self._clock = clock
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    registries: Registries  #: what policies can name
+    objects: ClusterObjects  #: where priority classes are looked up
+    breakers: Breakers  #: what keeps policies from moving pods
+    clock: Clock
+    #: by scheduler name: who places replacements; set when policies change
+    profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
 
     def configured(self, policy: SchedulingPolicy) -> RebalancingConfig:
         """What a policy wants.
@@ -73,8 +55,8 @@ class PolicyConfigs:
         Raises:
             ConfigurationError: It cannot be carried out; names the field.
         """
-        now, breakers = datetime.fromtimestamp(self._clock.now(), UTC), self.breakers
-        wanted = rebalancing_of(policy, self._registries, self.profiles, self._objects, now)
+        now, breakers = datetime.fromtimestamp(self.clock.now(), UTC), self.breakers
+        wanted = rebalancing_of(policy, self.registries, self.profiles, self.objects, now)
         if breakers.displacements.sentence(policy.metadata.name):
             wanted = bounded(wanted, "rest until displaced pods have a place")
         if breakers.access.obstacle(policy, Part.REBALANCING):
@@ -84,19 +66,19 @@ class PolicyConfigs:
 
     def of(self, name: str) -> RebalancingConfig | None:
         """What a policy wants; None when it rebalances no longer."""
-        policy = self._policies.get(name)
+        policy = self.policies.get(name)
         return None if policy is None else self.configured(policy)
 
     def spec_of(self, name: str) -> RebalancingSpec | None:
         """The same as its spec."""
-        policy = self._policies.get(name)
+        policy = self.policies.get(name)
         return None if policy is None else policy.spec.rebalancing
 
     def others(self, name: str) -> dict[str, RebalancingConfig]:
         """What the other policies want that carry moves out; keys are their names."""
         return {
             other: self.configured(policy)
-            for other, policy in self._policies.items()
+            for other, policy in self.policies.items()
             if other != name
             and not self.breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
             and policy.spec.rebalancing is not None
@@ -107,7 +89,7 @@ class PolicyConfigs:
         """Why approved moves of a policy wait, "" when they do not."""
         if self.breakers.stop.is_pressed:
             return self.breakers.stop.sentence
-        policy = self._policies.get(name)
+        policy = self.policies.get(name)
         if policy is None:
             return ""
         return self.breakers.displacements.sentence(name) or self.breakers.access.obstacle(
