@@ -28,7 +28,7 @@ class MoveFeeder:
 
     executor: MoveExecutor
     revalidator: MoveRevalidator
-    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, as they are at any moment, by name
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance at any moment, keyed by name
     empties: Callable[[Move], bool]  #: whether a move empties its node together with others
 
     async def carry_out(self, totals: RunTotals, memory: Memory) -> None:
