@@ -6,7 +6,6 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.rebalancing_wing import RebalancingWing
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import Ingestion
@@ -15,6 +14,7 @@ from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.kube.watched_resources import WATCHED, WatchedResource
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.rebalancing.wing import RebalancingWing
 
 #: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
 WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
