@@ -15,7 +15,6 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
-from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
@@ -51,10 +50,6 @@ class ClosedNodes:
     observer: Observer
     _seen: Signal = field(default_factory=Signal, init=False)
     _working: set[str] = field(default_factory=set, init=False)  #: nodes whose bundle is being carried out
-
-    def concerns(self, move: Move) -> bool:
-        """Whether the move empties its node together with others."""
-        return bool(move.bundle) and move.strategy in self.strategies
 
     async def close(self, node: str) -> bool:
         """Close a node before its pods go; whether the scheduler sees it closed."""

@@ -7,13 +7,11 @@ way would break what it promises to their responders.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.eviction_requests import EvictionRequester
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.breakers.stop_button import bounded
+from plimsoll.rebalancing.ways import REQUESTS_API, leaves_by_request
 from plimsoll.timing.signal import Signal
 
 #: Seconds after which the server is asked again.
@@ -25,11 +23,8 @@ UNATTENDED_S = 600.0
 #: Reasons of conditions and records.
 NOT_OFFERED, UNATTENDED = "EvictionRequestsNotOffered", "EvictionRequestsUnattended"
 
-#: Name of the breaker in refusals.
-BUDGET = "lifecycle.k8s.io"
-
 _WHERE = "spec.rebalancing.evictBy is EvictionRequest"
-_NOT_ASKED = f"{_WHERE}: the server has not been asked yet whether it offers {BUDGET}/v1alpha1"
+_NOT_ASKED = f"{_WHERE}: the server has not been asked yet whether it offers {REQUESTS_API}/v1alpha1"
 _WHAT_TO_DO = "no pod is evicted until it does, or until evictBy is Eviction"
 
 
@@ -69,19 +64,9 @@ class EvictionRequestProbe:
         """Reason and sentence why no request can be made; None when one can."""
         return (self.reason, self.problem) if self.problem else None
 
-    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
-        """The same, without any eviction while the policy's way is not available; predictions go on."""
-        spec = policy.spec.rebalancing
-        if spec is None or spec.mode is Mode.DRY_RUN or not _concerns(policy) or not self.problem:
-            return rebalancing
-        return bounded(rebalancing, BUDGET)
-
-    def troubles(self, name: str) -> Mapping[str, str]:
-        """What keeps a policy from moving pods, in sentences by reason."""
-        policy = self.policies.get(name)
-        if policy is None or self._asked is None or not _concerns(policy) or not self.problem:
-            return {}
-        return {self.reason: self.problem}
+    def troubles(self) -> Mapping[str, str]:
+        """What keeps policies that evict by request from moving pods, in sentences by reason."""
+        return {self.reason: self.problem} if self._asked is not None and self.problem else {}
 
     def policies_changed(self) -> None:
         """Policies may want the API now, or no longer."""
@@ -96,7 +81,7 @@ class EvictionRequestProbe:
         return min(due, self._left_alone_until) if is_left_alone else due
 
     def _is_wanted(self) -> bool:
-        return any(_concerns(policy) for policy in self.policies.values())
+        return any(leaves_by_request(policy) for policy in self.policies.values())
 
     def withdrawn(self, message: str) -> None:
         """The server no longer serves the API."""
@@ -128,20 +113,14 @@ class EvictionRequestProbe:
                 self._why_not = ""
             case WriteOutcome.GONE:
                 self._why_not = (
-                    f"{_WHERE}, but the server does not offer {BUDGET}/v1alpha1 (alpha in Kubernetes 1.37,"
-                    f" feature gate EvictionRequestAPI); {_WHAT_TO_DO}"
+                    f"{_WHERE}, but the server does not offer {REQUESTS_API}/v1alpha1 (alpha in Kubernetes"
+                    f" 1.37, feature gate EvictionRequestAPI); {_WHAT_TO_DO}"
                 )
             case WriteOutcome.REFUSED:
                 self._why_not = (
-                    f"{_WHERE}, but the operator may not use {BUDGET}/v1alpha1: {answer.message}; apply"
+                    f"{_WHERE}, but the operator may not use {REQUESTS_API}/v1alpha1: {answer.message}; apply"
                     " deploy/components/eviction-requests, or set evictionRequests of the chart"
                 )
             case _ if self._why_not:  # else it was there a moment ago
                 self._why_not = f"{_WHERE}, but whether the server offers it is not known: {answer.message}"
         self.judged.notify()
-
-
-def _concerns(policy: SchedulingPolicy) -> bool:
-    """Whether a policy's pods leave by request."""
-    spec = policy.spec.rebalancing
-    return spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST

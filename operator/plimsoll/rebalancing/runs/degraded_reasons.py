@@ -16,7 +16,7 @@ from plimsoll.rebalancing.runs.inputs import RunInput
 from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.status import RunResult, sentence_of
-from plimsoll.rebalancing.ways import SurgeWay
+from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -45,8 +45,11 @@ class DegradedReasons:
 
     def of(self, name: str) -> Mapping[str, str]:
         """Sentences by reason."""
-        stop, found = self.breakers.stop, dict(self.breakers.probe.troubles(name))
-        if stop.is_pressed and name in self.policies:
+        stop, policy = self.breakers.stop, self.policies.get(name)
+        found: dict[str, str] = {}
+        if policy is not None and leaves_by_request(policy):
+            found |= self.breakers.probe.troubles()
+        if stop.is_pressed and policy is not None:
             found["Stopped"] = stop.sentence
         if self.breakers.planning.is_hanging(name):
             found["Hanging"] = (

@@ -10,15 +10,15 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers.stop_button import bounded
+from plimsoll.rebalancing.breakers import bounded
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
-from plimsoll.rebalancing.usage import UsageCollector
-from plimsoll.rebalancing.ways import SurgeWay
+from plimsoll.rebalancing.runs.usage import UsageCollector
+from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class RunInputs:
         """What a run of the policy that begins now reads."""
         name, breakers = policy.metadata.name, self.configs.breakers
         spec, records = policy.spec.rebalancing or RebalancingSpec(), self.keeper.known.values()
-        await breakers.probe.refresh(immediately=True)
+        if leaves_by_request(policy):
+            await breakers.probe.refresh(immediately=True)
         started = self.clock.now()
         self.contexts.learn(name, await self.collector.measure(spec, touched_nodes(records, started)))
         memory = memory_of(records, started, breakers.access.granted)

@@ -11,11 +11,10 @@ from plimsoll.engine.profile import Profile
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
-from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton, bounded
-from plimsoll.rebalancing.config import Registries, rebalancing_of
+from plimsoll.rebalancing.breakers import STOP, DisplacementBreaker, StopButton, bounded
+from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner
-from plimsoll.rebalancing.ways import RequestProbe
+from plimsoll.rebalancing.ways import REQUESTS_API, RequestProbe, leaves_by_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,9 @@ class PolicyConfigs:
             wanted = bounded(wanted, "rest until displaced pods have a place")
         if breakers.access.obstacle(policy, Part.REBALANCING):
             wanted = bounded(wanted, NO_RIGHTS)
-        wanted = breakers.probe.heeded(policy, wanted)
+        is_dry = policy.spec.rebalancing is None or policy.spec.rebalancing.mode is Mode.DRY_RUN
+        if leaves_by_request(policy) and not is_dry and breakers.probe.refusal():
+            wanted = bounded(wanted, REQUESTS_API)
         return bounded(wanted, STOP) if breakers.stop.is_pressed else wanted
 
     def of(self, name: str) -> RebalancingConfig | None:

@@ -1,21 +1,60 @@
-"""Pods that lose their place while a policy moves pods: when they grow in number, the policy rests.
+"""Breakers stop the moves of policies: the stop button, and pods that have lost their place.
+
+A breaker is a ceiling on the evictions of a run, in addition to the policy's own budgets: what it forbids is
+refused with its name, in a plan and right before each eviction.
 
 A pod counts as displaced when it has waited for a minute, our scheduler finds no node for it, and its
 workload had one more pod on a node before the policy's moves of the last half hour than it has now. So a
-burst of new pods does not count, nor does a pod that room is made for: they never had a place.
-
-More than ``ALLOWED`` of them, whoever displaced them, and the policy moves nothing until all have a place
-again. It goes on after half an hour in any case: by then nothing speaks for its moves as the cause.
+burst of new pods does not count, nor does a pod that room is made for: they never had a place. With more than
+``ALLOWED`` of them, whatever displaced them, the policy moves nothing until all have a place again. It goes
+on after half an hour in any case: by then nothing speaks for its moves as the cause.
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.planning.limits import Ceiling
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
+
+#: The annotation of the operator's own namespace that stops all moves while its value is "true".
+STOP = "plimsoll.dev/stop"
+
+
+class StopButton:
+    """Stops the moves of all policies immediately.
+
+    Args:
+        objects: Where the namespace is looked up; it is watched.
+        namespace: The operator's own; "" has no button.
+    """
+
+    def __init__(self, objects: ClusterObjects, namespace: str) -> None:
+        self._objects = objects
+        self._namespace = namespace
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether nothing may be moved."""
+        namespace = self._objects.namespaces.get(self._namespace)
+        return namespace is not None and namespace.metadata.annotations.get(STOP) == "true"
+
+    @property
+    def sentence(self) -> str:
+        """Why nothing is moved."""
+        return f'namespace {self._namespace} is annotated {STOP}="true"; until it is removed no pod is moved'
+
+
+def bounded(rebalancing: RebalancingConfig, breaker: str, most: int = 0) -> RebalancingConfig:
+    """The same with at most so many evictions; refusals name the breaker."""
+    budgets = (*rebalancing.limits.budgets, (breaker, Ceiling(count=most)))
+    return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
+
 
 #: Displaced pods that do not stop a policy.
 ALLOWED = 3
