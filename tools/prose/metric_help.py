@@ -7,6 +7,8 @@ from collections.abc import Iterator
 _METRICS = frozenset(
     (
         "Counter",
+        "counter",
+        "histogram",
         "Gauge",
         "Histogram",
         "Summary",

@@ -120,8 +120,6 @@ class Need:
     """Rights that a part of a policy needs.
 
     Attributes:
-        part: Which part.
-        rights: What it needs.
         namespaces: Where; none means everywhere.
         is_essential: Whether the part cannot work without them.
     """
@@ -169,11 +167,6 @@ def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator
 
 class Access(Observer):
     """What is allowed, as of the last review.
-
-    Args:
-        reviewer: Asks the server.
-        clock: Time.
-        observer: Receives failures.
 
     Attributes:
         changed: Notified when something is allowed or denied that was not.

@@ -42,12 +42,7 @@ def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
 
 
 class ThreadedLeadership:
-    """An election that takes place in another thread.
-
-    Args:
-        elected: Takes part, over there.
-        thread: Where.
-    """
+    """An election that takes place in another thread."""
 
     def __init__(self, elected: Elected, thread: LoopThread) -> None:
         self._elected = elected

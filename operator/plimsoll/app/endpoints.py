@@ -34,7 +34,6 @@ class Endpoints:
         unready: Why the operator is not ready yet, "" when it is.
         broken: Why it should be restarted, "" when it should not.
         standing: Whether it leads, in words; a line of /readyz.
-        metrics: What /metrics shows.
     """
 
     unready: Callable[[], str]

@@ -23,7 +23,6 @@ class KopfLogin:
 
     Args:
         session: Whose address, TLS and credentials are used.
-        clock: Time.
 
     Attributes:
         task: kopf's task that asks; without it kopf waits for a login for ever.

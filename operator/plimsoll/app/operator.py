@@ -14,11 +14,12 @@ import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
 from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.rebalancing_wing import RebalancingWing, SharedParts
+from plimsoll.app.rebalancing_wing import SharedParts, rebalancing_wing
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.startup import Startup
@@ -31,9 +32,8 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
-from plimsoll.kube.custom_resources import PodGroupStatusPatcher, PolicyList, PolicyStatusPatcher
+from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources, shadowing_evictions
 from plimsoll.kube.events import EventPoster
-from plimsoll.kube.eviction_records import shadowing_evictions
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.session.session import Session
@@ -69,7 +69,6 @@ class Operator:
     """One operator process.
 
     Args:
-        settings: The flags.
         session: The connection; writes through it pass the fence.
         lease_session: A connection for the election alone, of the thread's loop.
         thread: Where the election takes place, and from where the probes are answered.
@@ -140,10 +139,10 @@ class Operator:
             recorder=self.recorder,
             observer=self.observer,
         )
-        statuses = RetriedStatuses(PolicyStatusPatcher(session), self.clock)
+        statuses = RetriedStatuses(PolicyResources(session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
-        rebalancing = RebalancingWing(parts, strategies, forecast, statuses, namespace_of(settings))
-        self.rebalancers = rebalancing.rebalancers
+        namespace = namespace_of(settings)
+        self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace)
         self.extenders = HTTPExtenders()
         extending = Extending(
             self.extenders,
@@ -153,6 +152,7 @@ class Operator:
             observer=self.observer,
             conditions=self.conditions,
         )
+        group_resources = NamespacedResources(session, "podgroups", PodGroupResourceStatus)
         self.wing = SchedulingWing(
             parts.book,
             PodPorts(
@@ -168,8 +168,8 @@ class Operator:
             self.observer,
             WingParts(
                 access=access,
-                evictor=self.rebalancers.victims,
-                gangs=GangParts(parts.groups, PodGroupStatusPatcher(session), self.timer),
+                evictor=self.rebalancing.victims,
+                gangs=GangParts(parts.groups, group_resources, self.timer),
                 extending=extending,
                 fair_share=True,
             ),
@@ -187,14 +187,14 @@ class Operator:
                 extending=extending,
                 observer=self.observer,
             ),
-            rebalancing=self.rebalancers,
+            rebalancing=self.rebalancing.rebalancers,
             statuses=PolicyStatuses(
                 statuses,
                 self.recorder,
                 access,
                 self.clock,
                 self.observer,
-                advisers=(self.rebalancers, self.orphans),
+                advisers=(self.rebalancing.rebalancers, self.orphans),
             ),
             observer=self.observer,
             access=access,
@@ -203,8 +203,8 @@ class Operator:
         )
         if left_out:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
-        ingestion = self.wing.ingestion((self.rebalancers, self.orphans), self.observer)
-        self.startup = Startup(parts, self.leadership, self.wing, rebalancing, ingestion)
+        ingestion = self.wing.ingestion((self.rebalancing, self.orphans), self.observer)
+        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, ingestion)
         self.metrics.register(StateCollector(self._sources()))
 
     def _sources(self) -> Sources:
@@ -223,7 +223,7 @@ class Operator:
             conditions=self.policies.conditions,
             degraded=self.policies.degradations,
             stalled=self._stalled,
-            runs=self.rebalancers.statistics.figures,
+            runs=self.rebalancing.statistics.figures,
         )
 
     def _stalled(self) -> Mapping[str, int]:
@@ -235,7 +235,7 @@ class Operator:
         return {name: found[name] for name in self.wing.served.schedulers}
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
+        self.rebalancing.serve({name: each.profile for name, each in schedulers.items()})
         self.wing.serve(schedulers)
 
     def unready(self) -> str:
@@ -255,7 +255,7 @@ class Operator:
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """Tasks that run as long as the process, keyed by name; :mod:`plimsoll.app.process` starts them."""
-        policies = reconcile(self.policies, PolicyList(self.session), self.clock, self.observer)
+        policies = reconcile(self.policies, PolicyResources(self.session), self.clock, self.observer)
         return {
             "heartbeat": self.supervision.beat(),
             "outage log": self.outages.run(),
@@ -282,8 +282,8 @@ class Operator:
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
-            group.create_task(self.rebalancers.run(), name="rebalancing")
+            group.create_task(self.rebalancing.run(), name="rebalancing")
             with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
-                    await self.rebalancers.recovered.wait()
+                    await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")

@@ -36,11 +36,7 @@ class TaskEnded(PlimsollError):
 
 
 class OperatorProcess:
-    """One life of an operator.
-
-    Args:
-        operator: What runs.
-    """
+    """One life of an operator."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator

@@ -13,7 +13,7 @@ from typing import Any
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.errors import PlimsollError
-from plimsoll.kube.eviction_records import GROUP
+from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED

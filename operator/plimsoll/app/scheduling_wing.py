@@ -49,15 +49,7 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class PodPorts:
-    """What the wing writes to the API server.
-
-    Attributes:
-        binder: Sends bindings.
-        volumes: Gives volumes to claims that waited for their pod.
-        preemptor: Deletes victims.
-        statuses: Writes conditions and nominations.
-        recorder: Records events.
-    """
+    """What the wing writes to the API server."""
 
     binder: PodBinding
     volumes: VolumeWriter
@@ -71,8 +63,6 @@ class GangParts:
     """What gangs need.
 
     Attributes:
-        groups: Which pods start together.
-        writer: Writes the status of PodGroups.
         timer: Ends starts that take too long.
     """
 
@@ -104,23 +94,9 @@ class SchedulingWing:
     """The objects of the wing.
 
     Args:
-        book: Nominations, and the cache.
-        ports: What is written.
-        clock: Time.
         randomness: Chooses the attempts whose plugin calls are timed.
-        observer: Notified of everything.
-        parts: The optional parts.
 
     Attributes:
-        served: The profiles that are served.
-        mirror: Applies events to the cache.
-        queue: The waiting pods.
-        loop: Tries them.
-        timer: Counts plugin calls.
-        explanations: What is said on pods.
-        pipeline: Takes them to their nodes.
-        cycle: Runs their binding cycles.
-        failures: Ends attempts that place no pod.
         shares: Divides what the queue pops; None without fair share.
         reports: Writes the status of PodGroups; None without gangs.
         subscribers: What observes events, in order, the mirror among them.

@@ -37,7 +37,6 @@ class Supervision:
     """The long-running tasks of one process.
 
     Args:
-        clock: Time; of any thread.
         observer: Told how late each loop is.
         terminate: Ends the process on the spot.
     """

@@ -92,9 +92,6 @@ class Census:
     Attributes:
         present: Those that count towards minMember.
         scheduled: With a node, not ended and not leaving.
-        running: Of these, those that run.
-        succeeded: Ended well.
-        failed: Ended badly.
     """
 
     present: int = 0

@@ -1,11 +1,11 @@
-"""Places for several pods at once, proved on a fork: all that are needed, or none is taken.
+"""Finds nodes for several pods together on a fork: for as many as are needed, or for none.
 
 The pods go through the ordinary cycle one after the other, each seeing those before it as placed, on a
 copy of the cluster that is thrown away. Nothing is assumed here: the caller takes the placements of a
 decision that is feasible, all of them in one turn, so that two gangs never hold half of what they need.
 
 Order: priority, then the largest first (a small pod finds a gap behind a large one, not the other way
-round), then as given. Greedy: a gang that only fits in some other order is told that it does not fit.
+round), then as given. Greedy: a gang that only fits in some other order is rejected.
 Source: KEP 4671 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved on the way, and a gang
 preempts as a whole only when the whole fits afterwards.
 """
@@ -29,8 +29,6 @@ class Placement:
     """One member's place.
 
     Attributes:
-        decision: Scheduled, or unschedulable with victims that have to leave first.
-        node: Where it goes.
         state: What the plugins learned; the member's own.
     """
 
@@ -83,11 +81,7 @@ class GangDecision:
         return any(each.nomination is not None and each.nomination.node is None for each in self.refused)
 
     def message(self, placed: int) -> str:
-        """How many fit and what the others lack.
-
-        Args:
-            placed: Members that have a node already.
-        """
+        """How many fit, with the ``placed`` members that have a node already, and what the others lack."""
         fitting = placed + len(self.placements)
         total = fitting + len(self.refused)
         counts = Counter(each.message for each in self.refused).most_common()
@@ -105,7 +99,7 @@ def place_together(
     is_preempting: bool = False,
     placed: Collection[str] = (),
 ) -> GangDecision:
-    """Find places for all members at once; the cluster is only read.
+    """Find places for all members together; the cluster is only read.
 
     Args:
         members: Pods with the schedulers that serve them.

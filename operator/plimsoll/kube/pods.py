@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from plimsoll.kube.session.errors import APIError, TooManyRequests, answer_of, answered
+from plimsoll.kube.session.errors import APIError, TooManyRequests, answer_of
 from plimsoll.kube.session.session import STRATEGIC_PATCH, Session
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
@@ -32,7 +32,7 @@ class PodBinder:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
-        return await answered(self._session.request("POST", path, body))
+        return await self._session.write("POST", path, body)
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """Read the pod back; a list of one, which takes no right beyond those of the watch.
@@ -120,9 +120,7 @@ class PodPreemptor:
         if victim.metadata.generation:
             condition["observedGeneration"] = victim.metadata.generation
         body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
-        marked = await answered(
-            self._session.request("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
-        )
+        marked = await self._session.write("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
         if not marked.is_done:
             return marked  # no pod is deleted without a condition that gives the reason
         try:
@@ -136,7 +134,7 @@ class PodPreemptor:
         """Take a lower-priority pod's nominated node away."""
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}
-        return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))
+        return await self._session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)
 
 
 #: Seconds; a pod's attempt waits for it.
@@ -210,4 +208,4 @@ class PodStatusPatcher:
         """Merge into the status of this very pod."""
         body = {"metadata": {"uid": pod.uid}, "status": status}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))
+        return await self._session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)

@@ -1,4 +1,4 @@
-"""One candidate's part in the leader election: a state machine without I/O, clock or randomness.
+"""Decides one candidate's part in the leader election: a state machine without I/O, clock or randomness.
 
 Events go in, one instruction comes out; the shell (:mod:`plimsoll.leadership.leader`) carries it out and
 reports what became of it::
@@ -171,8 +171,6 @@ class Election:
         if not self.is_leading(now.monotonic) or self._observed is None:
             return None
         return replace(self._observed, holder="", duration_s=RELEASED_S, acquired=now.wall, renewed=now.wall)
-
-    # ------------------------------------------------------------------------------------------------
 
     def _handle(self, event: Event, now: Now) -> Instruction:
         match event:

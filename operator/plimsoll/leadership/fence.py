@@ -1,4 +1,4 @@
-"""The fence: limits writes to the time in which the lease is surely ours.
+"""Limits writes to the time in which the lease is surely ours: the fence.
 
 Every write of every adapter passes it (``plimsoll.kube.session.session``), so that a leader which was paused,
 cut off or is about to be replaced stops writing before another one may begin. A write is given no more
@@ -40,8 +40,6 @@ class Fence:
         """Seconds that a write which is sent now may take, 0 when none may be sent."""
         # The election opens it in another thread: whatever it stores last, a shut fence stays shut.
         return 0.0 if self._is_shut else max(0.0, self._until - self._clock.monotonic())
-
-    # -- what passes ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """A write is sent."""

@@ -110,14 +110,9 @@ class Elected:
     """Leads when elected.
 
     Args:
-        election: The candidate.
-        leases: Reads and writes the lease.
         fence: Open for as long as the lease is surely ours.
         process: Says whether it can lead; hears that it leads.
         clock: Time; must go on while the machine sleeps.
-        randomness: Jitter.
-        recorder: Records who became leader.
-        observer: Notified of the leader, of renewals that come late, and of failures.
     """
 
     def __init__(
@@ -270,8 +265,6 @@ class Elected:
         note = EventNote(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
         self._process.notify(partial(self._recorder.record, note))
 
-    # -- the end -------------------------------------------------------------------------------------
-
     async def drain(self) -> None:
         """Send nothing more, and wait a little for what was sent."""
         self._fence.shut()
@@ -289,12 +282,7 @@ class Elected:
 
 
 class Unchallenged:
-    """Leads always: for a single process that takes no part in an election.
-
-    Args:
-        fence: Opened for ever.
-        clock: Time.
-    """
+    """Leads always: for a single process that takes no part in an election."""
 
     standing = "leading, without an election"
 

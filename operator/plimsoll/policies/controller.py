@@ -55,7 +55,6 @@ class Policies:
         profiles: Builds and keeps the schedulers of policies.
         rebalancing: Carries out the rebalancing part.
         statuses: Describes policies and writes their status.
-        observer: Receives failures.
         access: What the API server allows.
         serve: Receives the schedulers, keyed by name, whenever they change.
         conditions: Notified when sentences in the status of policies have changed.

@@ -73,13 +73,8 @@ class ProfileSchedulers:
 
     Args:
         registry: The scheduling plugins that exist.
-        defaults: The default multiPoint list.
-        cluster: What schedulers decide on.
         nominator: Shared by all schedulers; read by them alone.
-        randomness: Breaks ties of schedulers.
-        failures: Plugins that have failed.
         extending: Speaks to the extenders of the policies.
-        observer: Receives failures.
     """
 
     def __init__(

@@ -79,12 +79,8 @@ class PolicyStatuses:
     """Keeps the status of policies.
 
     Args:
-        writer: Writes it.
         recorder: Records the events of policies.
         access: What the API server allows.
-        clock: Time.
-        observer: Receives failures.
-        advisers: Add conditions.
 
     Attributes:
         notes: What degrades every policy, by reason.

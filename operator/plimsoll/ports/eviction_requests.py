@@ -22,7 +22,6 @@ class EvictionRequest:
         failure: The reason why no responder acts any more, in one word; "" while one does.
         message: What the controller says of that.
         responder: The active responder, "" when there is no such responder.
-        said: That responder's message.
         expected: When it expects to be done, in seconds since the epoch; None when it does not say.
     """
 

@@ -36,13 +36,8 @@ class SchedulingLoop:
     """Serves the pods of all profiles.
 
     Args:
-        queue: The waiting pods.
         work: Notified by the queue when a pod may be tried, now or later.
-        served: The schedulers.
-        failures: Ends attempts that place no pod.
         pipeline: Takes placed pods to their nodes; has a slot for each that is being bound.
-        timer: Counts and times the calls of plugins.
-        clock: Time.
         takers: Asked in this order before a pod is tried by itself.
     """
 

@@ -18,8 +18,8 @@ from plimsoll.timing.signal import Signal
 #: Seconds between two looks, and for which a pod must have waited.
 LOOK_S, PATIENCE_S = 15.0, 60.0
 
-#: Pods told at one look.
-AT_ONCE = 100
+#: Pods that get an event at one look.
+MOST_EVENTS = 100
 
 #: Served in every cluster.
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -38,9 +38,6 @@ class OrphanedPods:
     """Pending pods of schedulers that do not exist.
 
     Args:
-        recorder: Records the events.
-        clock: Time.
-        observer: Receives failures.
         conditions: Notified when the policies that are meant have changed.
     """
 
@@ -111,7 +108,7 @@ class OrphanedPods:
             name = pod.spec.scheduler_name
             if name not in serving and name not in self._seen and now - since >= PATIENCE_S:
                 orphans.setdefault(name, []).append(pod)
-        left = AT_ONCE
+        left = MOST_EVENTS
         for name, pods in orphans.items():
             text = _sentence(name, claimed)
             for pod in [each for each in pods if each.uid not in self._told][:left]:

@@ -29,8 +29,6 @@ class State:
     """A kind of trouble.
 
     Attributes:
-        event: What is wrong.
-        remedy: What to do.
         over: The message when it has ended.
         is_whole: Whether it is the server that fails, whatever was requested of it.
     """
@@ -91,7 +89,6 @@ class OutageLog(Observer):
 
     Args:
         now: Seconds that never go back.
-        server: The API server's address.
     """
 
     def __init__(self, now: Callable[[], float], server: str) -> None:
@@ -180,7 +177,6 @@ class KopfLines(logging.Filter):
     """Passes kopf's lines about its requests on to the outage log, and the rest through.
 
     Args:
-        outages: Receives requests that fail.
         failed: Called when a task of kopf's has ended that must not: it may be one that kopf does not miss.
     """
 

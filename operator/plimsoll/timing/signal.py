@@ -10,11 +10,7 @@ from collections.abc import Callable
 
 
 class Signal:
-    """Says that something has changed.
-
-    Attributes:
-        count: Notifications so far.
-    """
+    """Says that something has changed."""
 
     def __init__(self) -> None:
         self.count = 0

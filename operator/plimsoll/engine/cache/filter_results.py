@@ -1,4 +1,4 @@
-"""Filter verdicts of one template under one profile, node by node: kept, and renewed where rows changed.
+"""Caches filter results of one pod template by node, and renews them where rows changed.
 
 Each filter plugin's answer is one code a node, 0 for feasible; together they give the first plugin that
 refuses each node. Plugins that look at nodes only are asked again when a node object changed, those that look
@@ -81,8 +81,6 @@ class FilterResults:
             for _, plugin in self._stages.node_filter
             if plugin.name in self._codes
         }
-
-    # -- renewing ------------------------------------------------------------------------------------
 
     def renew(
         self,
@@ -175,8 +173,6 @@ class FilterResults:
         (self._quiet.add if quiet else self._quiet.discard)(name)
         return True
 
-    # -- the first refusal of each node --------------------------------------------------------------
-
     def _combine_near(self) -> None:
         """Find each node's first refusing plugin among those that look no further than the node."""
         loud = [
@@ -191,7 +187,7 @@ class FilterResults:
         for position, plugin in self._stages.row_filter:
             if plugin.name in self._codes:
                 _note(failed, position, self._codes[plugin.name])
-        # A new array: whoever has the old one keeps what was true then.
+        # A new array: a reader of the old one keeps what was true then.
         self._near_failed = failed
         self.failed = np.empty(0, dtype=np.int16)
 

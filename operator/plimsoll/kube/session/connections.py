@@ -91,8 +91,6 @@ class Wire:
         address: Of the server, with the path that all paths begin with.
         tls: None for plain HTTP.
         server_hostname: In the certificate, where it is not the host of the address.
-        limit: Concurrent connections.
-        agent: The User-Agent header.
     """
 
     def __init__(

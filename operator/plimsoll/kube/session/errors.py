@@ -28,7 +28,6 @@ class APIError(PlimsollError):
         attempt: What was asked, such as ``POST /api/v1/namespaces/a/pods/b/binding``.
         status: HTTP status; 0 without an answer.
         reason: The machine's word, such as ``NotFound``.
-        message: The server's sentence.
         details: ``details`` of the Status, such as the causes.
     """
 

@@ -1,11 +1,11 @@
-"""Extenders that keep failing: asked less often, and named in the status of their policy.
+"""Pauses requests to extenders that keep failing, and describes these for the status of their policy.
 
 ::
 
     closed ──FAILURES in a row──▶ open ──PAUSE_S later, one ask──▶ closed again, or open for another pause
 
-While it is open every ask fails at once with the last failure's sentence: pods that need the extender back
-off without waiting for it, and those that may do without it are not held up.
+While it is open every ask fails immediately with the last failure's sentence: pods that need the extender
+back off without waiting for it, and those that may do without it are not held up.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class ExtenderHealth:
         self._conditions = conditions
 
     def obstacle(self, scheduler: str, extender: str, now: float) -> str:
-        """Why the extender is not to be asked now; empty when it is, and then the answer must be told."""
+        """Why the extender is not to be asked now; empty when it is; then the caller reports the answer."""
         record = self._records.get((scheduler, extender))
         if record is None or record.failures < FAILURES:
             return ""

@@ -1,4 +1,4 @@
-"""Waiting pods, queue by queue: the head of the queue that has got the least goes first.
+"""Orders waiting pods by queue: the head of the queue that has got the least goes first.
 
 Fairness is within the pods of one scheduler name. Among the candidates of several names, one each, the
 lowest sort key goes first, as it would in one heap.

@@ -23,9 +23,7 @@ class FairShares:
     """Connects fair queues with the pods that wait.
 
     Args:
-        cache: Who is placed.
-        queue: Pops by share from now on.
-        observer: Told of a plugin that breaks; its queues are served by their sort keys then.
+        observer: Notified of a plugin that breaks; its queues are served by their sort keys then.
     """
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, observer: Observer) -> None:

@@ -21,8 +21,6 @@ class GangGate:
 
     Args:
         groups: Which pods belong together; it observes an event before the queue does.
-        cache: The nodes, for the message.
-        explain: Says on a pod why it waits.
     """
 
     def __init__(self, groups: Groups, cache: Cache, explain: Explain) -> None:

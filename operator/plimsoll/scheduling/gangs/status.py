@@ -1,7 +1,7 @@
-"""The status of PodGroups: phase, counts, and why a group does not start; written when it says something new.
+"""Writes the status of PodGroups when it has changed: phase, counts, and why a group does not start.
 
-Beside the loop: a group of a thousand pods changes a thousand times while it starts, and is written a few
-times. What the API server has is the memory; a process that starts goes on from there.
+A group of a thousand pods changes a thousand times while it starts, and is written a few times. What the API
+server has is the memory; a process that starts goes on from there.
 """
 
 import asyncio
@@ -36,14 +36,7 @@ class PodGroupStatusWriter(Protocol):
 
 
 class GroupReports:
-    """Keeps the status of PodGroups up to date while ``run`` is running.
-
-    Args:
-        groups: What is reported on.
-        writer: Writes.
-        clock: Time.
-        observer: Told of what cannot be written.
-    """
+    """Keeps the status of PodGroups up to date while ``run`` is running."""
 
     def __init__(
         self, groups: Groups, writer: PodGroupStatusWriter, clock: Clock, observer: Observer

@@ -1,4 +1,4 @@
-"""Pods in flight, and the events during their attempts.
+"""Keeps pods in flight and the events during their attempts.
 
 An event between the look at the cluster and the failure may be just what the pod needed. It is kept until
 the last pod that was in flight then has landed, and replayed for each that fails.
@@ -21,7 +21,7 @@ class Happened:
 
     Attributes:
         change: What happened; None: somebody wants the pod tried.
-        but: Uid of a pod that it does not concern, "" when there is none.
+        but: Uid of a pod that it does not concern, "" without one.
         only: Uid of the only pod that it concerns, "" when it concerns all.
         at_most: The highest priority of the pods that it concerns; None: any.
         is_ours: Whether it is the end of an attempt of ours: whom it wakes sits out its back-off.
@@ -65,7 +65,7 @@ class InFlight:
         return bool(self._begun)
 
     def events(self) -> Counter[str]:
-        """Events that are kept, by name."""
+        """Events that are kept, by label."""
         return Counter(each.change.label for each in self._events if each.change is not None)
 
     def find(self, uid: str) -> QueuedPod | None:

@@ -41,8 +41,6 @@ class QueuePlugins:
 
     Args:
         default_sort: Orders the queue while no profile is served.
-        clock: Measures hints.
-        observer: Notified of plugins that break, and of hints.
         gates: Asked in this order about a pod that no plugin holds back.
     """
 
