@@ -405,7 +405,7 @@ async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(
 
     await one.pods(ours("a"))
     async with asyncio.timeout(60):
-        while one.fence.under_way or not one.extenders.asked:
+        while one.fence.under_way or not one.extenders.asked:  # noqa: ASYNC110 - the limit is the loop's
             await asyncio.sleep(0.005)
 
     assert one.fence.under_way == 0
