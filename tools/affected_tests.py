@@ -1,10 +1,12 @@
 """Lists the test files that the changes since a commit affect, nearest first.
 
 A test file is affected when it imports what has changed, directly or through other modules; or, for a file
-that is no Python module, when it names that file. ``make quick`` runs what this prints.
+that is no Python module, when it names that file; or when it reads all files of a kind. ``make quick`` runs
+what this prints.
 
 The distance of a test file is the number of imports between it and the change. Left out are the tests that
-start processes (``tests/e2e`` and ``tests/deploy``), unless they have changed themselves.
+start processes (``tests/e2e`` and ``tests/deploy``), unless they have changed themselves or name a changed
+file that is neither a module nor a page.
 """
 
 import argparse
@@ -19,6 +21,8 @@ ROOT = Path(__file__).parents[1]
 #: Where modules are imported from, as in pyproject.toml.
 SOURCES = ("operator", "devcluster/src", "devcluster/tests", "tests", "tools", "examples/sample-plugin/src")
 SLOW = ("tests/e2e/", "tests/deploy/")
+#: Folders of tests that read all files of a kind, by where these begin and end.
+READERS = {("operator/", ".py"): "tests/structure/", ("docs/", ".md"): "tests/docs/"}
 #: A change of these affects every test.
 EVERYWHERE = ("pyproject.toml", "conftest.py", "tests/conftest.py")
 
@@ -79,19 +83,26 @@ def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) ->
     changed = set(changed)
     if changed & set(EVERYWHERE):
         return sorted(each for each in modules if is_test(each) and not each.startswith(SLOW))
-    named = {Path(each).name for each in changed if not each.endswith((".py", ".md"))}
+    named = {Path(each).name for each in changed if not each.endswith(".py")}
+    naming = set()
     for each in filter(is_test, modules if named else ()):
         text = (root / each).read_text(encoding="utf-8")
-        if any(name in text for name in named):
-            changed.add(each)
-    steps = distances(importers, changed)
+        pages = () if each.startswith(SLOW) else (".md",)
+        if any(name in text for name in named if name.endswith(pages) or not name.endswith(".md")):
+            naming.add(each)
+    steps = distances(importers, changed | naming)
+    for (begin, end), folder in READERS.items():
+        if any(each.startswith(begin) and each.endswith(end) for each in changed):
+            for test in modules:
+                if test.startswith(folder):
+                    steps.setdefault(test, 1)
     # A document is executed; a conftest.py, which no module imports, affects its folder.
     for each in [each for each in steps if each.endswith("/conftest.py")]:
         for test in modules:
             if test.startswith(each.removesuffix("conftest.py")):
                 steps.setdefault(test, steps[each] + 1)
     found = [each for each in steps if is_test(each) or (each in changed and each.endswith(".md"))]
-    kept = [each for each in found if each in changed or not each.startswith(SLOW)]
+    kept = [each for each in found if each in changed | naming or not each.startswith(SLOW)]
     return sorted(kept, key=lambda each: (steps[each], each))
 
 
