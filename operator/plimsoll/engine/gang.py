@@ -11,7 +11,7 @@ preempts as a whole only when the whole fits afterwards.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.attempt import schedule
@@ -109,7 +109,14 @@ def place_together(
         placed: Uids of the members that have a node already.
     """
     fork = cluster.fork()
-    ordered = _largest_first(list(members))
+    ordered = sorted(
+        members,
+        key=lambda each: (
+            -each[0].priority,
+            -each[0].requests.get("cpu", 0),
+            -each[0].requests.get("memory", 0),
+        ),
+    )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
     twins: dict[int, ProfileScheduler] = {}
     placements: list[Placement] = []
@@ -140,15 +147,6 @@ def place_together(
         placements.append(Placement(decision, node, (decision.state or CycleState()).clone()))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
-
-
-def _largest_first(
-    members: Sequence[tuple[PodInfo, ProfileScheduler]],
-) -> list[tuple[PodInfo, ProfileScheduler]]:
-    def size(pod: PodInfo) -> tuple[int, int, int]:
-        return (-pod.priority, -pod.requests.get("cpu", 0), -pod.requests.get("memory", 0))
-
-    return sorted(members, key=lambda each: size(each[0]))
 
 
 def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:

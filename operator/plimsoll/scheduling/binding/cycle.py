@@ -239,7 +239,8 @@ class BindingCycle:
             await asyncio.gather(*pending, return_exceptions=True)
 
     def undo(self, attempt: BindingAttempt) -> None:
-        """Unreserve everything in reverse order, also what was never reserved."""
+        """Unreserve everything in reverse order, also what was never reserved; the pod waits no longer."""
+        self.permits.drop(attempt.pod.uid)
         for plugin in reversed(attempt.profile.reserve):
             try:
                 with calling(plugin.name, "reserve"):
