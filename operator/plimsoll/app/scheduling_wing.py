@@ -60,11 +60,7 @@ class PodPorts:
 
 @dataclass(frozen=True, slots=True)
 class GangParts:
-    """What gangs need.
-
-    Attributes:
-        timer: Ends starts that take too long.
-    """
+    """What gangs need."""
 
     groups: Groups
     writer: PodGroupStatusWriter
@@ -76,7 +72,6 @@ class WingParts:
     """The optional parts.
 
     Attributes:
-        access: What the API server allows; None: everything.
         evictor: Evicts victims for policies that do not want them deleted.
         gangs: Which pods start together; None: each pod by itself.
         extending: Asks the extenders of profiles; None: profiles have none.
@@ -92,9 +87,6 @@ class WingParts:
 
 class SchedulingWing:
     """The objects of the wing.
-
-    Args:
-        randomness: Chooses the attempts whose plugin calls are timed.
 
     Attributes:
         shares: Divides what the queue pops; None without fair share.

@@ -26,11 +26,7 @@ TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One member's place.
-
-    Attributes:
-        state: What the plugins learned; the member's own.
-    """
+    """One member's place, with what the plugins learned about it."""
 
     decision: Decision
     node: str
@@ -52,7 +48,6 @@ class GangDecision:
     """What a joint attempt came to.
 
     Attributes:
-        placements: Members that fit, together.
         refused: Those that do not, when these have their places.
         needed: How many must fit.
     """
@@ -99,14 +94,10 @@ def place_together(
     is_preempting: bool = False,
     placed: Collection[str] = (),
 ) -> GangDecision:
-    """Find places for all members together; the cluster is only read.
+    """Find nodes for all members together, or for as many as are needed; the cluster is only read.
 
-    Args:
-        members: Pods with the schedulers that serve them.
-        cluster: As it is.
-        needed: How many must fit.
-        is_preempting: Whether members that fit nowhere may name victims, none of them a member.
-        placed: Uids of the members that have a node already.
+    With ``is_preempting``, members that fit nowhere may name victims, none of them a member. ``placed`` are
+    the uids of members that have a node already.
     """
     fork = cluster.fork()
     ordered = sorted(

@@ -12,11 +12,7 @@ from plimsoll.timing.signal import Signal
 
 
 class Fence:
-    """Closed until it is opened; once it is shut it stays shut.
-
-    Args:
-        clock: Measures; must go on while the machine sleeps.
-    """
+    """Closed until it is opened; once shut it stays shut. The clock must go on while the machine sleeps."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

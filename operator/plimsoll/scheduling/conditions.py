@@ -47,11 +47,7 @@ class Explain(Protocol):
 
 
 class Explanations:
-    """Tells why pods are not scheduled; ``run`` must be running for that.
-
-    Args:
-        is_waiting: Whether a pod, by uid, still waits for a node.
-    """
+    """Tells why pods are not scheduled; ``run`` must be running for that."""
 
     def __init__(
         self,

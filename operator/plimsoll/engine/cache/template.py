@@ -138,10 +138,7 @@ class TemplateCache:
         return allowed
 
     def _far_agree(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Ask only the plugins that look across the cluster; whether all of them agree or skip.
-
-        The others' answers are kept, and all of them agreed or skipped.
-        """
+        """Ask only the plugins that look across the cluster; whether all agree or skip, as the others did."""
         skipped = []
         for plugin in self._stages.far_pre_filter:
             with calling(plugin.name, "preFilter"):

@@ -83,11 +83,7 @@ class _Port:
 
 
 class BindingCycle:
-    """Carries attempts out.
-
-    Attributes:
-        permits: The pods that wait on Permit.
-    """
+    """Carries attempts out."""
 
     def __init__(
         self,
@@ -107,8 +103,7 @@ class BindingCycle:
     def begin(self, attempt: BindingAttempt) -> Status:
         """Reserve, ask Permit, and ask what PreBind will have to do; awaits nothing.
 
-        Returns:
-            SUCCESS: go on with ``finish``; WAIT: ``permission`` first; anything else: ``undo``.
+        SUCCESS: go on with ``finish``; WAIT: ``permission`` first; anything else: ``undo``.
         """
         try:
             return self._begin(attempt)

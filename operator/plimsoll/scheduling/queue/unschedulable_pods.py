@@ -12,13 +12,7 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why pods of one template wait; templates are compared by identity.
-
-    Attributes:
-        template: Their template.
-        plugins: All plugins that rejected them.
-        pending_on: Those of the plugins that wait for something outside of the cluster.
-    """
+    """Why pods of one template, which is compared by identity, wait; some plugins wait for outside events."""
 
     template: PodTemplate
     plugins: frozenset[str]
@@ -38,11 +32,7 @@ def rejection_of(queued: QueuedPod) -> Rejection:
 
 
 class UnschedulablePods:
-    """Pods by uid, in the order in which they were added.
-
-    Attributes:
-        by_plugin: Groups by scheduler name and plugin.
-    """
+    """Pods by uid in the order of their coming, and their groups by scheduler name and plugin."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
