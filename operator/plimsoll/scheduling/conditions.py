@@ -70,10 +70,6 @@ class Explanations:
         self._busy: set[str] = set()
         self._written: dict[str, tuple[int, ConditionUpdate]] = {}
 
-    def __len__(self) -> int:
-        """How many conditions are remembered as written."""
-        return len(self._written)
-
     def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
         """Tell the user: an event each time (they are aggregated), the condition only when it changes.
 
