@@ -37,9 +37,8 @@ from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
 from plimsoll.rebalancing.breakers.stop_button import DegradedReasons, StopButton, rested
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.config import WHERE
-from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.execution.handlers import MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.execution.targets import MoveTargets
