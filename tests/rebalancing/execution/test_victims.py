@@ -23,9 +23,9 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.proposals import Approvals
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
+from plimsoll.rebalancing.runs.proposals import Approvals
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.testing.builders import a_node, a_pod, the_info
 from plimsoll.testing.fakes import (
     FakeClock,
@@ -275,7 +275,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> No
             executor=stage.executor,
             answer=Approvals(stage.executor).answer,
             pending=stage.pending,
-            inspect=SurgeRollouts(FakeRollouts()).inspect,
+            inspect=RolloutSurges(FakeRollouts(), stage.cache.cluster.objects).inspect,
             clock=stage.clock,
         ).recover()
         if not has_left:

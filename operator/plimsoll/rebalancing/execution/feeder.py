@@ -4,13 +4,11 @@ The next bundle follows when the one before it is over, or waits for another mov
 of it is known to the planner that judges the next.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -19,7 +17,6 @@ from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
 from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
-from plimsoll.rebalancing.run_status import RunTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +25,7 @@ class MoveFeeder:
 
     executor: MoveExecutor
     revalidator: MoveRevalidator
-    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance at any moment; the key is the name
     empties: Callable[[Move], bool]  #: whether a move empties its node together with others
-
-    async def carry_out(self, totals: RunTotals, memory: Memory) -> None:
-        """Make the moves of a run; ``memory`` is what past moves teach.
-
-        Raises:
-            Exception: What broke the judgement of a move; the rest of the run is dropped.
-        """
-        name = totals.policy.metadata.name
-        with self.remembering(totals.cycle, memory):
-            for _, group in groupby(enumerate(totals.plan.moves), lambda each: each[1].bundle or each[0]):
-                if self.policies.get(name) is not totals.policy:
-                    return  # changed, suspended or deleted meanwhile: the rest is dropped
-                await self.feed([move for _, move in group], name, Mode.ENFORCE, totals.cycle)
 
     @contextmanager
     def remembering(self, run: str, memory: Memory) -> Iterator[None]:
