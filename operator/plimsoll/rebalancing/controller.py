@@ -10,12 +10,6 @@ from plimsoll.framework import ConfigurationError
 from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.config import WHERE
-from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.execution.restart import Restart
-from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
-from plimsoll.rebalancing.execution.targets import MoveTargets
-from plimsoll.rebalancing.execution.victims import VictimEvictions
-from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged, PolicyChanged, StopPressed
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
