@@ -15,8 +15,7 @@ from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
-from plimsoll.rebalancing.execution.executor import MoveExecutor
-from plimsoll.rebalancing.execution.handlers import MoveHandlers
+from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
@@ -24,9 +23,9 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.proposals import Approvals
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
+from plimsoll.rebalancing.runs.proposals import Approvals
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.testing.builders import a_node, a_pod, the_info
 from plimsoll.testing.fakes import (
     FakeClock,
@@ -276,7 +275,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> No
             executor=stage.executor,
             answer=Approvals(stage.executor).answer,
             pending=stage.pending,
-            inspect=SurgeRollouts(FakeRollouts()).inspect,
+            inspect=RolloutSurges(FakeRollouts(), stage.cache.cluster.objects).inspect,
             clock=stage.clock,
         ).recover()
         if not has_left:
