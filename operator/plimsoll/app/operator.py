@@ -19,9 +19,10 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.rebalancing_wing import SharedParts, rebalancing_wing
+from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
+from plimsoll.app.shared_parts import SharedParts
 from plimsoll.app.startup import Startup
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
@@ -128,17 +129,8 @@ class Operator:
             conditions=self.conditions,
             seed=settings.seed,
         )
-        self.leadership = candidacy(
-            settings,
-            lease_session.observed(self.observer),
-            thread=thread,
-            supervision=self.supervision,
-            fence=self.fence,
-            clock=self.clock,
-            randomness=SeededRandomness(),  # unlike those of other candidates, and of no decision
-            recorder=self.recorder,
-            observer=self.observer,
-        )
+        elections = lease_session.observed(self.observer)
+        self.leadership = candidacy(settings, elections, parts, thread, self.supervision, self.fence)
         statuses = RetriedStatuses(PolicyResources(session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
         namespace = namespace_of(settings)

@@ -6,8 +6,8 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.rebalancing_wing import SharedParts
 from plimsoll.app.scheduling_wing import SchedulingWing
+from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import Ingestion
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
