@@ -1,4 +1,4 @@
-"""Writing a plugin a node at a time, in plain Python; the framework lifts it to all nodes.
+"""Base classes for plugins that filter or score one node at a time; lifts them to all nodes.
 
 Slower than arrays by two orders of magnitude, and quite enough for a rule that few pods use::
 
