@@ -224,7 +224,7 @@ async def test_answers_to_proposals_wait_for_the_right() -> None:
         metadata = scene.record["metadata"]
         scene.reviewer.denied = {EVICT}
         await scene.access.review()
-        scene.rebalancers.approvals.annotated(
+        scene.wing.approvals.annotated(
             metadata["namespace"], metadata["name"], {"plimsoll.dev/approved": "true"}
         )
         await scene.clock.advance(10)

@@ -22,10 +22,11 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
-from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.way import RolloutSurges
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -132,36 +133,31 @@ class Scene:
         registry = Registry(IN_TREE)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
-        self.rebalancers = Rebalancers(
-            cache=self.cache,
-            book=self.book,
-            timer=self.timer,
-            strategies=StrategyRegistry(STRATEGIES),
-            evictors=EvictorRegistry(EVICTORS),
-            forecast=profile,
-            keeper=self.keeper,
-            evictor=self.evictor,
-            closer=self.closer,
-            surges=surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
-            requests=requests or partial(EvictionsByRequest, self.requester),
-            recorder=self.recorder,
-            statuses=self.statuses,
-            meter=self.meter,
-            clock=self.clock,
-            computer=self.computer,
-            observer=self.observer,
-            groups=self.groups,
-            access=self.access,
-            conditions=self.conditions,
-            namespace="plimsoll",
+        self.wing = RebalancingWing(
+            self.book,
+            self.groups,
+            self.keeper,
+            Registries(StrategyRegistry(STRATEGIES), EvictorRegistry(EVICTORS), profile),
+            self.access,
+            RebalancingPorts(
+                self.evictor,
+                self.closer,
+                self.recorder,
+                self.statuses,
+                self.meter,
+                surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
+                requests or partial(EvictionsByRequest, self.requester),
+            ),
+            Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll"),
         )
+        self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
+        self.wing.executor.machine._validates = True  # off in production
+        self.wing.serve({"default-scheduler": profile})
         self.troubled: list[dict[str, str]] = []  #: sentences about the policy, after each change
-        self.rebalancers._executor.machine._validates = True  # off in production
-        self.rebalancers.profiles = {"default-scheduler": profile}
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
         feed = QueueFeed(mirror, queue, ServedProfiles(), self.book, self.clock, self.observer)
-        self.ingestion = Ingestion((self.groups, mirror, feed, self.rebalancers), self.observer)
+        self.ingestion = Ingestion((self.groups, mirror, feed, self.wing), self.observer)
         self.tell(
             NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),
             NodeAdded(a_node("good")),
@@ -187,7 +183,7 @@ class Scene:
     @asynccontextmanager
     async def running(self, policy: Any = None) -> AsyncIterator[Any]:
         """Rebalancers at work, after recovery; the policy is run by hand."""
-        task = asyncio.create_task(self.rebalancers.run())
+        task = asyncio.create_task(self.wing.run())
         timer = asyncio.create_task(self.timer.run())
         listener = asyncio.create_task(self._listen())
         await settled()
@@ -212,7 +208,7 @@ class Scene:
 
     async def run(self) -> None:
         """One run of the policy."""
-        await self.rebalancers.rebalance(POLICY)
+        await self.runs.rebalance(POLICY)
         await settled()
 
     @property

@@ -1,4 +1,4 @@
-"""Pods whose scheduler name nobody serves."""
+"""Tests the events on pods whose scheduler name no scheduler serves."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class Desk:
         return pod
 
 
-async def test_a_typo_is_told_once_on_the_pod_and_on_the_policy() -> None:
+async def test_a_typo_is_reported_once_on_the_pod_and_on_the_policy() -> None:
     """With the name that is meant."""
     desk = Desk()
     desk.add("lost", "plimsol")
@@ -99,7 +99,7 @@ async def test_pods_that_wait_for_something_else_are_left_alone(scheduler: str, 
 
 
 async def test_a_name_that_has_placed_pods_is_served() -> None:
-    """By another scheduler, whoever that is."""
+    """By another scheduler, whichever that is."""
     desk = Desk()
     waiting = desk.add("waiting", "volcano")
     desk.add("placed", "volcano", node="n0")
@@ -131,7 +131,7 @@ async def test_a_policy_that_does_not_serve_its_name_says_why() -> None:
     )
 
 
-async def test_many_orphans_are_told_little_by_little() -> None:
+async def test_many_orphans_get_their_events_little_by_little() -> None:
     """A Job with a typo is no storm."""
     desk = Desk()
     for number in range(250):

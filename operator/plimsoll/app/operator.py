@@ -19,9 +19,10 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.rebalancing_wing import RebalancingWing, SharedParts
+from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
+from plimsoll.app.shared_parts import SharedParts
 from plimsoll.app.startup import Startup
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
@@ -128,21 +129,12 @@ class Operator:
             conditions=self.conditions,
             seed=settings.seed,
         )
-        self.leadership = candidacy(
-            settings,
-            lease_session.observed(self.observer),
-            thread=thread,
-            supervision=self.supervision,
-            fence=self.fence,
-            clock=self.clock,
-            randomness=SeededRandomness(),  # unlike those of other candidates, and of no decision
-            recorder=self.recorder,
-            observer=self.observer,
-        )
+        elections = lease_session.observed(self.observer)
+        self.leadership = candidacy(settings, elections, parts, thread, self.supervision, self.fence)
         statuses = RetriedStatuses(PolicyResources(session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
-        rebalancing = RebalancingWing(parts, strategies, forecast, statuses, namespace_of(settings))
-        self.rebalancers = rebalancing.rebalancers
+        namespace = namespace_of(settings)
+        self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace)
         self.extenders = HTTPExtenders()
         extending = Extending(
             self.extenders,
@@ -168,7 +160,7 @@ class Operator:
             self.observer,
             WingParts(
                 access=access,
-                evictor=self.rebalancers.victims,
+                evictor=self.rebalancing.victims,
                 gangs=GangParts(parts.groups, group_resources, self.timer),
                 extending=extending,
                 fair_share=True,
@@ -187,14 +179,14 @@ class Operator:
                 extending=extending,
                 observer=self.observer,
             ),
-            rebalancing=self.rebalancers,
+            rebalancing=self.rebalancing.rebalancers,
             statuses=PolicyStatuses(
                 statuses,
                 self.recorder,
                 access,
                 self.clock,
                 self.observer,
-                advisers=(self.rebalancers, self.orphans),
+                advisers=(self.rebalancing.rebalancers, self.orphans),
             ),
             observer=self.observer,
             access=access,
@@ -203,8 +195,8 @@ class Operator:
         )
         if left_out:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
-        ingestion = self.wing.ingestion((self.rebalancers, self.orphans), self.observer)
-        self.startup = Startup(parts, self.leadership, self.wing, rebalancing, ingestion)
+        ingestion = self.wing.ingestion((self.rebalancing, self.orphans), self.observer)
+        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, ingestion)
         self.metrics.register(StateCollector(self._sources()))
 
     def _sources(self) -> Sources:
@@ -223,7 +215,7 @@ class Operator:
             conditions=self.policies.conditions,
             degraded=self.policies.degradations,
             stalled=self._stalled,
-            runs=self.rebalancers.statistics.figures,
+            runs=self.rebalancing.statistics.figures,
         )
 
     def _stalled(self) -> Mapping[str, int]:
@@ -235,7 +227,7 @@ class Operator:
         return {name: found[name] for name in self.wing.served.schedulers}
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        self.rebalancers.profiles = {name: scheduler.profile for name, scheduler in schedulers.items()}
+        self.rebalancing.serve({name: each.profile for name, each in schedulers.items()})
         self.wing.serve(schedulers)
 
     def unready(self) -> str:
@@ -282,8 +274,8 @@ class Operator:
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
-            group.create_task(self.rebalancers.run(), name="rebalancing")
+            group.create_task(self.rebalancing.run(), name="rebalancing")
             with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):
-                    await self.rebalancers.recovered.wait()
+                    await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")

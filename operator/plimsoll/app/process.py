@@ -17,7 +17,7 @@ from prometheus_client.exposition import generate_latest
 import plimsoll
 from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
-from plimsoll.app.login import KopfLogin
+from plimsoll.app.kopf_handlers import KopfLogin
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings

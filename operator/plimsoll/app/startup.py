@@ -6,14 +6,15 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.rebalancing_wing import RebalancingWing, SharedParts
 from plimsoll.app.scheduling_wing import SchedulingWing
+from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import Ingestion
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.kube.watched_resources import WATCHED, WatchedResource
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.rebalancing.wing import RebalancingWing
 
 #: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
 WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))

@@ -83,7 +83,9 @@ class Supervision:
 
     async def until_one_ends(self, stop: asyncio.Event) -> None:
         """Wait until a task has ended, or a signal stops the process."""
-        await first_of(stop.wait(), self._over.wait())
+        while not (stop.is_set() or self.ended or self.failure):
+            self._over.clear()
+            await first_of(stop.wait(), self._over.wait())
 
     async def cancel(self) -> None:
         """Cancel the tasks that were started here; wait until they have ended."""

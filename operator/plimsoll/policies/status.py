@@ -6,9 +6,16 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from plimsoll.access.rights import NOT_ALLOWED, Access
-from plimsoll.api.schema.conditions import Condition
+from plimsoll.api.schema.conditions import (
+    ACCEPTED,
+    DEGRADED,
+    READY,
+    Condition,
+    ConditionStatus,
+    with_condition,
+)
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.policies.conditions import PolicyState, described, stopped_parts
+from plimsoll.policies.conditions import stopped_parts, work_of
 from plimsoll.policies.warnings import PolicyWarnings
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
@@ -16,6 +23,9 @@ from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
+
+#: Characters of a condition's message, as the API server allows.
+LONGEST_MESSAGE = 32_768
 
 #: The next regular write of a status may be a day away.
 STATUS_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), repeats=OPEN_OR_CONFLICT)
@@ -106,11 +116,12 @@ class PolicyStatuses:
     def describe(self, known: KnownPolicy, troubles: Mapping[str, str]) -> None:
         """Derive a policy's conditions; ``troubles`` are sentences of its parts, by reason."""
         reason, sentence = known.problem if known.problem[0] else known.lost
-        policy = known.accepted
-        serves = policy is not None and not known.lost[0]
+        serves = known.accepted is not None and not known.lost[0]
         if reason and serves:
             sentence += "; the policy's last accepted state goes on"
-        working = policy if serves and policy is not None and not policy.spec.suspend else None
+        working = known.accepted
+        if working is not None and (known.lost[0] or working.spec.suspend):
+            working = None
         missing = "" if working is None else self._access.trouble(working)
         notes = {
             **({reason: sentence} if reason else {}),
@@ -119,18 +130,41 @@ class PolicyStatuses:
             **troubles,
         }
         advice = {kind: said for each in self._advisers for kind, said in each.advice(known.name).items()}
-        state = PolicyState(
-            policy=policy,
-            problem=(reason, sentence),
-            serves=serves,
-            stopped={} if working is None else stopped_parts(working, self._access),
-            notes=notes,
-            advice=advice,
-        )
         known.degraded = tuple(notes)
         known.warnings.update({**notes, **dict(advice.values())}, known.conditions)
         now = datetime.fromtimestamp(self._clock.now(), UTC)
-        known.conditions = described(known.conditions, state, known.generation, now)
+
+        def said(kind: str, holds: bool, why: str, text: str) -> None:
+            known.conditions = with_condition(
+                known.conditions,
+                kind,
+                ConditionStatus.TRUE if holds else ConditionStatus.FALSE,
+                reason=why,
+                message=text[:LONGEST_MESSAGE],
+                now=now,
+                generation=known.generation,
+            )
+
+        if reason:
+            said(ACCEPTED, holds=False, why=reason, text=sentence)
+        else:
+            said(ACCEPTED, holds=True, why="Valid", text="every part of the spec can be used")
+        if working is not None:
+            stopped = stopped_parts(working, self._access)
+            why = NOT_ALLOWED if stopped else "Serving"
+            said(READY, holds=not stopped, why=why, text=work_of(working, stopped))
+        elif known.accepted is not None and known.accepted.spec.suspend:
+            said(READY, holds=False, why="Suspended", text="spec.suspend is true; nothing is decided")
+        else:
+            said(READY, holds=False, why=reason or "NotAccepted", text=sentence)
+        for kind in sorted({each.type for each in known.conditions} - {ACCEPTED, READY, DEGRADED, *advice}):
+            said(kind, holds=False, why="AsExpected", text="nothing of the kind is known any more")
+        for kind, (why, text) in advice.items():
+            said(kind, holds=True, why=why, text=text)
+        if notes:
+            said(DEGRADED, holds=True, why=next(iter(notes)), text="; ".join(notes.values()))
+        else:
+            said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
 
     async def write(self, known: KnownPolicy) -> None:
         """Write the status when it has changed, once rights are known."""

@@ -54,7 +54,6 @@ class ClosedNodes:
 
     def __init__(
         self,
-        *,
         cache: Cache,
         keeper: EvictionRecordStore,
         closer: NodeCloser,

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.rebalancing.runs.status import RunResult
 
 #: Descheduler's, v0.36, ``metrics/metrics.go``.
 RUN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500)

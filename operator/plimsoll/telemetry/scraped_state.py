@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from plimsoll.rebalancing.run_statistics import RunFigures
+from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scheduling import upstream_point
 
 

@@ -29,7 +29,7 @@ def lanes(cluster: Cluster) -> TemplateCaches:
 
 @pytest.fixture
 def template(cluster: Cluster) -> Callable[..., Any]:
-    """Makes templates by name; the pods are held, so that equal names are one template."""
+    """Makes named templates; the pods are held, so that equal names are one template."""
     held = []
 
     def make(name: str | int) -> PodTemplate:

@@ -158,7 +158,7 @@ async def test_unreserve_and_post_bind_may_break_without_consequence() -> None:
 
 
 async def test_prebind_runs_only_where_the_preflight_announced_work() -> None:
-    """Where nobody has work to do, the API server is not told of a nomination either."""
+    """Where no plugin has work to do, no nomination is written either."""
     some, none = Stage({"preflight": SKIP}, {}), Stage({"preflight": SKIP}, {"preflight": SKIP})
 
     await carried_out(some)

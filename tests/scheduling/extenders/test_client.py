@@ -167,7 +167,7 @@ async def test_a_pod_is_asked_about_and_bound(stage: Callable[..., Any]) -> None
 
 
 async def test_a_hanging_extender_holds_its_own_pods_only(stage: Callable[..., Any]) -> None:
-    """However many there are; so many of them ask at once, the important ones next."""
+    """However many there are; a fixed number asks simultaneously, the important ones next."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
     await one.pods(*(ours(f"slow-{number}", cpu="1m") for number in range(2 * TURNS)))
@@ -202,7 +202,7 @@ async def test_a_binder_that_hangs_holds_its_own_pods_only(stage: Callable[..., 
 
 
 async def test_what_an_extender_says_of_a_pod_that_is_gone_is_dropped(stage: Callable[..., Any]) -> None:
-    """Nothing is assumed, nothing is bound, nothing is told."""
+    """Nothing is assumed, nothing is bound, nothing is reported."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = held = Held()
     await one.pods(ours("a"))
@@ -226,7 +226,7 @@ async def test_a_pod_that_is_gone_before_it_is_read_is_not_asked_about(stage: Ca
     assert one.recorder.said("FailedScheduling") == []
 
 
-async def test_a_pod_that_cannot_be_read_is_told_so(stage: Callable[..., Any]) -> None:
+async def test_a_pod_that_cannot_be_read_gets_a_condition(stage: Callable[..., Any]) -> None:
     """And tried again."""
     one = await stage(FILTER)
     one.documents.answer = WriteResult(WriteOutcome.UNKNOWN, "the API server is away")
@@ -313,7 +313,7 @@ async def test_two_pods_are_never_given_the_same_room(stage: Callable[..., Any])
 
 
 async def test_a_refused_pod_waits_for_any_event(stage: Callable[..., Any]) -> None:
-    """Nobody can tell what an extender looks at."""
+    """What an extender looks at is unknown."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = {"NodeNames": [], "FailedNodes": {"n0": "no", "n1": "no"}}
     await one.pods(ours("a"))
@@ -327,7 +327,7 @@ async def test_a_refused_pod_waits_for_any_event(stage: Callable[..., Any]) -> N
 
 
 async def test_an_extender_that_keeps_failing_is_left_alone_for_a_while(stage: Callable[..., Any]) -> None:
-    """Its pods fail at once with its last words; then one of them finds out that it is well."""
+    """Its pods fail immediately with its last words; then one of them finds out that it is well."""
     one = await stage(FILTER)
     one.extenders.answers["filter"] = "no answer"
     await one.pods(*(ours(f"p{number}", cpu="1m") for number in range(FAILURES)))
@@ -396,7 +396,7 @@ async def test_a_binder_that_fails(stage: Callable[..., Any], ignorable: bool) -
 async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(
     stage: Callable[..., Any], answer: str | dict[str, Any] | None, is_heard: bool
 ) -> None:
-    """Whoever gives the lease away waits for it, as for a write of our own; None: it hangs to its limit."""
+    """Giving the lease away waits for it, as for a write of our own; None: it hangs to its limit."""
     one = await stage(BIND)
     one.extenders.answers["bind"] = asyncio.Event().wait() if answer is None else answer
     began = one.clock.monotonic()
@@ -411,8 +411,8 @@ async def test_a_binding_that_an_extender_leaves_unanswered_may_happen_yet(
     assert one.fence.is_quiet(5.0) is is_heard
 
 
-async def test_a_deposed_leader_asks_nobody_to_bind(stage: Callable[..., Any]) -> None:
-    """Its successor does; whether the attempt could be undone matters to nobody then."""
+async def test_a_deposed_leader_asks_no_extender_to_bind(stage: Callable[..., Any]) -> None:
+    """Its successor does; whether the attempt could be undone does not matter then."""
     one = await stage(BIND)
     one.extenders.answers["bind"] = {"Error": ""}
     one.fence.shut()
@@ -424,7 +424,7 @@ async def test_a_deposed_leader_asks_nobody_to_bind(stage: Callable[..., Any]) -
 
 
 async def test_a_gang_is_not_placed_past_an_extender(stage: Callable[..., Any]) -> None:
-    """It is asked about one pod at a time; the members are told what to do."""
+    """It is asked about one pod at a time; the members' condition says what to do."""
     one = await stage(FILTER)
     group = convert(
         PodGroup, {"metadata": {"name": "train", "namespace": "default"}, "spec": {"minMember": 2}}
@@ -477,7 +477,7 @@ def test_a_timeout_of_nothing_is_the_default() -> None:
     assert [endpoint_of(each).timeout_s for each in spec.extenders] == [5.0, 0.25]
 
 
-def test_a_certificate_that_is_none_is_refused_with_its_field() -> None:
+def test_an_invalid_certificate_is_refused_with_its_field() -> None:
     """By the position of the extender."""
     bad = {"urlPrefix": "https://c", "tlsConfig": {"caData": "bad"}}
     spec = SchedulingSpec.from_wire({"schedulerName": "x", "extenders": [FILTER, bad]})

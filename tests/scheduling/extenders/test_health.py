@@ -1,4 +1,4 @@
-"""An extender that keeps failing is asked less often, and people are told."""
+"""Tests that an extender that keeps failing is asked less often, and that its policy says so."""
 
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S, SENTENCE, ExtenderHealth
 from plimsoll.timing.signal import Signal
@@ -30,7 +30,7 @@ def test_failures_in_a_row_stop_the_asking_for_a_while() -> None:
     assert health.obstacle("s", "http://x", PAUSE_S) == ""
 
 
-def test_a_probe_whose_end_is_never_told_stops_nobody_permanently() -> None:
+def test_a_probe_without_an_end_stops_no_pod_permanently() -> None:
     """Its pod may have been deleted meanwhile."""
     health = failing()
 

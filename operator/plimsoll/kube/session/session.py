@@ -356,6 +356,18 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
         yield [line for line in lines if line]
 
 
+async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The body that another server than the API server sent; None when it has more than ``limit`` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > limit:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
 def _parsed(content: bytes) -> dict[str, Any]:
     try:
         answer = orjson.loads(content)

@@ -191,7 +191,7 @@ class MoveMachine:
         step = Step(state, now, self._around, peers, self._made[state.run])
         if isinstance(event, events.MoveEvent) and event.answers:
             step.become(awaits=state.awaits - {event.answers})
-        if state.stage is MoveStage.COMMITTING and isinstance(event, events.RecordWritten):
+        if state.stage is MoveStage.COMMITTING and isinstance(event, events.RecordAnswered):
             eviction.committed(step, event, self._begins[state.way])
         elif (state.stage, type(event)) in self._transitions:
             self._transitions[state.stage, type(event)](step, event)

@@ -16,14 +16,7 @@ from typing import Protocol
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
-from plimsoll.rebalancing.moves.events import (
-    ReplacementEvent,
-    ReplacementLost,
-    ReplacementReady,
-    ReplacementReturned,
-    ReplacementRunning,
-    ReplacementSeen,
-)
+from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.state import PodFacts
 
@@ -31,13 +24,13 @@ from plimsoll.rebalancing.moves.state import PodFacts
 class Sightings(Protocol):
     """Finds the replacements of moves that are followed."""
 
-    def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
+    def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
         """Look out for the replacement of a moved pod."""
 
     def stop(self, instruction: StopFollowing) -> None:
         """Look out no longer."""
 
-    def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
+    def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
         """What an event of the cluster means for the moves that are followed."""
 
 
@@ -77,7 +70,7 @@ class ReplacementSightings:
 
     # -- what the executor asks for ------------------------------------------------------------------
 
-    def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
+    def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
         """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``.
 
         Of the latter the oldest is credited: a younger one may be needed for a later eviction. Surges are
@@ -110,7 +103,7 @@ class ReplacementSightings:
             for followed in [each for each in waiting if each.key == instruction.key]:
                 self._forget(followed)
 
-    def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
+    def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
         """What happened to replacements."""
         match event:
             case PodUpdated(old, pod) if old.metadata.controller != pod.metadata.controller:
@@ -147,7 +140,7 @@ class ReplacementSightings:
 
     # ------------------------------------------------------------------------------------------------
 
-    def _see(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _see(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         owner = pod.metadata.controller
         if owner is None:
             return ()
@@ -163,16 +156,16 @@ class ReplacementSightings:
                     return self._credit(followed, pod)
         return ()
 
-    def _credit(self, followed: _Followed, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _credit(self, followed: _Followed, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         facts = facts_of(pod)
         followed.reported = facts
         self._credited[pod.uid] = followed
         further = self._changed(followed, pod, is_first=True)
-        return (ReplacementSeen(followed.key, facts), *further)
+        return (events.ReplacementSeen(followed.key, facts), *further)
 
     def _changed(
         self, followed: _Followed, pod: Pod, *, is_first: bool = False
-    ) -> tuple[ReplacementEvent, ...]:
+    ) -> tuple[events.ReplacementEvent, ...]:
         """The strongest event that holds of a credited pod; none when it is as reported."""
         key, facts = followed.key, facts_of(pod)
         is_as_reported = facts == followed.reported
@@ -184,13 +177,17 @@ class ReplacementSightings:
             self._forget(followed)
             spec = followed.instruction.spec
             has_returned = pod.node_name == spec.from_node and spec.purpose is not Purpose.RESTART
-            return (ReplacementReturned(key, facts) if has_returned else ReplacementReady(key, facts),)
+            return (
+                events.ReplacementReturned(key, facts)
+                if has_returned
+                else events.ReplacementReady(key, facts),
+            )
         followed.reported = facts
         if facts.runs and (is_first or not is_as_reported):
-            return (ReplacementRunning(key, facts),)
-        return () if is_as_reported else (ReplacementSeen(key, facts),)
+            return (events.ReplacementRunning(key, facts),)
+        return () if is_as_reported else (events.ReplacementSeen(key, facts),)
 
-    def _lose(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _lose(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         owner = pod.metadata.controller
         if owner is None:
             return ()
@@ -201,13 +198,13 @@ class ReplacementSightings:
         self._spent.discard(pod.uid)
         return self._take_back(pod)
 
-    def _take_back(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _take_back(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         """The pod is credited to no move any more."""
         followed = self._credited.pop(pod.uid, None)
         if followed is None:
             return ()
         followed.reported = None
-        return (ReplacementLost(followed.key, facts_of(pod)),)
+        return (events.ReplacementLost(followed.key, facts_of(pod)),)
 
     def _forget(self, followed: _Followed) -> None:
         owner = followed.instruction.spec.owner
