@@ -1,5 +1,10 @@
 """Documentation is executed: python blocks run, policies in yaml blocks are validated. Laws have profiles."""
 
+import gc
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 import yaml
 from hypothesis import settings
@@ -7,7 +12,9 @@ from sybil import Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
+from forking import Forked
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from roadstead.processes import Launch
 
 pytest_plugins = ("not_compared", "process_reaper", "pytester", "time_budget", "time_limits")
 
@@ -16,6 +23,22 @@ pytest_plugins = ("not_compared", "process_reaper", "pytester", "time_budget", "
 settings.register_profile("suite", deadline=None, max_examples=30, derandomize=True)
 settings.register_profile("laws", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("suite")
+
+# Thousands of tests are collected and none is garbage: looking for some takes a third of the time.
+gc.disable()
+
+# The machine trusts no server of these tests; each session would load 140 certificates all the same.
+# Go's programs collect their garbage at a limit of memory, which kubectl never reaches.
+if not os.environ.get("PLIMSOLL_E2E_KUBECONFIG"):
+    os.environ["SSL_CERT_FILE"] = os.devnull
+os.environ.setdefault("GOGC", "off")
+os.environ.setdefault("GOMEMLIMIT", "256MiB")
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, but not among modules and collected tests."""
+    gc.freeze()
+    gc.enable()
 
 
 def validate_policies(example: Example) -> None:
@@ -38,6 +61,16 @@ pytest_collect_file = Sybil(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the option that writes the expected files of field cases (tests/cases)."""
     parser.addoption("--update-cases", action="store_true", help="write tests/cases/**/*.expected.yaml")
+
+
+@pytest.fixture(scope="session")
+def launch_roadstead() -> Launch:
+    """Start clusters as forks."""
+
+    def launch(arguments: Sequence[str], log: Path) -> Forked:
+        return Forked("roadstead", *arguments, output=log)
+
+    return launch
 
 
 @pytest.fixture

@@ -8,21 +8,19 @@ ones, for tests that need an empty one or other options. All but ``kubeconfig`` 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from forking import Forked
 from roadstead.clients import RunningCluster
-from roadstead.processes import Launch
 
 #: Folders whose tests wait for processes most of their time.
 WAITING = {"e2e", "deploy"}
 #: Files to begin with: a test of theirs that began last would keep one worker busy after the others.
 LONG = {
+    "test_conformance.py",
     "test_credentials.py",
     "test_dashboards.py",
     "test_demo.py",
@@ -61,16 +59,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hand the named cluster to roadstead's fixtures."""
     if named := os.environ.get("PLIMSOLL_E2E_KUBECONFIG"):
         config.option.roadstead_kubeconfig = Path(named)
-
-
-@pytest.fixture(scope="session")
-def launch_roadstead() -> Launch:
-    """Start clusters as forks."""
-
-    def launch(arguments: Sequence[str], log: Path) -> Forked:
-        return Forked("roadstead", *arguments, output=log)
-
-    return launch
 
 
 @pytest.fixture(scope="session")

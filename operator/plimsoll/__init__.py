@@ -21,9 +21,10 @@ A pod, from the watch to its binding::
 A policy, from its schedule to a verified move::
 
     plimsoll.rebalancing.schedule      when runs are due
-    plimsoll.rebalancing.controller    one run of one policy
+    plimsoll.rebalancing.controller    the policies, and when each runs
+    plimsoll.rebalancing.runs.run      one run of one policy
     plimsoll.rebalancing.config        the policy as plain values
-    plimsoll.rebalancing.plan_runner   computes the plan in a thread
+    plimsoll.rebalancing.runs.plan_runner   computes the plan in a thread
     plimsoll.planning.planners         selects the planner of a policy
     plimsoll.planning.proven.planner   strategies and proofs
     plimsoll.planning.proven.plan_builder   the plan on a fork
@@ -34,7 +35,7 @@ A policy, from its schedule to a verified move::
     plimsoll.cluster.reservations      room that is reserved for replacements
     plimsoll.kube.pods                 sends the eviction
     plimsoll.rebalancing.moves.sightings    recognizes replacements
-    plimsoll.rebalancing.run_status    the status of the policy
+    plimsoll.rebalancing.runs.status    the status of the policy
 """
 
 __version__ = "0.1.0"

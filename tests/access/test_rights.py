@@ -34,11 +34,11 @@ class Desk:
     def __init__(self, *denied: Any) -> None:
         self.clock, self.reviewer = FakeClock(), FakeAccessReviewer(*denied)
         self.access = Access(self.reviewer, self.clock, RememberingObserver())
-        self.changes = 0
-        self.access.on_change.append(self._changed)
 
-    async def _changed(self) -> None:
-        self.changes += 1
+    @property
+    def changes(self) -> int:
+        """How often rights have changed."""
+        return self.access.changed.count
 
     @asynccontextmanager
     async def reviewing(self) -> AsyncIterator[None]:
@@ -224,7 +224,7 @@ async def test_answers_to_proposals_wait_for_the_right() -> None:
         metadata = scene.record["metadata"]
         scene.reviewer.denied = {EVICT}
         await scene.access.review()
-        scene.rebalancers.approvals.annotated(
+        scene.wing.approvals.annotated(
             metadata["namespace"], metadata["name"], {"plimsoll.dev/approved": "true"}
         )
         await scene.clock.advance(10)

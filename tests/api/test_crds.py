@@ -1,5 +1,6 @@
 """The committed CustomResourceDefinitions equal those of the models, and an API server accepts them."""
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from plimsoll.api.schema.resource import CustomResource
 from plimsoll.api.v1alpha1 import KINDS, Eviction, SchedulingPolicy
 
 CRDS = Path(__file__).parents[2] / "crds"
+
+crd_files = functools.cache(crds.crd_files)
+openapi_schema = functools.cache(crds.openapi_schema)
 
 
 def parts(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -46,19 +50,19 @@ def test_the_committed_files_are_what_the_models_say() -> None:
     """A difference means that a model changed and `make crds` was not run."""
     committed = {path.name: path.read_text(encoding="utf-8") for path in CRDS.iterdir()}
 
-    assert committed == crds.crd_files(), "run `make crds` and commit what it writes"
+    assert committed == crd_files(), "run `make crds` and commit what it writes"
 
 
 def test_yaml_reads_back_as_it_was_meant(kind: type[CustomResource]) -> None:
     """Folded lines and quotes change nothing."""
-    content = crds.crd_files()[f"plimsoll.dev_{kind.definition.plural}.yaml"]
+    content = crd_files()[f"plimsoll.dev_{kind.definition.plural}.yaml"]
 
-    assert yaml.safe_load(content) == crds.crd(kind)
+    assert yaml.load(content, Loader=yaml.CSafeLoader) == crds.crd(kind)
 
 
 def test_every_part_is_structural(kind: type[CustomResource]) -> None:
     """Each has a type or is int-or-string, and says nothing that apiextensions v1 forbids."""
-    for path, part in parts(crds.openapi_schema(kind)):
+    for path, part in parts(openapi_schema(kind)):
         assert ("type" in part) != ("x-kubernetes-int-or-string" in part), path
         assert part.keys().isdisjoint({"$ref", "anyOf", "oneOf", "allOf", "title", "const", "nullable"}), path
         assert part.get("additionalProperties") is not False, path
@@ -73,7 +77,7 @@ def test_every_part_is_structural(kind: type[CustomResource]) -> None:
 
 def test_every_field_explains_itself(kind: type[CustomResource]) -> None:
     """`kubectl explain` has a sentence for each field."""
-    for path, part in parts(crds.openapi_schema(kind)):
+    for path, part in parts(openapi_schema(kind)):
         if path.split(".")[-1].endswith("[]") and part.get("type") != "object":
             continue
         assert path == ".metadata" or part.get("description", "").endswith("."), path
@@ -81,7 +85,7 @@ def test_every_field_explains_itself(kind: type[CustomResource]) -> None:
 
 def test_every_list_says_how_it_merges_and_how_long_it_may_be(kind: type[CustomResource]) -> None:
     """Bounds keep objects small and the cost of CEL rules known; map keys are required."""
-    for path, part in parts(crds.openapi_schema(kind)):
+    for path, part in parts(openapi_schema(kind)):
         if part.get("type") == "array":
             assert part["maxItems"] > 0, path
         for key in part.get("x-kubernetes-list-map-keys", []):
@@ -90,7 +94,7 @@ def test_every_list_says_how_it_merges_and_how_long_it_may_be(kind: type[CustomR
 
 def test_paths_of_columns_and_selectable_fields_exist(kind: type[CustomResource]) -> None:
     """A column that names no field would stay empty for ever."""
-    known = dict(parts(crds.openapi_schema(kind)))
+    known = dict(parts(openapi_schema(kind)))
 
     for column in kind.definition.columns:
         path = column.path.split("[")[0]
@@ -102,7 +106,7 @@ def test_paths_of_columns_and_selectable_fields_exist(kind: type[CustomResource]
 
 def test_rules_blame_fields_that_exist(kind: type[CustomResource]) -> None:
     """The API server refuses a CRD whose rule points nowhere."""
-    for path, part in parts(crds.openapi_schema(kind)):
+    for path, part in parts(openapi_schema(kind)):
         for rule in part.get("x-kubernetes-validations", []):
             assert rule["message"], path
             assert "fieldPath" not in rule or rule["fieldPath"][1:] in part["properties"], path
@@ -121,7 +125,7 @@ def test_rules_blame_fields_that_exist(kind: type[CustomResource]) -> None:
 )
 def test_the_api_servers_defaults_are_the_models(spec: dict[str, Any]) -> None:
     """What the API server fills in is what the model would have assumed, no more and no less."""
-    schema = crds.openapi_schema(SchedulingPolicy)["properties"]["spec"]
+    schema = openapi_schema(SchedulingPolicy)["properties"]["spec"]
     small = SchedulingPolicy.from_wire({"spec": spec})
     stored = filled(schema, spec)
 
@@ -132,7 +136,7 @@ def test_the_api_servers_defaults_are_the_models(spec: dict[str, Any]) -> None:
 
 def test_no_default_reaches_into_a_status(kind: type[CustomResource]) -> None:
     """What the operator did not write stays absent."""
-    status = crds.openapi_schema(kind)["properties"]["status"]
+    status = openapi_schema(kind)["properties"]["status"]
 
     assert [path for path, part in parts(status) if "default" in part] == []
 

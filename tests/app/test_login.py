@@ -7,7 +7,7 @@ from typing import Any
 from kopf._cogs.structs.credentials import Vault
 from kubernetes_asyncio import client
 
-from plimsoll.app.login import KopfLogin
+from plimsoll.app.kopf_handlers import KopfLogin
 from plimsoll.testing.fakes import FakeClock
 
 

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from plimsoll.app.loop_thread import LoopThread
-from plimsoll.app.operator import FREEZE_EVERY, HANGS_S, Operator
+from plimsoll.app.operator import HANGS_S, Operator
 from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
+from plimsoll.app.startup import FREEZE_EVERY
 from plimsoll.app.supervision import STUCK_S
 from plimsoll.kube.session.session import connected
 from plimsoll.kube.watched_resources import WATCHED
@@ -61,13 +62,13 @@ async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_
         pods = [PodAdded(a_pod(f"p{number}")) for number in range(FREEZE_EVERY)]
         gc.unfreeze()
         try:
-            operator._ingest("pods", pods[:-1])
+            operator.startup._ingest("pods", pods[:-1])
             assert gc.get_freeze_count() == 0
-            operator._ingest("pods", pods[-1:])
+            operator.startup._ingest("pods", pods[-1:])
             assert gc.get_freeze_count() > FREEZE_EVERY
-            operator._is_synced = True
+            operator.startup._is_synced = True
             gc.unfreeze()
-            operator._ingest("pods", pods)
+            operator.startup._ingest("pods", pods)
             assert gc.get_freeze_count() == 0
         finally:
             gc.unfreeze()

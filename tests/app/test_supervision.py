@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.app import supervision as module
 from plimsoll.app.supervision import BEAT_S, STALLED_S, STUCK_S, Supervision
-from plimsoll.testing.fakes import FakeClock, RememberingObserver
+from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 
 
 async def for_ever() -> None:
@@ -121,3 +121,19 @@ async def test_a_process_that_does_not_end_in_time_is_ended(
         while not ended:  # noqa: ASYNC110 - a thread's doing
             await asyncio.sleep(0.01)
     assert ended == [1]
+
+
+async def test_a_task_that_was_replaced_may_end(scene: tuple[Supervision, FakeClock, list[Any]]) -> None:
+    """Another one is watched under its name, such as after a second login of kopf."""
+    one, _, _ = scene
+    first = asyncio.create_task(for_ever())
+    one.watch("kopf's login", first)
+    one.watch("kopf's login", one.begin("other", for_ever()))
+    waiting = asyncio.create_task(one.until_one_ends(asyncio.Event()))
+    first.cancel()
+    await settled()
+
+    assert not waiting.done()
+    one.fail("over")
+    await settled()
+    assert waiting.done()

@@ -23,6 +23,11 @@ FOLDER = Path(__file__).parent
 INPUTS = sorted(FOLDER.glob("*/*.input.yaml"))
 NOW = "2026-01-01T12:00:00+00:00"
 
+
+def read(path: Path) -> Any:
+    return yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+
+
 DEFAULT = {
     "kind": "SchedulingPolicy",
     "metadata": {"name": "default"},
@@ -81,14 +86,14 @@ async def _do(world: World, verb: str, given: Any, *, counted: bool) -> None:
 )
 def test_decides_as_upstream(path: Path, update_cases: bool) -> None:
     """What happens, step by step, is what the origin of the case says."""
-    case = yaml.safe_load(path.read_text())
+    case = read(path)
     expected = path.with_name(path.name.replace(".input.", ".expected."))
 
     observed = decide(case)
 
     if update_cases:
         expected.write_text(yaml.safe_dump(observed, sort_keys=False, width=110, allow_unicode=True))
-    assert observed == yaml.safe_load(expected.read_text())
+    assert observed == read(expected)
 
 
 def test_every_case_names_its_origin() -> None:
@@ -96,7 +101,7 @@ def test_every_case_names_its_origin() -> None:
     unnamed = [
         path.name
         for path in INPUTS
-        for case in [yaml.safe_load(path.read_text())]
+        for case in [read(path)]
         if not re.search(r"v\d\.\d+|issue|KEP", case["origin"]) or not case["about"].endswith(".")
     ]
 

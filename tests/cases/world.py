@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from plimsoll.access.rights import Access
@@ -41,12 +42,14 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
-from plimsoll.policies.plugin_failures import PluginFailures
-from plimsoll.policies.profiles import ProfileSchedulers
+from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
+from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.config import Registries
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -54,6 +57,7 @@ from plimsoll.testing.fakes import (
     DONE,
     FakeAccessReviewer,
     FakeClock,
+    FakeEvictionRequester,
     FakeExtenders,
     FakeMeter,
     FakeNodeCloser,
@@ -62,10 +66,12 @@ from plimsoll.testing.fakes import (
     FakeRandomness,
     FakeRecorder,
     FakeRecords,
+    FakeRollouts,
     InlineComputer,
     RememberingObserver,
     settled,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 KINDS = {each.kind.__name__: each.kind for each in WATCHED}
@@ -115,28 +121,36 @@ class World:
         fence.open(float("inf"))
         port = FakeExtenders()
         port.answers = dict(extenders or {})
-        extending = Extending(port, FakePods(), fence=fence, clock=self._clock, observer=self._observer)
-        self._cache = cache
-        self._rebalancers = Rebalancers(
-            cache=cache,
-            book=book,
-            timer=self._timer,
-            strategies=StrategyRegistry(STRATEGIES),
-            evictors=EvictorRegistry(EVICTORS),
-            forecast=build_profile(ProfileConfig("default-scheduler"), registry, defaults),
-            keeper=keeper,
-            evictor=self,
-            closer=FakeNodeCloser(),
-            surges=WithoutSurges(),
-            requests=WithoutRequests,
-            recorder=recorder,
-            statuses=self._statuses,
-            meter=FakeMeter(),
+        conditions = Signal()
+        extending = Extending(
+            port,
+            FakePods(),
+            fence=fence,
             clock=self._clock,
-            computer=InlineComputer(),
             observer=self._observer,
-            groups=groups,
-            access=access,
+            conditions=conditions,
+        )
+        self._cache = cache
+        self._rebalancing = RebalancingWing(
+            book,
+            groups,
+            keeper,
+            Registries(
+                StrategyRegistry(STRATEGIES),
+                EvictorRegistry(EVICTORS),
+                build_profile(ProfileConfig("default-scheduler"), registry, defaults),
+            ),
+            access,
+            RebalancingPorts(
+                self,
+                FakeNodeCloser(),
+                recorder,
+                self._statuses,
+                FakeMeter(),
+                RolloutSurges(FakeRollouts(), cache.cluster.objects),
+                partial(EvictionsByRequest, FakeEvictionRequester()),
+            ),
+            Runtime(self._timer, self._clock, InlineComputer(), self._observer, conditions),
         )
         self._wing = SchedulingWing(
             book,
@@ -146,16 +160,16 @@ class World:
             self._observer,
             WingParts(
                 access=access,
-                evictor=self._rebalancers.victims,
+                evictor=self._rebalancing.victims,
                 gangs=GangParts(groups, FakeGroupStatuses(), self._timer),
                 extending=extending,
             ),
         )
         self._queue = self._wing.queue
-        self._ingestion = self._wing.ingestion((self._rebalancers,), self._observer)
+        self._ingestion = self._wing.ingestion((self._rebalancing,), self._observer)
 
         def serve(schedulers: Mapping[str, Any]) -> None:
-            self._rebalancers.profiles = {name: each.profile for name, each in schedulers.items()}
+            self._rebalancing.serve({name: each.profile for name, each in schedulers.items()})
             self._wing.serve(schedulers)
 
         self._profiles = ProfileSchedulers(
@@ -164,19 +178,20 @@ class World:
             cluster=cache.cluster,
             nominator=book.nominator,
             randomness=FakeRandomness(),
-            failures=PluginFailures(),
+            failures=PluginFailures(conditions),
             extending=extending,
             observer=self._observer,
         )
         self._policies = Policies(
             profiles=self._profiles,
-            rebalancing=self._rebalancers,
-            statuses=self._statuses,
-            clock=self._clock,
+            rebalancing=self._rebalancing.rebalancers,
+            statuses=PolicyStatuses(
+                self._statuses, recorder, access, self._clock, self._observer, [self._rebalancing.rebalancers]
+            ),
             observer=self._observer,
             access=access,
-            recorder=recorder,
             serve=serve,
+            conditions=conditions,
         )
         self._access = access
 
@@ -186,7 +201,7 @@ class World:
     async def running(self) -> AsyncIterator[None]:
         """The operator leads and works."""
         await self._access.begin()
-        work = [asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancers, self._timer)]
+        work = [asyncio.ensure_future(each.run()) for each in (self._wing, self._rebalancing, self._timer)]
         await settled()
         try:
             yield
@@ -244,7 +259,7 @@ class World:
 
     async def rebalance(self, policy: str) -> None:
         """Run a policy once."""
-        result = await self._rebalancers.rebalance(policy)
+        result = await self._rebalancing.runs.rebalance(policy)
         assert result == "succeeded", result
         await self.wait(60)
 

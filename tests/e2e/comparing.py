@@ -19,7 +19,7 @@ from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
-from plimsoll.rebalancing.config import rebalancing_of
+from plimsoll.rebalancing.config import Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
 from trials.rounds import rounds
 
@@ -83,8 +83,7 @@ def _policy(spec: Obj, scheduler: str, cluster: Cluster) -> RebalancingConfig:
     defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     return rebalancing_of(
         policy,
-        strategies=StrategyRegistry(IN_TREE),
-        evictors=EvictorRegistry(EVICTORS),
+        Registries(StrategyRegistry(IN_TREE), EvictorRegistry(EVICTORS)),
         profiles={scheduler: build_profile(ProfileConfig(scheduler), Registry(PLUGINS), defaults)},
         objects=cluster.objects,
         now=datetime.now(UTC),

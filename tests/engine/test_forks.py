@@ -42,7 +42,7 @@ def some_stored_pod(draw: Callable[..., Any], name: str = "incoming", node: str 
 
 @st.composite
 def some_object(draw: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
-    """A change of the objects beside nodes and pods, to be applied to a cluster; equal keys replace."""
+    """A change of the objects other than nodes and pods, to be applied to a cluster; equal keys replace."""
     kind = draw(
         st.sampled_from(["class", "claim", "bound", "volume", "csi node", "attachment", "service", "labels"])
     )
@@ -85,7 +85,7 @@ def some_object(draw: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
 
 
 class ObjectsAndForks(RuleBasedStateMachine):
-    """Everything that decisions read comes and goes; a fork lives beside its parent for a while."""
+    """Everything that decisions read comes and goes; a fork lives as long as its parent for a while."""
 
     def __init__(self) -> None:
         super().__init__()

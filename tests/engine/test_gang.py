@@ -53,7 +53,7 @@ def test_members_see_one_another() -> None:
     assert [each.message for each in decision.refused] == ["0/2 nodes are available: 2 Insufficient cpu."]
 
 
-def test_too_few_places_are_told_in_counts() -> None:
+def test_too_few_places_are_counted_in_the_message() -> None:
     """How many fit, how many must, and what the others lack."""
     cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="1"))
 
@@ -77,7 +77,7 @@ def test_members_that_are_placed_count() -> None:
     )
 
 
-def test_different_reasons_are_told_apart() -> None:
+def test_different_reasons_are_counted_separately() -> None:
     """The most frequent first."""
     cluster = a_cluster_of(a_node("a", cpu="1"))
     pods = [*a_gang(3), a_pod("odd", node_selector={"disk": "ssd"})]
@@ -99,7 +99,7 @@ def test_the_largest_member_goes_first() -> None:
 
 
 def test_the_cluster_is_left_alone() -> None:
-    """Nothing is placed by asking, and nobody is nominated."""
+    """Asking places and nominates no pod."""
     cluster = a_cluster_of(a_node("a", cpu="4"))
     tick = cluster.tick
 
@@ -110,7 +110,7 @@ def test_the_cluster_is_left_alone() -> None:
 
 
 def test_a_gang_preempts_when_the_whole_fits_afterwards() -> None:
-    """Each victim is named once, and nobody more than needed."""
+    """Each victim is named once, and none more than needed."""
     low = [a_pod(f"low{number}", cpu="1", node=node) for number, node in enumerate("aabb")]
     cluster = a_cluster_of(a_node("a", cpu="2"), a_node("b", cpu="2"), pods=low)
 
@@ -141,7 +141,7 @@ def test_members_are_no_victims_of_each_other() -> None:
 
 
 class Reclaims:
-    """Takes a node from whoever is there, as a queue does that takes back its share."""
+    """Takes a node from the pods there, as a queue does that takes back its share."""
 
     name: ClassVar = "Reclaims"
     args_model: ClassVar = NoArgs

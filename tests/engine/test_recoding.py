@@ -19,7 +19,7 @@ PROFILE = build_profile(
 
 
 def test_taints_that_are_renewed_for_ever_do_not_add_up() -> None:
-    """As by whoever writes when it happened; and decisions follow the taint, before and after."""
+    """As by a component that writes when it happened; and decisions follow the taint, before and after."""
     cluster = a_cluster([a_node("a"), a_node("b")])
     scheduler = ProfileScheduler(PROFILE, cluster)
     for second in range(500):

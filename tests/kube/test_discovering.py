@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.web_request import Request
 from aiohttp.web_response import Response
 
-from plimsoll.kube.eviction_records import shadowing_evictions
+from plimsoll.kube.custom_resources import shadowing_evictions
 from plimsoll.kube.session.session import connected
 
 

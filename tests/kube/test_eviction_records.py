@@ -1,7 +1,8 @@
 """Eviction records over HTTP: status apart, nothing stale left behind."""
 
 from kube.scripted_server import ToldServer
-from plimsoll.kube.eviction_records import EvictionRecords
+from plimsoll.api.v1alpha1.eviction import EvictionStatus
+from plimsoll.kube.custom_resources import NamespacedResources
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.writes import WriteOutcome
 
@@ -21,7 +22,7 @@ async def test_a_new_record_is_written_with_its_status(told: tuple[ToldServer, S
     server.then({}, 201)
     server.then({})
 
-    answer = await EvictionRecords(session).create(RECORD)
+    answer = await NamespacedResources(session, "evictions", EvictionStatus).create(RECORD)
 
     assert answer.is_done
     assert [(method, path) for method, path, _, _ in server.requests] == [
@@ -37,7 +38,8 @@ async def test_a_status_keeps_nothing_of_the_one_before(told: tuple[ToldServer, 
     server, session = told
     server.then({})
 
-    await EvictionRecords(session).write_status("shop", "web-1-abc", {"phase": "Evicting"})
+    records = NamespacedResources(session, "evictions", EvictionStatus)
+    await records.write_status("shop", "web-1-abc", {"phase": "Evicting"})
 
     status = server.requests[0][2]["status"]
     assert status["phase"] == "Evicting"
@@ -50,7 +52,7 @@ async def test_a_record_that_is_there_already_is_a_conflict(told: tuple[ToldServ
     server, session = told
     server.then({"kind": "Status", "code": 409, "reason": "AlreadyExists"}, 409)
 
-    answer = await EvictionRecords(session).create(RECORD)
+    answer = await NamespacedResources(session, "evictions", EvictionStatus).create(RECORD)
 
     assert answer.verdict is WriteOutcome.CONFLICT
     assert len(server.requests) == 1
@@ -61,7 +63,7 @@ async def test_a_server_without_our_kinds_is_reported_as_such(told: tuple[ToldSe
     server, session = told
     server.then({"kind": "Status", "code": 404}, 404)
 
-    answer, records = await EvictionRecords(session).list()
+    answer, records = await NamespacedResources(session, "evictions", EvictionStatus).list()
 
     assert answer.verdict is WriteOutcome.GONE
     assert list(records) == []

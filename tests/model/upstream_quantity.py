@@ -64,9 +64,11 @@ class Quantity:
         return self.number * 10 ** (self.exponent - exponent)
 
     def __add__(self, other: Quantity) -> Quantity:
-        """A sum becomes long when it does not fit."""
-        if 0 in (self.number, other.number):
-            return self if other.number == 0 else other
+        """A sum becomes long when it does not fit; only a zero of the short form vanishes."""
+        if other.number == 0 and not other.is_long:
+            return self
+        if self.number == 0 and not self.is_long:
+            return other
         exponent = min(self.exponent, other.exponent)
         one, two = self.to(exponent), other.to(exponent)
         is_long = self.is_long or other.is_long or max(one, two, one + two) > MAX

@@ -19,9 +19,9 @@ from plimsoll.leadership.fence import Fence
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
-from plimsoll.policies.plugin_failures import PluginFailures
-from plimsoll.policies.profiles import ProfileSchedulers, profile_config
+from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers, profile_config
 from plimsoll.policies.relist import EVERY_S, reconcile
+from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.config import SolverMissingError
 from plimsoll.scheduling.extenders.client import Extending
@@ -39,6 +39,7 @@ from plimsoll.testing.fakes import (
     RememberingObserver,
     settled,
 )
+from plimsoll.timing.signal import Signal
 
 
 class NoRebalancing:
@@ -48,6 +49,7 @@ class NoRebalancing:
         self.names: list[Any] = []
         self.told: dict[Any, Any] = {}
         self.asked: list[Any] = []
+        self.advised: dict[Any, Any] = {}
 
     def check(self, policy: Any) -> None:
         """All right."""
@@ -61,8 +63,8 @@ class NoRebalancing:
         self.predicting = set(policies)
 
     def advice(self, _: str) -> dict[Any, Any]:
-        """None."""
-        return {}
+        """Whatever the test says."""
+        return self.advised
 
     def run_now(self, name: str) -> None:
         """Keep the name."""
@@ -76,17 +78,23 @@ class NoRebalancing:
 class Scene:
     """The policies of one operator."""
 
-    def __init__(self, *more: Any) -> None:
+    def __init__(self, *more: Any, statuses: Any = None) -> None:
         registry = Registry([*IN_TREE, *more])
         self.clock = FakeClock()
-        self.statuses = FakePolicyStatuses()
+        self.statuses: Any = statuses or FakePolicyStatuses()
         self.served: dict[Any, Any] = {}
         self.rebalancing = NoRebalancing()
         self.observer = RememberingObserver()
-        self.failures = PluginFailures()
+        self.conditions = Signal()
+        self.failures = PluginFailures(self.conditions)
         self.extenders = FakeExtenders()
         self.extending = Extending(
-            self.extenders, FakePods(), fence=Fence(self.clock), clock=self.clock, observer=self.observer
+            self.extenders,
+            FakePods(),
+            fence=Fence(self.clock),
+            clock=self.clock,
+            observer=self.observer,
+            conditions=self.conditions,
         )
         self.reviewer, self.recorder = FakeAccessReviewer(), FakeRecorder()
         self.access = Access(self.reviewer, self.clock, self.observer)
@@ -104,12 +112,18 @@ class Scene:
                 observer=self.observer,
             ),
             rebalancing=self.rebalancing,
-            statuses=self.statuses,
-            clock=self.clock,
+            statuses=PolicyStatuses(
+                self.statuses,
+                self.recorder,
+                self.access,
+                self.clock,
+                self.observer,
+                [self.rebalancing],
+            ),
             observer=self.observer,
             access=self.access,
-            recorder=self.recorder,
             serve=self._serve,
+            conditions=self.conditions,
         )
         self.exists: list[Any] = []
         self.answer = DONE
@@ -406,8 +420,7 @@ class FencedStatuses(FakePolicyStatuses):
 
 async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_leads() -> None:
     """It writes no status and no complaint; when it leads, all of them."""
-    scene = Scene()
-    scene.statuses = scene.policies._statuses = FencedStatuses()
+    scene = Scene(statuses=FencedStatuses())
     await scene.policies.set(a_policy("one"))
     await scene.policies.set(a_policy("two", "other"))
     assert set(scene.served) == {"plimsoll", "other"}
@@ -428,7 +441,7 @@ async def test_an_extender_that_fails_degrades_its_policy_until_it_is_well() -> 
     scene = Scene()
     scheduling = {"schedulerName": "plimsoll", "extenders": [EXTENDER]}
     await scene.policies.set(a_policy(scheduling=scheduling))
-    task = asyncio.create_task(scene.extending.health.run(scene.policies.refresh))
+    task = asyncio.create_task(scene.policies.run())
     for _ in range(FAILURES):
         scene.extending.health.failed("plimsoll", "http://x", "no answer", 0.0)
     await settled()
@@ -618,15 +631,36 @@ async def test_the_part_that_works_is_named_with_the_one_that_does_not() -> None
 async def test_rights_that_are_granted_mend_the_status() -> None:
     """As soon as a review finds them."""
     scene = Scene()
-    scene.access.on_change.append(scene.policies.refresh)
     scene.reviewer.denied = {BIND}
     await scene.access.review()
     await scene.policies.set(a_policy())
+    task = asyncio.create_task(scene.policies.run())
+    await settled()
     scene.reviewer.denied = set()
     await scene.access.review()
+    await settled()
+    task.cancel()
 
     assert scene.condition("one", "Ready")[:2] == ("True", "Serving")
     assert scene.condition("one", "Degraded")[:2] == ("False", "AsExpected")
+
+
+async def test_a_status_that_breaks_does_not_end_the_writing() -> None:
+    """The next change is written."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    write, scene.statuses.write_status = scene.statuses.write_status, None
+    scene.policies.degrade("Bad", "something is bad")
+    task = asyncio.create_task(scene.policies.run())
+    await settled()
+    assert [where for where, _ in scene.observer.failures] == ["writing the status of policies"]
+
+    scene.statuses.write_status = write
+    scene.policies.degrade("Worse", "something is worse")
+    await settled()
+    task.cancel()
+
+    assert scene.condition("one", "Degraded") == ("True", "Bad", "something is bad; something is worse")
 
 
 async def test_an_event_of_an_earlier_process_is_not_repeated() -> None:
@@ -651,10 +685,10 @@ async def test_further_conditions_come_and_go() -> None:
         "Ready",
         "Degraded",
     }
-    scene.policies.advice = lambda _: {"Overlapping": ("SamePods", "as another one")}
+    scene.rebalancing.advised = {"Overlapping": ("SamePods", "as another one")}
     await scene.policies.refresh()
     assert scene.condition("one", "Overlapping") == ("True", "SamePods", "as another one")
-    scene.policies.advice = lambda _: {}
+    scene.rebalancing.advised = {}
     await scene.policies.refresh()
     assert scene.condition("one", "Overlapping")[0] == "False"
     assert noted(scene) == [("one", "SamePods")]

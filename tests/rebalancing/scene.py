@@ -22,10 +22,11 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
-from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.way import RolloutSurges
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.strategies import EVICTORS
@@ -46,6 +47,7 @@ from plimsoll.testing.fakes import (
     RememberingObserver,
     settled,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 POLICY = "tidy"
@@ -124,40 +126,38 @@ class Scene:
         self.nominator = self.book.nominator
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
+        self.conditions = Signal()
         self.access = Access(self.reviewer, self.clock, self.observer)
         self.computer = computer or InlineComputer()
         self.keeper = EvictionRecordStore(self.records, self.clock, self.observer)
         registry = Registry(IN_TREE)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
-        self.rebalancers = Rebalancers(
-            cache=self.cache,
-            book=self.book,
-            timer=self.timer,
-            strategies=StrategyRegistry(STRATEGIES),
-            evictors=EvictorRegistry(EVICTORS),
-            forecast=profile,
-            keeper=self.keeper,
-            evictor=self.evictor,
-            closer=self.closer,
-            surges=surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
-            requests=requests or partial(EvictionsByRequest, self.requester),
-            recorder=self.recorder,
-            statuses=self.statuses,
-            meter=self.meter,
-            clock=self.clock,
-            computer=self.computer,
-            observer=self.observer,
-            groups=self.groups,
-            access=self.access,
-            namespace="plimsoll",
+        self.wing = RebalancingWing(
+            self.book,
+            self.groups,
+            self.keeper,
+            Registries(StrategyRegistry(STRATEGIES), EvictorRegistry(EVICTORS), profile),
+            self.access,
+            RebalancingPorts(
+                self.evictor,
+                self.closer,
+                self.recorder,
+                self.statuses,
+                self.meter,
+                surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
+                requests or partial(EvictionsByRequest, self.requester),
+            ),
+            Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll"),
         )
-        self.rebalancers._executor.machine._validates = True  # off in production
-        self.rebalancers.profiles = {"default-scheduler": profile}
+        self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
+        self.wing.executor.machine._validates = True  # off in production
+        self.wing.serve({"default-scheduler": profile})
+        self.troubled: list[dict[str, str]] = []  #: sentences about the policy, after each change
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
         feed = QueueFeed(mirror, queue, ServedProfiles(), self.book, self.clock, self.observer)
-        self.ingestion = Ingestion((self.groups, mirror, feed, self.rebalancers), self.observer)
+        self.ingestion = Ingestion((self.groups, mirror, feed, self.wing), self.observer)
         self.tell(
             NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),
             NodeAdded(a_node("good")),
@@ -183,8 +183,9 @@ class Scene:
     @asynccontextmanager
     async def running(self, policy: Any = None) -> AsyncIterator[Any]:
         """Rebalancers at work, after recovery; the policy is run by hand."""
-        task = asyncio.create_task(self.rebalancers.run())
+        task = asyncio.create_task(self.wing.run())
         timer = asyncio.create_task(self.timer.run())
+        listener = asyncio.create_task(self._listen())
         await settled()
         if policy is not None:
             self.rebalancers.adopt(policy)  # the timetable has a clock of its own
@@ -192,16 +193,22 @@ class Scene:
             yield self
         finally:
             crashed = task.done()
-            for each in (task, timer):
+            for each in (task, timer, listener):
                 each.cancel()
-            await asyncio.gather(task, timer, return_exceptions=True)
+            await asyncio.gather(task, timer, listener, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
             broken = [each for each in self.observer.failures if each[0] == "the move machine"]
             assert not broken, broken
 
+    async def _listen(self) -> None:
+        seen = self.conditions.count
+        while True:
+            seen = await self.conditions.wait(seen)
+            self.troubled.append(dict(self.rebalancers.troubles(POLICY)))
+
     async def run(self) -> None:
         """One run of the policy."""
-        await self.rebalancers.rebalance(POLICY)
+        await self.runs.rebalance(POLICY)
         await settled()
 
     @property

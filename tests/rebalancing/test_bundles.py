@@ -285,7 +285,7 @@ async def test_a_bundle_of_which_a_record_was_deleted_is_not_carried_out() -> No
         await scene.records.delete(*first.split("/"))
         scene.records.history.pop(first.split("/")[1])
         scene.keeper.forget(*first.split("/"))
-        scene.rebalancers.approvals.forget(*first.split("/"))
+        scene.wing.approvals.forget(*first.split("/"))
         for key in others:
             annotate(scene, "true", key)
         await scene.clock.advance(5)

@@ -13,7 +13,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeUpdated, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
@@ -390,19 +390,13 @@ async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so() -> None
     """The condition names what happened; no eviction is sent."""
     scene = Scene()
     five_fruitless_moves(scene)
-    told = []
-
-    async def listen() -> None:
-        told.append(dict(scene.rebalancers.troubles(POLICY)))
-
-    scene.rebalancers.on_trouble = listen
     async with scene.running(a_policy()):
         await scene.run()
         await scene.run()
 
     assert scene.evictor.evicted == []
-    assert [list(each) for each in told] == [["Resting"]]
-    assert "the last 5 moves were unsuccessful" in told[0]["Resting"]
+    assert [list(each) for each in scene.troubled] == [["Resting"]]
+    assert "the last 5 moves were unsuccessful" in scene.troubled[0]["Resting"]
     refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
     assert [each["reason"] for each in refused] == ["EvictionBudget"]
 
@@ -583,7 +577,7 @@ async def test_no_more_records_are_kept_than_asked_for() -> None:
 async def test_a_target_that_another_scheduler_decides_is_called_a_forecast() -> None:
     """Nobody holds it, and nobody promises it."""
     scene = Scene()
-    scene.rebalancers.profiles = {}
+    scene.wing.configs.profiles = {}
 
     async with scene.running(a_policy("DryRun", scope={"otherSchedulers": ["default-scheduler"]})):
         await scene.run()
@@ -711,7 +705,7 @@ async def test_a_move_that_cannot_be_judged_again_is_cancelled() -> None:
     create = scene.records.create
 
     async def then_break(document: dict[str, Any]) -> WriteResult:
-        scene.rebalancers._configs.configured = None  # type: ignore[assignment, method-assign] # replaced for this test
+        scene.wing.configs.configured = None  # type: ignore[assignment, method-assign] # replaced for this test
         return await create(document)
 
     scene.records.create = then_break  # type: ignore[assignment, method-assign] # replaced for this test
@@ -759,12 +753,12 @@ async def test_records_of_a_deleted_policy_are_dropped_in_time() -> None:
     scene = Scene()
     async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
         await scene.run()
-        await scene.rebalancers.retention.tidy()
+        await scene.wing.retention.tidy()
         assert len(scene.records.documents) == 1
         scene.rebalancers.configure([])
 
         scene.clock.time += 10 * 365 * 86_400
-        await scene.rebalancers.retention.tidy()
+        await scene.wing.retention.tidy()
 
     assert scene.records.documents == {}
 
@@ -801,7 +795,7 @@ def test_a_strategy_that_the_planner_cannot_drive_is_refused() -> None:
 
 async def test_a_strategy_that_hangs_stops_its_own_policy_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run is given up, the status says so, and the policy is not run again until it is changed."""
-    monkeypatch.setattr(stop_button, "PLANNING_S", 0.05)
+    monkeypatch.setattr(plan_runner, "PLANNING_S", 0.05)
     scene = Scene()
     computer, asked = scene.computer, []
     compute = computer.compute

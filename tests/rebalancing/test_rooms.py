@@ -48,7 +48,7 @@ def on(scene: Scene, node: str) -> dict[str, Any]:
 
 def decided(scene: Scene, pod: Pod) -> str:
     """The node that the scheduler would give to a pod now."""
-    profile = scene.rebalancers.profiles["default-scheduler"]
+    profile = scene.wing.configs.profiles["default-scheduler"]
     scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
     return schedule(scheduler, scene.cache.info(pod)).node
 

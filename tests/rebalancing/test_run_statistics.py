@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from plimsoll.model.kinds.watch_event import NodeAdded
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.breakers import stop_button
-from plimsoll.rebalancing.run_result import RunResult
-from plimsoll.rebalancing.scope_review import ScopeReview
+from plimsoll.rebalancing.runs import plan_runner
+from plimsoll.rebalancing.runs.scope_review import ScopeReview
+from plimsoll.rebalancing.runs.status import RunResult
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.testing.builders import a_node
 from rebalancing.scene import POLICY, Scene, a_policy
@@ -39,7 +39,7 @@ class Told(Observer):
 def observed(scene: Scene) -> Told:
     """The scene with an observer that keeps what it is told."""
     told = Told()
-    scene.rebalancers._observer = scene.rebalancers.statistics._observer = told
+    scene.wing.statistics._observer = told
     return told
 
 
@@ -60,11 +60,11 @@ def slow(scene: Scene, seconds: float = 0.0, problem: Any = None) -> None:
 
 async def due(scene: Scene) -> None:
     """The timetable starts a run."""
-    await scene.rebalancers._contained(POLICY)
+    await scene.runs.fall_due(POLICY)
 
 
 def figures(scene: Scene) -> Any:
-    return scene.rebalancers.statistics.figures().get(POLICY)
+    return scene.wing.statistics.figures().get(POLICY)
 
 
 async def test_a_run_that_succeeds_is_counted_timed_and_remembered() -> None:
@@ -118,7 +118,7 @@ async def test_a_run_that_does_not_succeed_is_counted_as_what_it_is(
 
 async def test_a_policy_whose_plan_hung_skips_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is due for as long as it does not run."""
-    monkeypatch.setattr(stop_button, "PLANNING_S", 0.05)
+    monkeypatch.setattr(plan_runner, "PLANNING_S", 0.05)
     scene = Scene()
     told = observed(scene)
 
@@ -144,7 +144,7 @@ async def test_a_run_that_waits_for_another_one_is_due() -> None:
     async with scene.running():
         scene.rebalancers.configure([a_policy("DryRun")])
         fell_due = scene.clock.now()
-        async with scene.rebalancers._locks.of(POLICY):
+        async with scene.runs._locks.of(POLICY):
             waiting = asyncio.create_task(due(scene))
             await asyncio.sleep(0)
             scene.clock.time += 100

@@ -7,16 +7,15 @@ from typing import Any
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing import predictions
-from plimsoll.rebalancing.breakers import stop_button
-from plimsoll.rebalancing.scope_review import ScopeReview
+from plimsoll.rebalancing.runs import degraded_reasons, predictions
+from plimsoll.rebalancing.runs.scope_review import ScopeReview
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
 
 async def contained(scene: Scene) -> None:
     """One run as the timetable begins it."""
-    await scene.rebalancers._contained(POLICY)
+    await scene.runs.fall_due(POLICY)
     await settled()
 
 
@@ -53,12 +52,6 @@ async def test_a_run_that_breaks_off_is_told() -> None:
 async def test_runs_that_are_skipped_are_told() -> None:
     """One that goes on for more than a minute while others are due."""
     scene = Scene()
-    told = []
-
-    async def tell() -> None:
-        told.append(list(scene.rebalancers.troubles(POLICY)))
-
-    scene.rebalancers.on_trouble = tell
     goes_on = asyncio.Event()
     compute = scene.computer.compute
 
@@ -68,14 +61,15 @@ async def test_runs_that_are_skipped_are_told() -> None:
 
     scene.computer.compute = slow  # type: ignore[method-assign] # replaced for this test
     async with scene.running(a_policy()):
-        running = asyncio.create_task(scene.rebalancers._contained(POLICY))
+        running = asyncio.create_task(scene.runs.fall_due(POLICY))
         await settled()
-        scene.rebalancers._timetable.on_skipped(POLICY)
-        await scene.clock.advance(stop_button.OVERDUE_S)
-        assert told == [["RunOverdue"]]
+        scene.runs.skip(POLICY)
+        await scene.clock.advance(degraded_reasons.OVERDUE_S)
+        assert list(map(list, scene.troubled)) == [["RunOverdue"]]
         goes_on.set()
         await running
-        assert told[-1] == []
+        await settled()
+        assert scene.troubled[-1] == {}
     assert [result for _, result, _ in scene.observer.runs] == ["skipped", "succeeded"]
 
 

@@ -116,7 +116,7 @@ def test_a_window_that_opens_again_before_it_closes_stays_open() -> None:
 
 async def test_a_run_is_hastened_but_never_delayed() -> None:
     """Out of turn where the turn is far; a turn that comes sooner stays."""
-    timetable = schedule.Timetable()
+    timetable = schedule.Timetable(lambda _: None)
     ran = asyncio.Event()
 
     async def job() -> None:
@@ -151,7 +151,7 @@ async def test_a_job_that_is_under_way_ends_without_a_word(
         begun.set()
         await asyncio.Event().wait()
 
-    timetable = schedule.Timetable()
+    timetable = schedule.Timetable(lambda _: None)
     timetable.start()
     timetable.set("policy", Schedule(interval_seconds=300), job)
     async with asyncio.timeout(60):

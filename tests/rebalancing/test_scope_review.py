@@ -6,7 +6,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import ObjectAdded
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.rebalancing.scope_review import EMPTY_S
+from plimsoll.rebalancing.runs.scope_review import EMPTY_S
 from rebalancing.scene import POLICY, Scene, a_policy
 
 OTHER = "other"
@@ -63,7 +63,7 @@ async def test_policies_that_move_the_same_pods_say_so() -> None:
     scene = Scene()
     async with scene.running(policy(mode="Approve")):
         scene.rebalancers.adopt(policy(OTHER, "Approve"))
-        await scene.rebalancers.rebalance(OTHER)
+        await scene.runs.rebalance(OTHER)
         await scene.run()
         reason, sentence = scene.rebalancers.advice(POLICY)["Overlapping"]
         assert reason == "SamePods"
@@ -79,7 +79,7 @@ async def test_a_dry_run_beside_another_policy_is_no_overlap() -> None:
     scene = Scene()
     async with scene.running(policy(mode="Enforce")):
         scene.rebalancers.adopt(policy(OTHER, "DryRun"))
-        await scene.rebalancers.rebalance(OTHER)
+        await scene.runs.rebalance(OTHER)
         await scene.run()
 
     assert scene.rebalancers.advice(POLICY) == {}
@@ -93,7 +93,7 @@ async def test_scopes_that_touch_and_do_not_meet() -> None:
         scene.rebalancers.adopt(
             policy(OTHER, podSelector={"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]})
         )
-        await scene.rebalancers.rebalance(OTHER)
+        await scene.runs.rebalance(OTHER)
         await scene.run()
 
     assert scene.rebalancers.advice(POLICY) == {}

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.schedules import Trigger
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeDeleted, NodeUpdated, PodAdded
-from plimsoll.rebalancing.triggering import triggers_of
+from plimsoll.rebalancing.schedule import triggers_of
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import Scene, a_policy
@@ -54,9 +54,9 @@ async def test_a_policy_runs_soon_after_what_it_names(
 
     async with scene.running():
         scene.rebalancers.configure([policy])
-        turn = scene.rebalancers._timetable.next_run("tidy")
+        turn = scene.wing.timetable.next_run("tidy")
         scene.tell(event)
         await settled()
-        after = scene.rebalancers._timetable.next_run("tidy")
+        after = scene.wing.timetable.next_run("tidy")
 
     assert (turn - after > timedelta(days=1)) is hastened  # type: ignore[operator] # known to exist in this test

@@ -16,7 +16,8 @@ from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers import stop_button
-from plimsoll.rebalancing.upstream_run import REFUSALS_IN_A_ROW
+from plimsoll.rebalancing.runs import plan_runner
+from plimsoll.rebalancing.runs.upstream_run import REFUSALS_IN_A_ROW
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import InlineComputer, settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of
@@ -349,13 +350,13 @@ async def test_the_time_for_planning_is_that_of_all_decisions_together() -> None
             self.steps += 1
             if self.steps == 3:
                 await asyncio.Event().wait()
-            scene.clock.time += (stop_button.PLANNING_S - 0.01) / 2
+            scene.clock.time += (plan_runner.PLANNING_S - 0.01) / 2
             return function()
 
-    scene.rebalancers._planning._computer = Hanging()
+    scene.wing.planning._computer = Hanging()
     async with scene.running(exactly()):
         with pytest.raises(TimeoutError):
-            await scene.rebalancers.rebalance(POLICY)
+            await scene.runs.rebalance(POLICY)
 
     assert scene.evictor.evicted == ["api-0", "api-1"]
     assert scene.rebalancers.troubles(POLICY).keys() == {"Hanging"}

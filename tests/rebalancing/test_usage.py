@@ -45,7 +45,7 @@ def reading(name: str, cpu: float, taken: float) -> UsageReading:
 async def test_readings_are_smoothed_over_time() -> None:
     """After one half-life the old reading counts half."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock)
+    collector = UsageCollector(meter, clock, {})
     meter.node_readings = [reading("n1", 1.0, clock.now())]
     await collector.measure(a_spec())
 
@@ -59,7 +59,7 @@ async def test_readings_are_smoothed_over_time() -> None:
 async def test_a_stale_reading_is_no_reading() -> None:
     """Only the node that nobody measures any more is left out."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock)
+    collector = UsageCollector(meter, clock, {})
     meter.node_readings = [reading("old", 1.0, clock.now() - STALE_S), reading("new", 1.0, clock.now())]
 
     found = await collector.measure(a_spec())
@@ -70,7 +70,7 @@ async def test_a_stale_reading_is_no_reading() -> None:
 async def test_nobody_asks_for_what_nobody_needs() -> None:
     """A policy by requests reads nothing, and no loop reads for it."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock)
+    collector = UsageCollector(meter, clock, {})
 
     found = await collector.measure(a_policy().spec.rebalancing)  # type: ignore[arg-type] # a fake has only what is used
 
@@ -98,7 +98,7 @@ async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load() ->
     clock, meter = FakeClock(), FakeMeter()
     meter.answer = WriteResult(WriteOutcome.GONE)
 
-    found = await UsageCollector(meter, clock).measure(a_spec())
+    found = await UsageCollector(meter, clock, {}).measure(a_spec())
 
     assert (found.nodes, found.pods) == (None, None)
     assert found.problem == "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
@@ -154,7 +154,7 @@ def test_a_source_that_no_provider_offers_is_refused(strategy: dict[str, Any], s
 async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
     """The reading was taken while the pod still ran there; the next one counts by itself, unsmoothed."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock)
+    collector = UsageCollector(meter, clock, {})
     meter.node_readings = [reading("n1", 8.0, clock.now()), reading("n2", 1.0, clock.now())]
     await collector.measure(a_spec())
     touched = {"n1": clock.now() + 1}
@@ -171,7 +171,7 @@ async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
 async def test_a_query_says_nothing_of_a_node_shortly_after_a_move() -> None:
     """Over what time it averages is not known."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock)
+    collector = UsageCollector(meter, clock, {})
     meter.samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
     touched = {"n1": clock.now()}
 

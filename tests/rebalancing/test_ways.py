@@ -2,11 +2,24 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
+from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.api.v1alpha1.rebalancing import EvictBy
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.planning.moves import Move, RebalancingConfig
+from plimsoll.planning.surges import Deployments
+from plimsoll.rebalancing.breakers.stop_button import bounded
+from plimsoll.rebalancing.execution.executor import Awaited, Immediate, MoveExecutor
+from plimsoll.rebalancing.moves.events import ProcessRestarted
+from plimsoll.rebalancing.moves.recovery import RecoveryRule
+from plimsoll.rebalancing.moves.sightings import Sightings
+from plimsoll.rebalancing.moves.transition import MoveTable, Step
+from plimsoll.rebalancing.ways import RequestNeeds, RequestProbe, WayWatch
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.surges.surge_scene import SurgeScene, a_surging_policy
@@ -29,6 +42,84 @@ for name in found:
     importlib.import_module(name)
 print(*found)
 """
+
+
+def _recovers_nothing(_step: Step, _event: ProcessRestarted) -> bool:
+    return False
+
+
+class NoWay:
+    """Contributes nothing."""
+
+    def __init__(self) -> None:
+        self.table = MoveTable(transitions={})
+        self.recovered: RecoveryRule = _recovers_nothing
+        self.sightings: Sequence[Sightings] = ()
+        self.immediate: Mapping[type, Immediate] = {}
+        self.awaited: Mapping[type, Awaited] = {}
+
+
+class WithoutSurges(NoWay):
+    """No pod is moved by a rollout."""
+
+    trouble = ""
+
+    async def deployments(self) -> Deployments:
+        """None, and why."""
+        return Deployments(problem="built without surges")
+
+    async def present(self, move: Move) -> Deployments:
+        """None, and why, for a surge."""
+        return Deployments(problem="built without surges" if move.surge is not None else "")
+
+    async def inspect(self, key: str, spec: EvictionSpec) -> None:
+        """Nothing is known of Deployments."""
+
+
+class WithoutRequests(NoWay):
+    """No pod leaves by request, and no policy that wants that evicts in another way."""
+
+    def __init__(self, needs: RequestNeeds) -> None:
+        super().__init__()
+        self._policies = needs.policies
+
+    @property
+    def probe(self) -> RequestProbe:
+        """The same."""
+        return self
+
+    def watch(self, executor: MoveExecutor) -> WayWatch:
+        """The same: there is nothing to watch."""
+        return self
+
+    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
+        """The same, without any eviction of a policy whose pods leave by request."""
+        return (
+            bounded(rebalancing, "EvictionRequests") if self.troubles(policy.metadata.name) else rebalancing
+        )
+
+    def refusal(self) -> tuple[str, str]:
+        """Always."""
+        return "EvictionRequestsNotOffered", "built without eviction requests"
+
+    def troubles(self, name: str) -> Mapping[str, str]:
+        """Of a policy whose pods leave by request."""
+        policy = self._policies.get(name)
+        spec = None if policy is None else policy.spec.rebalancing
+        wants_it = spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
+        return dict([self.refusal()]) if wants_it else {}
+
+    def policies_changed(self) -> None:
+        """Nothing follows."""
+
+    async def refresh(self, *, immediately: bool = False) -> None:
+        """Nothing changes."""
+
+    def observe(self, event: WatchEvent) -> None:
+        """Nothing follows."""
+
+    async def run(self) -> None:
+        """Nothing is to be done."""
 
 
 @pytest.mark.parametrize("package", ["surges", "eviction_requests"])

@@ -55,16 +55,16 @@ async def stage() -> AsyncIterator[Any]:
         await task
 
 
-async def test_five_thousand_pods_are_told_at_a_bounded_rate(stage: Stage) -> None:
+async def test_five_thousand_conditions_are_written_at_a_bounded_rate(stage: Stage) -> None:
     """A burst, then so many a second; tried again for the same reason, nothing is written."""
     pods = [a_pod(f"p{number}") for number in range(5000)]
     for pod in pods:
         stage.explain(pod)
     await settled()
-    at_once = len(stage.statuses.order)
+    in_burst = len(stage.statuses.order)
     await stage.clock.advance(10)
 
-    assert at_once <= BURST
+    assert in_burst <= BURST
     assert abs(len(stage.statuses.order) - (BURST + 10 * PER_S)) <= 10
     await stage.clock.advance(5000 / PER_S)
     assert len(stage.statuses.order) == 5000
@@ -87,7 +87,7 @@ async def test_what_waits_is_replaced_by_what_is_newer(stage: Stage) -> None:
     assert stage.statuses.conditions["p"].message == "attempt 9"
 
 
-async def test_a_nomination_waits_for_nobody(stage: Stage) -> None:
+async def test_a_nomination_waits_for_nothing(stage: Stage) -> None:
     """It keeps room: it is written ahead of a thousand others."""
     for number in range(1000):
         stage.explain(a_pod(f"other-{number}"))
@@ -133,7 +133,7 @@ async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage: Stage) ->
     assert stage.statuses.order == ["p"]
 
 
-async def test_a_new_generation_is_told_again(stage: Stage) -> None:
+async def test_a_new_generation_is_written_again(stage: Stage) -> None:
     """The condition says of which state of the spec it speaks."""
     stage.explain(a_pod("p", metadata={"generation": 1}))
     await settled()

@@ -81,7 +81,7 @@ def test_pods_of_ours_are_queued_others_are_not() -> None:
     assert scene.active == ["mine"]
 
 
-def test_every_placed_pod_counts_whoever_placed_it() -> None:
+def test_every_placed_pod_counts_by_any_scheduler() -> None:
     """Other schedulers' pods take room like ours."""
     scene = Scene()
 
@@ -174,8 +174,8 @@ def test_an_absurd_amount_takes_no_other_of_its_object_along() -> None:
     assert cluster.requested[0, cluster.axis_of("pods")] == 1
 
 
-def test_a_listener_that_breaks_harms_nobody_else() -> None:
-    """Named, and the next one is told all the same."""
+def test_a_subscriber_that_breaks_harms_no_other() -> None:
+    """Named, and the next one receives the event all the same."""
     scene = Scene()
     told: list[Any] = []
 
@@ -232,7 +232,7 @@ def test_a_new_leader_holds_what_the_pods_say() -> None:
     assert {node: len(pods) for node, pods in scene.nominator.by_node.items()} == {"n1": 1, "n2": 1}
 
 
-def test_heartbeats_wake_nobody() -> None:
+def test_heartbeats_wake_no_pod() -> None:
     """A node says every few seconds that it lives; that helps no pod."""
     scene = Scene()
     before = a_node("n1")
@@ -249,7 +249,7 @@ def test_heartbeats_wake_nobody() -> None:
 
 
 def test_other_objects_lie_on_their_shelf() -> None:
-    """By name, or namespace and name; the version tells who derived something from them."""
+    """Keyed by name, or namespace and name; the version dates what was derived from them."""
     scene = Scene()
     version = scene.cache.cluster.objects.version
 
@@ -284,7 +284,7 @@ def a_budget(allowed: int, generation: int = 1) -> PodDisruptionBudget:
     )
 
 
-def test_a_budgets_change_is_seen_by_who_chooses_victims_and_by_nobody_else() -> None:
+def test_a_budgets_change_is_seen_by_the_choice_of_victims_alone() -> None:
     """Lanes keep what they know; what was compiled of the budgets is forgotten."""
     scene = Scene()
     objects = scene.cache.cluster.objects

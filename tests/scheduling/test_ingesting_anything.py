@@ -203,7 +203,7 @@ def test_each_accepted_budget_holds(field: str, amount: int | str, allowed: int)
 
 @pytest.mark.parametrize("amount", ["1e1002", "9" * 300, "0." + "0" * 400 + "1"])
 def test_one_odd_amount_takes_no_other_along(amount: str) -> None:
-    """The attack: six cores that nobody counted because of a disk that nobody could read."""
+    """The attack: six cores that did not count because of a disk that could not be read."""
     scene = Scene()
     pod = a_pod("big", node="n1", cpu="6")
     odd = read(

@@ -60,7 +60,7 @@ def test_a_binding_of_an_earlier_process_counts_too() -> None:
     assert stage.seen == [("s", "OutOfmemory", "default/p", "n1", "uid-default-p", None)]
 
 
-def test_it_is_told_once() -> None:
+def test_it_is_reported_once() -> None:
     """Later changes of the failed pod are no news."""
     stage = Stage()
     stage.becomes("Failed", "OutOfcpu")

@@ -172,7 +172,7 @@ async def test_a_failed_prebind_is_an_error_and_is_tried_again(stage: Callable[.
     assert one.binder.bound == {"default/p": "n0"}
 
 
-async def test_pods_wait_on_permit_beside_the_loop(stage: Callable[..., Any]) -> None:
+async def test_pods_wait_on_permit_concurrently_with_the_loop(stage: Callable[..., Any]) -> None:
     """While one member of a gang holds its node, other pods are placed around it; the last lets both go."""
     one = await stage(Gang)
 
@@ -211,7 +211,7 @@ async def test_a_wait_that_takes_too_long_ends_as_a_rejection(stage: Callable[..
 
 
 async def test_a_pod_that_is_deleted_while_it_waits_is_let_go_of(stage: Callable[..., Any]) -> None:
-    """Its reservations are undone and its room is free, and nobody is told of a failure."""
+    """Its reservations are undone and its room is free, and no failure is reported."""
     one = await stage(Gang, Probe, nodes=1)
     pod = our_pod("p", cpu="4", labels={"gang": "g"})
     await one.pods(pod)
@@ -401,7 +401,7 @@ async def test_nothing_is_kept_of_pods_that_are_gone(stage: Callable[..., Any]) 
         await one.pods(pod)
         await one.see(PodDeleted(pod))
 
-    assert len(one.wing.explanations) == 0
+    assert one.wing.explanations._written == {}
 
 
 async def test_a_binding_that_breaks_is_tried_again_without_news(stage: Callable[..., Any]) -> None:
@@ -491,7 +491,7 @@ async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(
 
 
 async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage: Callable[..., Any]) -> None:
-    """Nobody of lower priority can be removed any more: the pod keeps no room from others."""
+    """No pod of lower priority can be removed any more: the pod keeps no room from others."""
     one = await stage(nodes=1)
     await low_and_two_high(one)
     top = our_pod("top", cpu="4", priority=20)
@@ -524,7 +524,7 @@ async def test_a_victim_in_prebind_is_called_off(stage: Callable[..., Any]) -> N
 
 
 async def test_a_pod_deleted_in_prebind_is_not_bound(stage: Callable[..., Any]) -> None:
-    """Its volume is free again at once, and nobody is told of a failure."""
+    """Its volume is free again immediately, and no failure is reported."""
     one = await stage(nodes=1)
     cluster = one.cache.cluster
     a_class(cluster)
@@ -542,7 +542,7 @@ async def test_a_pod_deleted_in_prebind_is_not_bound(stage: Callable[..., Any]) 
     assert not one.recorder.said("FailedScheduling")
 
 
-async def test_the_room_of_a_lost_binding_is_given_to_nobody(stage: Callable[..., Any]) -> None:
+async def test_the_room_of_a_lost_binding_is_given_to_no_pod(stage: Callable[..., Any]) -> None:
     """The server is away after the binding: another pod does not get the room before it is known."""
     one = await stage(nodes=1)
     one.binder.deaf = 1

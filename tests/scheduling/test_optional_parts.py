@@ -35,6 +35,7 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 from scheduling.gangs.gang_scene import FakeGroupStatuses
 
@@ -45,7 +46,9 @@ def all_parts(clock: Any, observer: Any) -> Any:
     """Every optional part."""
     fence = Fence(clock)
     fence.open(float("inf"))
-    extending = Extending(FakeExtenders(), FakePods(), fence=fence, clock=clock, observer=observer)
+    extending = Extending(
+        FakeExtenders(), FakePods(), fence=fence, clock=clock, observer=observer, conditions=Signal()
+    )
     return {
         "gangs": {"gangs": GangParts(Groups(), FakeGroupStatuses(), Timer(clock, observer))},
         "extenders": {"extending": extending},

@@ -1,4 +1,4 @@
-"""Pods whose scheduler name nobody serves."""
+"""Tests the events on pods whose scheduler name no scheduler serves."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from plimsoll.ports.events import EventNote
 from plimsoll.scheduling.orphaned_pods import LOOK_S, PATIENCE_S, OrphanedPods
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, FakeRecorder, RememberingObserver
+from plimsoll.timing.signal import Signal
 
 
 class Desk:
@@ -18,18 +19,18 @@ class Desk:
     def __init__(self, **claimed: Any) -> None:
         self.clock, self.recorder = FakeClock(), FakeRecorder()
         self.claimed = {"plimsoll": ("main", ""), **claimed}
-        self.changes = 0
-        self.orphans = OrphanedPods(
-            lambda: self.claimed, self.recorder, self.clock, RememberingObserver(), on_change=self._changed
-        )
+        self.conditions = Signal()
+        self.orphans = OrphanedPods(self.recorder, self.clock, RememberingObserver(), self.conditions)
 
-    async def _changed(self) -> None:
-        self.changes += 1
+    @property
+    def changes(self) -> int:
+        """How often the policies that are meant have changed."""
+        return self.conditions.count
 
     async def after(self, seconds: float = PATIENCE_S) -> list[EventNote]:
         """Look after so many seconds."""
         await self.clock.advance(seconds)
-        await self.orphans.look()
+        self.orphans.look(self.claimed)
         return self.recorder.notes
 
     def add(self, name: str, scheduler: str, **more: Any) -> Pod:
@@ -39,7 +40,7 @@ class Desk:
         return pod
 
 
-async def test_a_typo_is_told_once_on_the_pod_and_on_the_policy() -> None:
+async def test_a_typo_is_reported_once_on_the_pod_and_on_the_policy() -> None:
     """With the name that is meant."""
     desk = Desk()
     desk.add("lost", "plimsol")
@@ -98,7 +99,7 @@ async def test_pods_that_wait_for_something_else_are_left_alone(scheduler: str, 
 
 
 async def test_a_name_that_has_placed_pods_is_served() -> None:
-    """By another scheduler, whoever that is."""
+    """By another scheduler, whichever that is."""
     desk = Desk()
     waiting = desk.add("waiting", "volcano")
     desk.add("placed", "volcano", node="n0")
@@ -130,7 +131,7 @@ async def test_a_policy_that_does_not_serve_its_name_says_why() -> None:
     )
 
 
-async def test_many_orphans_are_told_little_by_little() -> None:
+async def test_many_orphans_get_their_events_little_by_little() -> None:
     """A Job with a typo is no storm."""
     desk = Desk()
     for number in range(250):

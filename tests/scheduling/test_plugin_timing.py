@@ -12,8 +12,8 @@ from plimsoll.scheduling.plugin_timing import SAMPLED_ONE_IN, PluginTimer
 from plimsoll.testing.fakes import FakeClock
 
 
-class Dice:
-    """Rolls what it was told, over and over."""
+class FixedRandomness:
+    """Returns a given number, over and over."""
 
     def __init__(self, *rolls: int) -> None:
         self._rolls = list(rolls)
@@ -55,7 +55,7 @@ def call(clock: FakeClock, plugin: str, point: str, seconds: float) -> None:
 
 
 def test_calls_are_counted_whether_timed_or_not(clock: FakeClock, told: Told) -> None:
-    meter = PluginTimer(clock, Dice(0, 1, 9), told)  # type: ignore[arg-type] # a fake has only what is used
+    meter = PluginTimer(clock, FixedRandomness(0, 1, 9), told)  # type: ignore[arg-type] # a fake has only what is used
 
     for _ in range(3):
         with meter.attempt("p"):
@@ -66,7 +66,7 @@ def test_calls_are_counted_whether_timed_or_not(clock: FakeClock, told: Told) ->
 
 
 def test_the_plugins_of_a_point_add_up_to_one_passage(clock: FakeClock, told: Told) -> None:
-    meter = PluginTimer(clock, Dice(0), told)  # type: ignore[arg-type] # a fake has only what is used
+    meter = PluginTimer(clock, FixedRandomness(0), told)  # type: ignore[arg-type] # a fake has only what is used
 
     with meter.attempt("p"):
         call(clock, "Fit", "filter", 1.0)
@@ -78,7 +78,7 @@ def test_the_plugins_of_a_point_add_up_to_one_passage(clock: FakeClock, told: To
 
 
 def test_a_plugin_that_raises_is_timed_as_failed(clock: FakeClock, told: Told) -> None:
-    meter = PluginTimer(clock, Dice(0), told)  # type: ignore[arg-type] # a fake has only what is used
+    meter = PluginTimer(clock, FixedRandomness(0), told)  # type: ignore[arg-type] # a fake has only what is used
 
     def break_down() -> None:
         with meter.attempt("p"), calling("Fit", "filter"):
@@ -95,7 +95,7 @@ def test_a_plugin_that_raises_is_timed_as_failed(clock: FakeClock, told: Told) -
 async def test_the_binding_cycle_is_metered_as_its_attempt_and_nothing_else_is(
     clock: FakeClock, told: Told
 ) -> None:
-    meter, go = PluginTimer(clock, Dice(0, 5), told), asyncio.Event()  # type: ignore[arg-type] # a fake has only what is used
+    meter, go = PluginTimer(clock, FixedRandomness(0, 5), told), asyncio.Event()  # type: ignore[arg-type] # a fake has only what is used
 
     async def bind() -> None:
         await go.wait()

@@ -60,7 +60,7 @@ async def test_victims_are_deleted_and_told_by_whom() -> None:
 
 
 async def test_the_last_victim_goes_last() -> None:
-    """All others at once; the pod is free to be tried again when the last is on its way."""
+    """All others concurrently; the pod is free to be tried again when the last is on its way."""
     stage = Stage()
     held = asyncio.Event()
 

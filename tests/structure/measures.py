@@ -114,3 +114,24 @@ def exports(module: Module) -> list[str]:
         if isinstance(node, ast.ImportFrom):
             found[module.name].extend(alias.asname or alias.name for alias in node.names)
     return found[module.name]
+
+
+def late_callbacks(modules: Sequence[Module]) -> list[str]:
+    """Assignments from outside to an attribute that is called; the constructor should take it."""
+    called = {
+        node.target.attr
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Attribute)
+        and ast.unparse(node.annotation).startswith(("Callable[", "list[Callable["))
+    }
+    return [
+        f"{module.name}:{target.attr}"
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assign)
+        for each in node.targets
+        for target in (each.elts if isinstance(each, ast.Tuple) else [each])
+        if isinstance(target, ast.Attribute) and target.attr in called and ast.unparse(target.value) != "self"
+    ]

@@ -70,6 +70,11 @@ def test_capabilities_are_declared() -> None:
     judged("probes", measures.probes(product()))
 
 
+def test_callbacks_are_handed_to_constructors() -> None:
+    """None is set on an object that exists."""
+    judged("late_callbacks", measures.late_callbacks(product()))
+
+
 def test_the_framework_is_small() -> None:
     """What authors of plugins import fits on a page."""
     (framework,) = (module for module in product() if module.name == "plimsoll.framework")
@@ -108,6 +113,15 @@ def test_the_framework_is_small() -> None:
             [a_module("p.a", "getattr(x, 'eased', None)\ngetattr(x, y)")],
             ["p.a:eased"],
             id="probe",
+        ),
+        pytest.param(
+            measures.late_callbacks,
+            [
+                a_module("p.a", "class A:\n  def __init__(self): self.tell: Callable[[], None] = print"),
+                a_module("p.b", "x, a.tell = b\na.other = b\nself.tell = b"),
+            ],
+            ["p.b:tell"],
+            id="late-callback",
         ),
         pytest.param(
             measures.circles,

@@ -117,8 +117,7 @@ def record(message: str, name: str = "kopf._cogs.clients.api", error: ValueError
 
 def test_what_kopf_says_of_its_requests_joins_the_outages(scene: Scene) -> None:
     """In one form, and not once a request."""
-    lines = KopfLines()
-    lines.outages = scene.log
+    lines = KopfLines(scene.log, failed=print)
     url = "https://a/apis/plimsoll.dev/v1alpha1/evictions?watch=true"
     for error, event in (
         ("ClientConnectorError('refused')", "does not answer"),
@@ -134,8 +133,7 @@ def test_what_kopf_says_of_its_requests_joins_the_outages(scene: Scene) -> None:
 
 def test_custom_resources_that_kopf_misses_are_reported_as_ours_are(scene: Scene) -> None:
     """With what to do."""
-    lines = KopfLines()
-    lines.outages = scene.log
+    lines = KopfLines(scene.log, failed=print)
     text = "Unresolved resources cannot be served (try creating their CRDs): "
     text += "Selector(group='plimsoll.dev', version='v1alpha1', any_name='schedulingpolicies')"
     assert not lines.filter(record(text))
@@ -145,20 +143,19 @@ def test_custom_resources_that_kopf_misses_are_reported_as_ours_are(scene: Scene
     assert "crds/" in line["remedy"]
 
 
-def test_a_task_of_kopfs_that_ends_is_passed_on() -> None:
+def test_a_task_of_kopfs_that_ends_is_passed_on(scene: Scene) -> None:
     """The process ends, and says so then: kopf itself may go on without a watcher."""
-    lines = KopfLines()
     failed: list[Any] = []
-    lines.failed = failed.append
+    lines = KopfLines(scene.log, failed.append)
     one = record("Watcher for evictions.v1alpha1.plimsoll.dev has failed: no", error=ValueError("no"))
 
     assert not lines.filter(one)
     assert failed == ["Watcher for evictions.v1alpha1.plimsoll.dev has failed: no"]
 
 
-def test_what_others_say_is_shown_as_it_is() -> None:
+def test_what_others_say_is_shown_as_it_is(scene: Scene) -> None:
     """Their tracebacks, too."""
     one = record("Task exception was never retrieved", "asyncio", ValueError("no"))
 
-    assert KopfLines().filter(one)
+    assert KopfLines(scene.log, print).filter(one)
     assert one.exc_info is not None

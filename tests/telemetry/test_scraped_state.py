@@ -5,7 +5,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from plimsoll.rebalancing.run_statistics import RunFigures
+from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 
 

@@ -50,7 +50,7 @@ def is_running(process: int) -> bool:
         return False
 
 
-def until(condition: Callable[..., Any], within_s: float = 30.0) -> bool:
+def until(condition: Callable[..., Any], within_s: float = 60.0) -> bool:
     """Wait for it; whether it came to be."""
     deadline = time.monotonic() + within_s
     while not condition():
@@ -66,7 +66,7 @@ def start(folder: Path, *options: str, wait: int = 300) -> tuple[Popen[Any], lis
     run = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-p", "process_reaper", *options],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -83,7 +83,7 @@ def test_a_run_that_is_aborted_leaves_no_process(tmp_path: Path, sent: Signals) 
 
     run.send_signal(sent)
 
-    run.wait(20)
+    run.wait(60)
     assert until(lambda: not is_running(child) and not is_running(grandchild))
 
 
@@ -91,11 +91,11 @@ def test_a_run_that_is_aborted_leaves_no_process(tmp_path: Path, sent: Signals) 
 @pytest.mark.parametrize("whose", ["the worker", "the run"])
 def test_with_xdist_neither_the_worker_nor_the_run_leaves_one(tmp_path: Path, whose: str) -> None:
     """One of them is killed; the worker that is left alone ends, too."""
-    run, (worker, child, grandchild) = start(tmp_path, "-n", "1", "--max-worker-restart", "0")
+    run, (worker, child, grandchild) = start(tmp_path, "-p", "xdist", "-n", "1", "--max-worker-restart", "0")
 
     os.kill(worker if whose == "the worker" else run.pid, signal.SIGKILL)
 
-    run.wait(20)
+    run.wait(60)
     assert until(lambda: not any(is_running(each) for each in (worker, child, grandchild)))
 
 
@@ -104,6 +104,6 @@ def test_what_a_test_forgets_ends_with_the_run(tmp_path: Path) -> None:
     """And the run ends as it would without: the test has passed."""
     run, (_, child, grandchild) = start(tmp_path, wait=0)
 
-    assert run.wait(20) == 0
+    assert run.wait(60) == 0
     assert not is_running(child)
     assert not is_running(grandchild)

@@ -27,7 +27,7 @@ def summary_of(folder: Path, *options: str) -> str:
     """What pytest prints of the sample, with nothing but the plugin."""
     (folder / "test_sample.py").write_text(SAMPLE)
     command = [sys.executable, "-m", "pytest", "-p", "not_compared", "-p", "no:cacheprovider", *options, "."]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -35,7 +35,7 @@ def summary_of(folder: Path, *options: str) -> str:
 
 def test_each_reason_is_printed_once_with_its_tests(tmp_path: Path) -> None:
     """In a section of its own, whatever the verbosity, and with parallel workers as well."""
-    for options in (("-q",), ("-n", "1")):
+    for options in (("-q",), ("-p", "xdist", "-n", "1")):
         summary = summary_of(tmp_path, *options)
 
         assert "not compared" in summary

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 _METRICS = frozenset(
     (
         "Counter",
+        "counter",
+        "gauge",
+        "histogram",
         "Gauge",
         "Histogram",
         "Summary",

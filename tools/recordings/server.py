@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -30,23 +31,28 @@ from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.breakers.stop_button import PLANNING_S
-from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.config import Registries
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.moves.state import TimerName
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.run_status import RunTotals
-from plimsoll.rebalancing.ways import WithoutRequests, WithoutSurges
+from plimsoll.rebalancing.runs.plan_runner import PLANNING_S
+from plimsoll.rebalancing.runs.status import RunTotals
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
+    FakeEvictionRequester,
     FakeMeter,
     FakeNodeCloser,
     FakePolicyStatuses,
     FakeRecorder,
     FakeRecords,
+    FakeRollouts,
     InlineComputer,
 )
+from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 Evicted = tuple[str, str, str, str]
@@ -117,37 +123,34 @@ class RecordedServer:
         self._keeper = EvictionRecordStore(FakeRecords(), self._clock, Observer())
         self._accepted: list[str] = []
         self._timer = _ImpatientTimer(self._clock, Observer())
-        self._rebalancers = Rebalancers(
-            cache=self._cache,
-            book=ReservationBook(self._cache, self._timer),
-            timer=self._timer,
-            strategies=StrategyRegistry(STRATEGIES),
-            evictors=RecordedEvictors(evictor),
-            forecast=PROFILE,
-            keeper=self._keeper,
-            evictor=self,
-            closer=FakeNodeCloser(),
-            surges=WithoutSurges(),
-            requests=WithoutRequests,
-            recorder=FakeRecorder(),
-            statuses=FakePolicyStatuses(),
-            meter=FakeMeter(),
-            clock=self._clock,
-            computer=InlineComputer(),
-            observer=Observer(),
-            groups=Groups(),
-            access=Access(FakeAccessReviewer(), self._clock, Observer()),
+        self._wing = RebalancingWing(
+            ReservationBook(self._cache, self._timer),
+            Groups(),
+            self._keeper,
+            Registries(StrategyRegistry(STRATEGIES), RecordedEvictors(evictor), PROFILE),
+            Access(FakeAccessReviewer(), self._clock, Observer()),
+            RebalancingPorts(
+                self,
+                FakeNodeCloser(),
+                FakeRecorder(),
+                FakePolicyStatuses(),
+                FakeMeter(),
+                RolloutSurges(FakeRollouts(), self._cache.cluster.objects),
+                partial(EvictionsByRequest, FakeEvictionRequester()),
+            ),
+            Runtime(self._timer, self._clock, InlineComputer(), Observer(), Signal()),
         )
+        self._rebalancers = self._wing.rebalancers
         pods = [*cluster.pods.values(), *unplaced]
-        self._rebalancers.profiles = {pod.pod.spec.scheduler_name: PROFILE for pod in pods}
+        self._wing.serve({pod.pod.spec.scheduler_name: PROFILE for pod in pods})
         for pod in unplaced:
-            self._rebalancers.observe(PodAdded(pod.pod))
+            self._wing.observe(PodAdded(pod.pod))
 
     def carry_out(self, run: UpstreamRun) -> None:
         """Carry out a run to its end."""
         self._rebalancers.configure([POLICY])
         totals = RunTotals(POLICY, self._clock.now(), EvictionPlan((), ()), "recorded")
-        asyncio.run(self._rebalancers.upstream.carry_out(totals, run, Memory(), PLANNING_S))
+        asyncio.run(self._wing.upstream.carry_out(totals, run, Memory(), PLANNING_S))
 
     def rebalance(self, policy: SchedulingPolicy) -> list[Evicted] | None:
         """Run a policy once; what was evicted, in order, None when ours does not take its arguments."""
@@ -156,7 +159,7 @@ class RecordedServer:
         except ConfigurationError:
             return None
         self._rebalancers.configure([policy])
-        asyncio.run(self._rebalancers.rebalance(policy.metadata.name))
+        asyncio.run(self._wing.runs.rebalance(policy.metadata.name))
         specs = {record.spec.pod.uid: record.spec for record in self._keeper.known.values()}
         return [
             (specs[uid].strategy, specs[uid].from_node, specs[uid].pod.namespace, specs[uid].pod.name)
@@ -174,7 +177,7 @@ class RecordedServer:
         ending = msgspec.structs.replace(pod, metadata=metadata)
         row = self._cache.cluster.row_of_pod(pod.uid)
         if row is None:
-            self._rebalancers.observe(PodUpdated(pod, ending) if self._terminates else PodDeleted(pod))
+            self._wing.observe(PodUpdated(pod, ending) if self._terminates else PodDeleted(pod))
         elif self._terminates:
             self._cache.set_placed(self._cache.info(ending), self._cache.cluster.nodes[row].name)
         else:

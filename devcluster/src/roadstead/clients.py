@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import json
 import os
 import ssl
@@ -330,8 +331,7 @@ class RunningCluster:
     # -- the kubeconfig --------------------------------------------------------------------------------------
 
     def _config(self) -> JsonObject:
-        config: JsonObject = yaml.safe_load(self.kubeconfig.read_text(encoding="utf-8"))
-        return config
+        return _read(self.kubeconfig, self.kubeconfig.stat().st_mtime_ns)
 
     def _context(self, suffix: str = "") -> JsonObject:
         config = self._config()
@@ -345,6 +345,13 @@ class RunningCluster:
     def _user(self) -> JsonObject:
         user: JsonObject = _entry(self._config()["users"], self._context()["user"])["user"]
         return user
+
+
+@functools.lru_cache(maxsize=16)
+def _read(kubeconfig: Path, _changed_ns: int) -> JsonObject:
+    """The file's content, which is read again when the file has changed."""
+    config: JsonObject = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    return config
 
 
 def _entry(entries: list[JsonObject], name: str) -> JsonObject:

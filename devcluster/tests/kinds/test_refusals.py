@@ -12,7 +12,7 @@ import yaml
 
 from roadstead.clients import RunningCluster
 
-RECORDED = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text())
+RECORDED = yaml.load(Path(__file__).with_name("refusals.yaml").read_text(), Loader=yaml.CSafeLoader)
 NOTHING = object()
 
 

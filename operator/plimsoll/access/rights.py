@@ -7,7 +7,7 @@ answer changes nothing: what was never answered counts as allowed.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
@@ -120,8 +120,6 @@ class Need:
     """Rights that a part of a policy needs.
 
     Attributes:
-        part: Which part.
-        rights: What it needs.
         namespaces: Where; none means everywhere.
         is_essential: Whether the part cannot work without them.
     """
@@ -170,14 +168,8 @@ def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator
 class Access(Observer):
     """What is allowed, as of the last review.
 
-    Args:
-        reviewer: Asks the server.
-        clock: Time.
-        observer: Receives failures.
-
     Attributes:
-        on_change: Called when something is allowed or denied that was not.
-        changed: Notified then, too.
+        changed: Notified when something is allowed or denied that was not.
         granted: When a right was last found granted that had been missing, in seconds since the epoch.
         is_pending: Whether the first review is under way: until it has ended no status is written.
         places_pods: Whether a policy serves a scheduler name: then nothing is evicted while pods cannot be
@@ -185,7 +177,6 @@ class Access(Observer):
     """
 
     def __init__(self, reviewer: AccessReviewer, clock: Clock, observer: Observer) -> None:
-        self.on_change: list[Callable[[], Awaitable[None]]] = []
         self.changed = Signal()
         self.places_pods = False
         self.granted = 0.0
@@ -295,8 +286,6 @@ class Access(Observer):
                 self.granted = self._clock.now()
             self._denied, self._answers = denied, narrow
             self.changed.notify()
-            for callback in self.on_change:
-                await callback()
 
     async def _review_namespaces(
         self, denied: set[Right], *, only_new: bool

@@ -10,17 +10,16 @@ import socket
 import uuid
 from pathlib import Path
 
+from plimsoll.app.clock import SeededRandomness
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.settings import Settings
+from plimsoll.app.shared_parts import SharedParts
 from plimsoll.app.supervision import Supervision
 from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.session.session import Session
 from plimsoll.leadership.election import Election
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Elected, ElectedProcess, Leadership, Unchallenged
-from plimsoll.ports.clock import Clock, Randomness
-from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.observer import Observer
 
 #: The file in which Kubernetes gives a pod its namespace.
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -42,12 +41,7 @@ def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
 
 
 class ThreadedLeadership:
-    """An election that takes place in another thread.
-
-    Args:
-        elected: Takes part, over there.
-        thread: Where.
-    """
+    """An election that takes place in another thread."""
 
     def __init__(self, elected: Elected, thread: LoopThread) -> None:
         self._elected = elected
@@ -86,31 +80,20 @@ class ThreadedLeadership:
         await self._thread.run(self._elected.release())
 
 
-def candidacy(  # noqa: PLR0913 - the options of the command
+def candidacy(
     settings: Settings,
     session: Session,
-    *,
+    parts: SharedParts,
     thread: LoopThread,
     supervision: Supervision,
     fence: Fence,
-    clock: Clock,
-    randomness: Randomness,
-    recorder: EventRecorder,
-    observer: Observer,
 ) -> Leadership:
     """Take part in the election, or lead without one, as the flags say.
 
-    Args:
-        settings: The flags.
-        session: A connection for the election alone, of the thread's loop.
-        thread: Where the election takes place.
-        supervision: Says whether this process can work at all.
-        fence: To be opened while this process leads.
-        clock: Time.
-        randomness: Jitter.
-        recorder: Records who became leader.
-        observer: Told who leads.
+    The session is a connection for the election alone, of the thread's loop; the fence is open while this
+    process leads.
     """
+    clock, observer = parts.clock, parts.observer
     if not settings.leader_elect:
         observer.leadership_changed(NO_LEASE, is_leading=True)
         return Unchallenged(fence, clock)
@@ -122,8 +105,8 @@ def candidacy(  # noqa: PLR0913 - the options of the command
         fence,
         ElectedProcess(supervision.hindrance, supervision.pressure, here.call_soon_threadsafe),
         clock,
-        randomness,
-        recorder,
+        SeededRandomness(),  # unlike those of other candidates, and of no decision
+        parts.recorder,
         observer,
     )
     return ThreadedLeadership(elected, thread)

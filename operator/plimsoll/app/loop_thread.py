@@ -14,11 +14,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs while an ``async with`` block does.
-
-    Args:
-        name: Of the thread.
-    """
+    """Runs while an ``async with`` block does."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()

@@ -4,6 +4,7 @@ Whatever ends it is said in one line; then Kubernetes starts the container again
 """
 
 import asyncio
+import logging
 import os
 import signal
 from contextlib import AsyncExitStack
@@ -16,7 +17,7 @@ from prometheus_client.exposition import generate_latest
 import plimsoll
 from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
-from plimsoll.app.login import KopfLogin
+from plimsoll.app.kopf_handlers import KopfLogin
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
@@ -35,23 +36,13 @@ class TaskEnded(PlimsollError):
 
 
 class OperatorProcess:
-    """One life of an operator.
-
-    Args:
-        operator: What runs.
-    """
+    """One life of an operator."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT.
-
-        Raises:
-            AddressTaken: A port cannot be listened on.
-            LeadershipLost: This process led, and could not renew its lease in time.
-            TaskEnded: A task of ours, or kopf, has ended.
-        """
+        """Run until SIGTERM or SIGINT; raises what :func:`run` does."""
         log = structlog.get_logger("plimsoll")
         operator, stop = self._operator, asyncio.Event()
         supervision = operator.supervision
@@ -153,12 +144,7 @@ async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
 
 
 def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
-    """Raise what ended the process; nothing when a signal ended it.
-
-    Raises:
-        LeadershipLost: This process led, and could not renew its lease in time.
-        TaskEnded: A task has ended.
-    """
+    """Raise what ended the process; nothing when a signal ended it."""
     for name, task in ended:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, LeadershipLost):
@@ -167,7 +153,7 @@ def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
         raise TaskEnded(f"{name} has ended: {why}") from error
 
 
-async def run(settings: Settings, kopf_lines: KopfLines) -> None:
+async def run(settings: Settings, log: logging.Handler) -> None:
     """Connect and run one operator.
 
     Raises:
@@ -182,16 +168,16 @@ async def run(settings: Settings, kopf_lines: KopfLines) -> None:
         thread.entered(connected(settings.kubeconfig)) as lease_session,
     ):
         operator = Operator(settings, session, lease_session, thread)
-        kopf_lines.outages, kopf_lines.failed = operator.outages, operator.supervision.fail
+        log.addFilter(KopfLines(operator.outages, operator.supervision.fail))
         await OperatorProcess(operator).run()
 
 
 def main(settings: Settings) -> int:
     """Run in an event loop of our own; the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    kopf_lines = configure(settings.log_format, settings.log_level)
+    log = configure(settings.log_format, settings.log_level)
     try:
-        asyncio.run(run(settings, kopf_lines))
+        asyncio.run(run(settings, log))
     except PlimsollError as exc:
         cause = exc.__cause__ if isinstance(exc, TaskEnded) else None
         bug = None if isinstance(cause, kopf.LoginError) else cause

@@ -13,7 +13,7 @@ from typing import Any
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.errors import PlimsollError
-from plimsoll.kube.eviction_records import GROUP
+from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED
@@ -39,15 +39,7 @@ class Question:
 
 
 async def answer(session: Session, question: Question, *, approved: bool) -> Sequence[str]:
-    """Write the answers.
-
-    Args:
-        session: To the cluster.
-        question: Which proposals.
-        approved: Yes or no.
-
-    Returns:
-        One line a record, as kubectl says it, and one a bundle that waits for more.
+    """Write the answers; returns a line for each record, as kubectl says it, and one a bundle that waits.
 
     Raises:
         ProposalError: A name is wrong, waits for no answer, or has changed meanwhile.

@@ -5,9 +5,8 @@ extenders and fair share are optional: without one, no object of it exists, and 
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
@@ -20,10 +19,9 @@ from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.objects import VolumeWriter
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor
-from plimsoll.ports.victims import VictimEvictor
-from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
 from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
@@ -50,15 +48,7 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class PodPorts:
-    """What the wing writes to the API server.
-
-    Attributes:
-        binder: Sends bindings.
-        volumes: Gives volumes to claims that waited for their pod.
-        preemptor: Deletes victims.
-        statuses: Writes conditions and nominations.
-        recorder: Records events.
-    """
+    """What the wing writes to the API server."""
 
     binder: PodBinding
     volumes: VolumeWriter
@@ -69,13 +59,7 @@ class PodPorts:
 
 @dataclass(frozen=True, slots=True)
 class GangParts:
-    """What gangs need.
-
-    Attributes:
-        groups: Which pods start together.
-        writer: Writes the status of PodGroups.
-        timer: Ends starts that take too long.
-    """
+    """What gangs need."""
 
     groups: Groups
     writer: PodGroupStatusWriter
@@ -87,7 +71,6 @@ class WingParts:
     """The optional parts.
 
     Attributes:
-        access: What the API server allows; None: everything.
         evictor: Evicts victims for policies that do not want them deleted.
         gangs: Which pods start together; None: each pod by itself.
         extending: Asks the extenders of profiles; None: profiles have none.
@@ -104,24 +87,7 @@ class WingParts:
 class SchedulingWing:
     """The objects of the wing.
 
-    Args:
-        book: Nominations, and the cache.
-        ports: What is written.
-        clock: Time.
-        randomness: Chooses the attempts whose plugin calls are timed.
-        observer: Notified of everything.
-        parts: The optional parts.
-
     Attributes:
-        served: The profiles that are served.
-        mirror: Applies events to the cache.
-        queue: The waiting pods.
-        loop: Tries them.
-        timer: Counts plugin calls.
-        explanations: What is said on pods.
-        pipeline: Takes them to their nodes.
-        cycle: Runs their binding cycles.
-        failures: Ends attempts that place no pod.
         shares: Divides what the queue pops; None without fair share.
         reports: Writes the status of PodGroups; None without gangs.
         subscribers: What observes events, in order, the mirror among them.
@@ -253,18 +219,13 @@ class SchedulingWing:
         """This process leads from now on."""
         self._feed.take_over()
 
-    @property
-    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What must run while pods are placed, keyed by a name for logs."""
-        found = {"conditions": self.explanations.run(), "scheduling": self.loop.run()}
-        if self._rights_gate is not None:
-            found["rights of pods"] = self._rights_gate.run(self.queue, self._clock)
-        if self.reports is not None:
-            found["status of pod groups"] = self.reports.run()
-        return found
-
     async def run(self) -> None:
         """Place pods until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for name, work in self.work.items():
-                group.create_task(work, name=name)
+            group.create_task(self.explanations.run(), name="conditions")
+            group.create_task(self.loop.run(), name="scheduling")
+            if self._rights_gate is not None:
+                rights = self._rights_gate.run(self.queue, self._clock)
+                group.create_task(rights, name="rights of pods")
+            if self.reports is not None:
+                group.create_task(self.reports.run(), name="status of pod groups")

@@ -14,6 +14,7 @@ import structlog
 
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
+from plimsoll.timing.task_sets import first_of
 
 #: Seconds between two beats of a loop.
 BEAT_S = 0.5
@@ -36,7 +37,6 @@ class Supervision:
     """The long-running tasks of one process.
 
     Args:
-        clock: Time; of any thread.
         observer: Told how late each loop is.
         terminate: Ends the process on the spot.
     """
@@ -50,6 +50,7 @@ class Supervision:
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._own: list[asyncio.Task[Any]] = []
         self.failure = ""
+        self._over = asyncio.Event()
         self._ending_since: float | None = None
         self._beaten = clock.monotonic()
         self._worst: list[tuple[float, float]] = []  #: recent delays of the main loop, with their times
@@ -66,6 +67,7 @@ class Supervision:
 
     def watch(self, name: str, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
         """Watch a task that was started elsewhere."""
+        task.add_done_callback(lambda _: self._over.set())
         self._tasks[name] = task
         return task
 
@@ -77,18 +79,13 @@ class Supervision:
     def fail(self, problem: str) -> None:
         """Something has ended that is no task of ours and without which we are of no use."""
         self.failure = self.failure or problem
+        self._over.set()
 
     async def until_one_ends(self, stop: asyncio.Event) -> None:
         """Wait until a task has ended, or a signal stops the process."""
-        asked = asyncio.create_task(stop.wait())
-        try:
-            while not (asked.done() or self.ended or self.failure):
-                # Tasks may join while we wait, so the set is read again periodically.
-                await asyncio.wait(
-                    [asked, *self._tasks.values()], timeout=1.0, return_when=asyncio.FIRST_COMPLETED
-                )
-        finally:
-            asked.cancel()
+        while not (stop.is_set() or self.ended or self.failure):
+            self._over.clear()
+            await first_of(stop.wait(), self._over.wait())
 
     async def cancel(self) -> None:
         """Cancel the tasks that were started here; wait until they have ended."""

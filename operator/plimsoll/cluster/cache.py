@@ -1,4 +1,4 @@
-"""The cache: placed pods in the cluster's columns, and assumed pods.
+"""Holds placed and assumed pods, and writes the cluster's columns.
 
 The state of a pod (kube-scheduler v1.36, ``backend/cache/interface.go``)::
 
@@ -44,8 +44,6 @@ class Cache:
         """The node that a pod is placed or assumed on, "" when on none."""
         return self._node_of.get(uid, "")
 
-    # -- events of the watch -------------------------------------------------------------------------
-
     def set_node(self, node: Node) -> bool:
         """A node was added or changed; whether a decision may change with it."""
         may_matter = self.cluster.set_node(node)
@@ -71,8 +69,6 @@ class Cache:
         self._node_of.pop(uid, None)
         return self.cluster.displace(uid)
 
-    # -- what the scheduler decides ------------------------------------------------------------------
-
     def assume(self, pod: PodInfo, node: str) -> None:
         """Count a pod on a node before the API server knows.
 
@@ -93,11 +89,7 @@ class Cache:
             self.remove_pod(uid)
 
     def validate(self) -> None:
-        """Check the invariants.
-
-        Raises:
-            AssertionError: One does not hold.
-        """
+        """Check the invariants."""
         assert set(self._node_of) == set(self.cluster.pods)
         assert all(self._node_of[uid] == node for uid, node in self.assumed.items())
         for uid, node in self._node_of.items():

@@ -71,13 +71,7 @@ def waiting_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
 
 
 def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> ClusterEvent:
-    """A pod's room, or the room that it was promised, is free: an AssignedPodDelete.
-
-    Args:
-        pod: The pod.
-        objects: What hints see.
-        node: Where it was assumed, which the pod itself does not say.
-    """
+    """A pod's room, or what it was promised, is free: AssignedPodDelete; ``node``: where it was assumed."""
     if node:
         on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
         pod = PodInfo(on_node, pod.template)

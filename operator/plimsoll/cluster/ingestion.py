@@ -4,7 +4,7 @@ An object that makes no sense is reported and left out; the others go on. A pod 
 an amount of it that is no quantity is reported and counts as 0, and so does one of a node.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,15 +14,8 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, Node, Pod, PodInfo
 from plimsoll.model.kinds.node import unreadable_of
-from plimsoll.model.kinds.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from plimsoll.model.kinds.objects import SHELVES
+from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.watch_event import (
     NodeAdded,
     NodeDeleted,
@@ -37,9 +30,7 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.model.kinds.workload import (
-    Namespace,
     PodDisruptionBudget,
-    PriorityClass,
     ReplicaSet,
     ReplicationController,
     Service,
@@ -47,24 +38,6 @@ from plimsoll.model.kinds.workload import (
 )
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
-
-#: The shelf of ClusterObjects that each kind lies on.
-SHELVES: Mapping[type, str] = {
-    Namespace: "namespaces",
-    Service: "services",
-    ReplicationController: "replication_controllers",
-    ReplicaSet: "replica_sets",
-    StatefulSet: "stateful_sets",
-    PodDisruptionBudget: "budgets",
-    PriorityClass: "priority_classes",
-    PersistentVolume: "volumes",
-    PersistentVolumeClaim: "claims",
-    StorageClass: "storage_classes",
-    CSINode: "csi_nodes",
-    CSIDriver: "csi_drivers",
-    CSIStorageCapacity: "csi_capacities",
-    VolumeAttachment: "attachments",
-}
 
 #: Kinds whose status changes all the time and is read by no scheduling decision.
 _SPEC_ONLY = (ReplicationController, ReplicaSet, StatefulSet, Service)
@@ -122,12 +95,7 @@ class Ingestion:
 class Mirror:
     """Applies events to the cache.
 
-    Args:
-        cache: The cluster.
-        observer: Notified of objects that are left out.
-
     Attributes:
-        cache: As given.
         changes: What the last event changed for pods that wait, in the queue's words.
         synced: Kinds of objects that were listed.
         listed: Notified when one more kind was.

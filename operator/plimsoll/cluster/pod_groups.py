@@ -87,15 +87,7 @@ class Group:
 
 @dataclass(slots=True)
 class Census:
-    """Members of a group in counts.
-
-    Attributes:
-        present: Those that count towards minMember.
-        scheduled: With a node, not ended and not leaving.
-        running: Of these, those that run.
-        succeeded: Ended well.
-        failed: Ended badly.
-    """
+    """Members of a group in counts."""
 
     present: int = 0
     scheduled: int = 0

@@ -64,11 +64,7 @@ def schedule_steps(
 ) -> Steps:
     """Decide where a pod goes that concerns extenders; never raises for what a plugin does.
 
-    Args:
-        scheduler: Of the pod's profile.
-        pod: The pod.
-        extenders: Those that the pod concerns, the ignorable ones last; at least one.
-        documents: Nodes as they are sent to extenders.
+    ``extenders`` are those that the pod concerns, the ignorable ones last; at least one.
     """
     cluster = scheduler.cluster
     if not len(cluster):
@@ -157,14 +153,7 @@ def _passed(scheduler: ProfileScheduler, pod: PodInfo, answer: FilterAnswer) -> 
 def _spared(
     scheduler: ProfileScheduler, extended: Consultation, decision: Decision, refused: Sequence[str] = ()
 ) -> Generator[Asks, Answers, Decision | None]:
-    """Let extenders spare victims of preemption; None when a node is feasible now.
-
-    Args:
-        scheduler: Of the pod's profile.
-        extended: The pod's extenders.
-        decision: Unschedulable, with what PostFilter decided.
-        refused: Feasible nodes that the extenders refused.
-    """
+    """Let extenders spare victims of preemption; None when a node that they did not refuse is feasible."""
     nomination = decision.nomination
     if nomination is None or not extended.preempts(nomination):
         return decision

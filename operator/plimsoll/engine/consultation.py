@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from plimsoll.engine.decision import Decision
-from plimsoll.engine.extenders.asks import Ask, Failure, FilterAsk, NodeDocuments, PreemptAsk, PrioritizeAsk
+from plimsoll.engine.extenders.asks import (
+    Ask,
+    Failure,
+    NodeDocuments,
+    filter_ask,
+    preempt_ask,
+    prioritize_ask,
+)
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.framework import Code, Nomination, PodInfo, Status, unresolvable, unschedulable
 from plimsoll.framework.extension_points import PreemptionCandidate
@@ -30,13 +37,7 @@ Answers: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """The extenders that one pod concerns.
-
-    Attributes:
-        cluster: The nodes that they are asked about.
-        extenders: In the order of the profile, the ignorable ones last.
-        documents: Nodes as they are sent.
-    """
+    """The extenders that one pod concerns, in the order of the profile, the ignorable ones last."""
 
     cluster: Cluster
     extenders: Sequence[Extender]
@@ -54,7 +55,7 @@ class Consultation:
                 break
             if not extender.filter_verb:
                 continue
-            (answer,) = yield (FilterAsk(extender, shown, self.documents),)
+            (answer,) = yield (filter_ask(extender, shown, self.documents),)
             if isinstance(answer, Failure):
                 if extender.ignorable:
                     continue
@@ -68,7 +69,7 @@ class Consultation:
         """Ask all extenders simultaneously; one that fails gives no points."""
         nodes = tuple(self.cluster.nodes[self.cluster.rows[name]] for name in names)
         asks = tuple(
-            PrioritizeAsk(each, nodes, self.documents) for each in self.extenders if each.prioritize_verb
+            prioritize_ask(each, nodes, self.documents) for each in self.extenders if each.prioritize_verb
         )
         points: dict[str, int] = {}
         for answer in (yield asks) if asks else ():
@@ -88,8 +89,6 @@ class Consultation:
                 statuses[row] = unschedulable(answer.failed[name])
         return statuses
 
-    # -- preemption ----------------------------------------------------------------------------------
-
     def preempts(self, nomination: Nomination) -> bool:
         """Whether an extender has a say in the candidates that PostFilter found."""
         asked = any(each.preempt_verb for each in self.extenders)
@@ -106,7 +105,7 @@ class Consultation:
                 continue
             if not candidates:
                 break
-            (left,) = yield (PreemptAsk(extender, candidates, self._removable(pod, candidates)),)
+            (left,) = yield (preempt_ask(extender, candidates, self._removable(pod, candidates)),)
             if not isinstance(left, Failure):
                 candidates = left
             elif not extender.ignorable:
@@ -119,13 +118,7 @@ class Consultation:
         answer: Mapping[str, PreemptionCandidate] | Failure,
         nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> Decision:
-        """The decision with the best candidate that is left and whose victims are all still there.
-
-        Args:
-            decision: As PostFilter made it.
-            answer: What the extenders left.
-            nominations: Pods by the node that they are nominated to.
-        """
+        """The decision with the best candidate that is left and whose victims are all still there."""
         pod, nomination = decision.pod, decision.nomination
         assert nomination is not None
         if isinstance(answer, Failure):

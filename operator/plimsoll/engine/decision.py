@@ -1,4 +1,4 @@
-"""Decisions of scheduling attempts, with the data for explanations and plans."""
+"""Defines decisions of scheduling attempts, with the data for explanations and plans."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,9 +25,7 @@ class Decision:
     """Where a pod goes, or why nowhere.
 
     Attributes:
-        pod: The pod.
-        outcome: How the attempt ended.
-        node: The chosen node's name, "" when there is none.
+        node: The chosen node's name, "" without one.
         total: Its weighted score; None when it was the only one, or nominated, and nothing was scored.
         feasible: How many nodes were feasible.
         ties: How many had the highest score.
@@ -58,9 +56,7 @@ class Evaluation:
 
     Attributes:
         pre_filter: The status by which PreFilter rejected the pod, else success.
-        statuses: Status by node name, for nodes that are not feasible.
-        scores: Of the feasible nodes; None when there is none.
-        state: What the plugins learned on the way.
+        scores: Of the feasible nodes; None without any.
     """
 
     pre_filter: Status
@@ -80,7 +76,7 @@ class Ranking:
         cluster: Whose rows they are; its nodes stay what they are while the ranking is used.
         rows: Shape (F,): of the feasible nodes, ascending.
         totals: Shape (F,): their weighted scores.
-        diagnosis: Why there is none, in counts; None when there is one.
+        diagnosis: Why no node is feasible, in counts; None when one is.
     """
 
     cluster: Cluster

@@ -1,17 +1,17 @@
-"""Places for several pods at once, proved on a fork: all that are needed, or none is taken.
+"""Finds nodes for several pods together on a fork: for as many as are needed, or for none.
 
 The pods go through the ordinary cycle one after the other, each seeing those before it as placed, on a
 copy of the cluster that is thrown away. Nothing is assumed here: the caller takes the placements of a
 decision that is feasible, all of them in one turn, so that two gangs never hold half of what they need.
 
 Order: priority, then the largest first (a small pod finds a gap behind a large one, not the other way
-round), then as given. Greedy: a gang that only fits in some other order is told that it does not fit.
+round), then as given. Greedy: a gang that only fits in some other order is rejected.
 Source: KEP 4671 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved on the way, and a gang
 preempts as a whole only when the whole fits afterwards.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.attempt import schedule
@@ -26,13 +26,7 @@ TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One member's place.
-
-    Attributes:
-        decision: Scheduled, or unschedulable with victims that have to leave first.
-        node: Where it goes.
-        state: What the plugins learned; the member's own.
-    """
+    """One member's place, with what the plugins learned about it."""
 
     decision: Decision
     node: str
@@ -54,7 +48,6 @@ class GangDecision:
     """What a joint attempt came to.
 
     Attributes:
-        placements: Members that fit, together.
         refused: Those that do not, when these have their places.
         needed: How many must fit.
     """
@@ -83,11 +76,7 @@ class GangDecision:
         return any(each.nomination is not None and each.nomination.node is None for each in self.refused)
 
     def message(self, placed: int) -> str:
-        """How many fit and what the others lack.
-
-        Args:
-            placed: Members that have a node already.
-        """
+        """How many fit, with the ``placed`` members that have a node already, and what the others lack."""
         fitting = placed + len(self.placements)
         total = fitting + len(self.refused)
         counts = Counter(each.message for each in self.refused).most_common()
@@ -105,17 +94,20 @@ def place_together(
     is_preempting: bool = False,
     placed: Collection[str] = (),
 ) -> GangDecision:
-    """Find places for all members at once; the cluster is only read.
+    """Find nodes for all members together, or for as many as are needed; the cluster is only read.
 
-    Args:
-        members: Pods with the schedulers that serve them.
-        cluster: As it is.
-        needed: How many must fit.
-        is_preempting: Whether members that fit nowhere may name victims, none of them a member.
-        placed: Uids of the members that have a node already.
+    With ``is_preempting``, members that fit nowhere may name victims, none of them a member. ``placed`` are
+    the uids of members that have a node already.
     """
     fork = cluster.fork()
-    ordered = _largest_first(list(members))
+    ordered = sorted(
+        members,
+        key=lambda each: (
+            -each[0].priority,
+            -each[0].requests.get("cpu", 0),
+            -each[0].requests.get("memory", 0),
+        ),
+    )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
     twins: dict[int, ProfileScheduler] = {}
     placements: list[Placement] = []
@@ -146,15 +138,6 @@ def place_together(
         placements.append(Placement(decision, node, (decision.state or CycleState()).clone()))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
-
-
-def _largest_first(
-    members: Sequence[tuple[PodInfo, ProfileScheduler]],
-) -> list[tuple[PodInfo, ProfileScheduler]]:
-    def size(pod: PodInfo) -> tuple[int, int, int]:
-        return (-pod.priority, -pod.requests.get("cpu", 0), -pod.requests.get("memory", 0))
-
-    return sorted(members, key=lambda each: size(each[0]))
 
 
 def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:

@@ -83,7 +83,7 @@ class _Level:
         self._claims = None
 
     def _look_at(self, rows: Iterable[int]) -> None:
-        pods = dict(self._pods)  # whoever asked before goes on with what was said then
+        pods = dict(self._pods)  # an earlier caller goes on with the earlier mapping
         for row in rows:
             there = ahead_on(self._cluster, self._nominator, row, self._priority)
             if there:
@@ -99,12 +99,7 @@ class _Level:
 
 
 class NominatedRequestsCache:
-    """The claims on one cluster.
-
-    Args:
-        cluster: Where nominated pods may have been placed meanwhile.
-        nominator: Who was promised what.
-    """
+    """The claims on one cluster."""
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster

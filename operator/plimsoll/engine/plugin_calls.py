@@ -9,7 +9,7 @@ from plimsoll.framework import MAX_SCORE, IntArray, PluginError
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.framework.extension_points import MIN_SCORE
 
-#: Told of a timed call: plugin, extension point, whether it raised, seconds.
+#: Receives a timed call: plugin, extension point, whether it raised, seconds.
 Timed = Callable[[str, str, bool, float], None]
 
 
@@ -19,7 +19,7 @@ class PluginCalls:
     Args:
         counts: Calls by plugin and extension point, shared by all attempts of the profile.
         clock: Seconds that never go back; None: count only.
-        timed: Told of each call when there is a clock.
+        timed: Receives each call when there is a clock.
     """
 
     __slots__ = ("clock", "counts", "timed")
@@ -36,7 +36,7 @@ class PluginCalls:
 
 
 #: Who meters the calls made here: of the context, so that a binding task is metered as the attempt it belongs
-#: to, and a plan that a thread computes beside it is not.
+#: to, and a plan that a thread computes meanwhile is not.
 METER: ContextVar[PluginCalls | None] = ContextVar("METER", default=None)
 
 
@@ -74,11 +74,7 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
 
 
 def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
-    """The array a plugin returned, if it has one entry for each node.
-
-    Raises:
-        PluginError: Another shape or dtype.
-    """
+    """The array a plugin returned; PluginError unless it has one integer for each node."""
     if values.shape != (length,) or values.dtype.kind not in "iu":
         raise PluginError(
             plugin, point, f"returned {values.dtype} of shape {values.shape}; expected integers ({length},)"
@@ -87,11 +83,7 @@ def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
 
 
 def in_range(scores: IntArray, plugin: str) -> IntArray:
-    """Scores after normalisation, if all lie in 0..100.
-
-    Raises:
-        PluginError: One does not.
-    """
+    """Scores after normalisation; PluginError unless all lie in 0..100."""
     if len(scores) and (scores.min() < MIN_SCORE or scores.max() > MAX_SCORE):
         worst = scores.min() if scores.min() < MIN_SCORE else scores.max()
         raise PluginError(plugin, "score", f"returned {worst}; scores lie in {MIN_SCORE}..{MAX_SCORE}")

@@ -34,14 +34,9 @@ class Stages:
 
     Attributes:
         near_pre_filter: Names of those whose PreFilter looks no further than the node.
-        far_pre_filter: The others.
         node_filter: Filters that look at node objects only, with their position among all filters.
         row_filter: Filters that look at a node's own pods as well, likewise.
-        far_filter: The others, likewise.
-        near_pre_score: As for PreFilter.
-        far_pre_score: As for PreFilter.
         near_score: Score plugins that look no further than the node, with their weight.
-        far_score: The others, likewise.
         individual: Whether some plugin looks at more of a pod than its template: then nothing is kept from
             one pod to the next without asking.
     """

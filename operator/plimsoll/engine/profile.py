@@ -56,9 +56,6 @@ class ProfileConfig:
     """A profile as written, in plain values.
 
     Attributes:
-        scheduler_name: The pods it serves.
-        plugins: Plugin sets by extension point, ``multiPoint`` included.
-        args: Arguments by plugin name.
         path: Where it stands in the policy, for the sentences that refuse it.
         arg_paths: Where each plugin's arguments stand; ``pluginConfig[name].args`` unless said.
         policy: The SchedulingPolicy that it is of, "" when of none.
@@ -80,14 +77,7 @@ class ProfileConfig:
 
 @dataclass(frozen=True)
 class Profile:
-    """Plugin instances by extension point, in calling order.
-
-    Attributes:
-        extenders: In the order written.
-        weights: Of the score plugins, by name.
-        policy: The SchedulingPolicy that it is of, "" when of none.
-        via_eviction: Whether victims of preemption leave through the Eviction API.
-    """
+    """Plugin instances by extension point, in calling order."""
 
     scheduler_name: str
     pre_enqueue: tuple[PreEnqueuePlugin, ...]
@@ -137,11 +127,6 @@ class Profile:
 
 def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[Enabled]) -> Profile:
     """Make the plugin instances of a profile.
-
-    Args:
-        config: As written by the user.
-        registry: The plugins that exist.
-        defaults: The default multiPoint list, in order.
 
     Raises:
         ConfigurationError: Unknown plugin, bad arguments, a plugin twice at a point or without that point,
@@ -232,7 +217,7 @@ def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
 def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
     """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones.
 
-    What is disabled at the point is not in multiPoint for it: enabled again beside that, it comes last.
+    What is disabled at the point is not in multiPoint for it: enabled again in addition, it comes last.
     """
     if "*" in chosen.disabled:
         return list(chosen.enabled)

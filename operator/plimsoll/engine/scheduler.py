@@ -61,8 +61,9 @@ class Filtered:
 class ProfileScheduler:
     """Decides for the pods of one profile on one cluster, keeping a lane for each template.
 
+    Methods raise PluginError where a plugin raised or broke a rule.
+
     Args:
-        profile: The plugins.
         cluster: Where pods go; the scheduler reads it and never writes.
         choose: Breaks ties; the first of the best (by row) unless given.
         nominator: Shared by the schedulers of one cluster; its own unless given.
@@ -87,11 +88,7 @@ class ProfileScheduler:
         return ProfileScheduler(profile, cluster, self._choose, self.nominator)
 
     def evaluate(self, pod: PodInfo) -> Evaluation:
-        """Every node's verdict and scores, as if the pod had no nominated node.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
-        """
+        """Every node's verdict and scores, as if the pod had no nominated node."""
         found = self.filtered(pod)
         lane, rows = found.lane, found.rows
         nodes = self.cluster.nodes
@@ -107,11 +104,7 @@ class ProfileScheduler:
         )
 
     def rank(self, pod: PodInfo) -> Ranking:
-        """The feasible nodes and their totals, as if the pod had no nominated node; nothing is preempted.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
-        """
+        """The feasible nodes and their totals, as if the pod had no nominated node; nothing is preempted."""
         found = self.filtered(pod)
         lane, rows = found.lane, found.rows
         if not len(rows):
@@ -120,22 +113,12 @@ class ProfileScheduler:
         return Ranking(self.cluster, rows, lane.totals(pod, rows))
 
     def what_if(self, pod: PodInfo) -> TemplateWhatIf:
-        """Ask what the filters would say of the pod if other pods left.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
-        """
+        """Ask what the filters would say of the pod if other pods left."""
         found = self.filtered(pod)
         return self._what_if(found.lane, pod, found.overrides)
 
-    # -- the steps of an attempt (plimsoll.engine.attempt) ---------------------------------------------
-
     def refreshed(self, pod: PodInfo) -> TemplateCache:
-        """The caches of the pod's template, for the cluster as it is now.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
-        """
+        """The caches of the pod's template, for the cluster as it is now."""
         # The node of a pod that names one is no part of its template: nothing kept for its siblings holds.
         own = bool(pod.pod.spec.node_name)
         lane = TemplateCache(self.profile, self.cluster) if own else self._lanes.use(pod.template)
@@ -147,13 +130,8 @@ class ProfileScheduler:
     ) -> Filtered:
         """What the filters answer for the cluster as it is now, nominated pods included.
 
-        Args:
-            pod: The pod.
-            lane: The caches of its template, when they are refreshed already.
-            only: The row that matters; nominations to other nodes are disregarded.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
+        ``lane`` is handed in when it is refreshed already. With ``only``, nominations to other nodes
+        than this row are disregarded.
         """
         if lane is None:
             lane = self.refreshed(pod)
@@ -196,15 +174,7 @@ class ProfileScheduler:
     def placed(
         self, pod: PodInfo, found: Filtered, best: RowArray, total: int | None = None, feasible: int = 1
     ) -> Decision:
-        """The pod goes to one of these equally good nodes.
-
-        Args:
-            pod: The pod.
-            found: What the filters said.
-            best: The nodes.
-            total: Their score, None where nothing was scored.
-            feasible: How many nodes were feasible.
-        """
+        """The pod goes to one of these equally good nodes; ``total`` is None where nothing was scored."""
         row = int(best[self._choose(len(best)) if len(best) > 1 else 0])
         node, state = self.cluster.nodes[row].name, found.lane.state
         return Decision(pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=state)
@@ -217,11 +187,8 @@ class ProfileScheduler:
     def reject(self, pod: PodInfo, found: Filtered, refused: Mapping[int, Status] | None = None) -> Decision:
         """Say why no node is feasible, and ask PostFilter for a way out.
 
-        Args:
-            pod: The pod.
-            found: What the filters said.
-            refused: Statuses by row of nodes that passed the filters and that extenders refused; None when
-                no extender was asked. No pod that leaves is assumed to change an extender's answer.
+        ``refused`` has the statuses by row of feasible nodes that extenders refused; None when no extender
+        was asked. No pod that leaves is assumed to change an extender's answer.
         """
         lane = found.lane
         overrides = found.overrides | self._asked_first(lane, pod)

@@ -1,10 +1,11 @@
-"""Would the pod fit this node if these pods were there, or gone? Asked by nominations and preemption.
+"""Evaluates filters of one pod as if other pods were on a node, or gone; for nominations and preemption.
 
-A trial owns a fork of the cluster and a clone of the cycle state; what it adds or removes is told to the
-plugins that sum over pods (SimulatedPods), the others read the forked columns.
+A trial owns a fork of the cluster and a clone of the cycle state; plugins that sum over pods
+(PreFilterExtensions) are notified of what it adds or removes, the others read the forked columns.
 """
 
 from collections.abc import Mapping
+from copy import copy
 
 import numpy as np
 
@@ -24,12 +25,10 @@ from plimsoll.model.columns.cluster import Cluster
 
 
 class Trial:
-    """One pod's filters, on a changed copy of the cluster.
+    """One pod's filters, on a changed copy of the cluster; methods raise PluginError.
 
     Args:
-        profile: Whose filters.
         state: A cycle state that this trial may change.
-        pod: The pod to place.
         fork: A cluster that this trial may change.
         skipped: Plugins whose PreFilter skipped; they take no part.
         known: Codes by plugin, shape (N,), of plugins that look at nodes only: no pod changes them.
@@ -58,21 +57,12 @@ class Trial:
 
     def renewed(self, state: CycleState) -> "Trial":
         """The same fork and filters with another state."""
-        twin = object.__new__(Trial)
+        twin = copy(self)
         twin.state = state
-        twin.fork = self.fork
-        twin._pod = self._pod
-        twin._known = self._known
-        twin._filters = self._filters
-        twin._summing = self._summing
         return twin
 
     def add(self, other: PodInfo, row: int) -> None:
-        """``other`` now counts as placed on the node of ``row``.
-
-        Raises:
-            PluginError: A plugin raised or refused.
-        """
+        """``other`` now counts as placed on the node of ``row``."""
         self.fork.place(other, self.fork.nodes[row].name)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
@@ -81,11 +71,7 @@ class Trial:
             _agreed(status, plugin.name)
 
     def remove(self, other: PodInfo, row: int) -> None:
-        """``other``, placed on the node of ``row``, no longer counts.
-
-        Raises:
-            PluginError: A plugin raised or refused.
-        """
+        """``other``, placed on the node of ``row``, no longer counts."""
         self.fork.displace(other.uid)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
@@ -94,11 +80,7 @@ class Trial:
             _agreed(status, plugin.name)
 
     def status(self, row: int) -> Status:
-        """The first refusal of the node of ``row``, or success.
-
-        Raises:
-            PluginError: A plugin raised or broke a rule.
-        """
+        """The first refusal of the node of ``row``, or success."""
         one = Snapshot(self.fork).at(np.array([row], dtype=np.intp))
         for plugin in self._filters:
             known = self._known.get(plugin.name)

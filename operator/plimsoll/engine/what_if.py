@@ -1,7 +1,7 @@
 """Evaluates filters for PostFilter plugins as if pods had left a node, within one attempt.
 
 The lane's codes represent all filters that do not look at pods. Where the others look at sums of requests
-alone, many nodes are judged at once; else a fork of the cluster is changed pod by pod and put back.
+alone, many nodes are judged together; else a fork of the cluster is changed pod by pod and put back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,6 @@ class TemplateWhatIf:
     """Questions about one pod that fits nowhere.
 
     Args:
-        lane: The lane that was refreshed for the pod.
-        pod: The pod.
         overrides: Statuses by row that replace the lane's own.
         claims: What nominated pods claim.
         nominations: Pending pods by the node they are nominated to.
@@ -67,7 +65,7 @@ class TemplateWhatIf:
             with calling(plugin.name, "Filter"):
                 if easing is None or not easing.eased(self._pod.template):
                     return np.zeros(len(rows), dtype=np.bool_)
-            judged &= self._lane.codes(plugin.name)[rows] == 0
+            judged &= self._lane.filters.codes(plugin.name)[rows] == 0
         # Only linear filters can account for nominated pods from sums of requests.
         judged &= ~np.isin(rows, self._claims.rows)
         return judged
@@ -97,7 +95,7 @@ class TemplateWhatIf:
         return self._claims.pods
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
-        """Judge many nodes at once, of those that are judged by sums.
+        """Judge many nodes together, of those that are judged by sums.
 
         Kinds are the code times the number of filters, plus the filter's position.
         """
@@ -120,9 +118,9 @@ class TemplateWhatIf:
             if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.linear:
                 continue
             if plugin.reads is Reads.NODE:
-                if self._lane.agrees_everywhere(plugin.name):
+                if plugin.name in self._lane.filters.quiet:
                     continue
-                codes = self._lane.codes(plugin.name)[rows]
+                codes = self._lane.filters.codes(plugin.name)[rows]
             else:
                 with calling(plugin.name, "Filter"):
                     codes = checked(
@@ -147,7 +145,7 @@ class TemplateWhatIf:
     @cached_property
     def _fork(self) -> Trial:
         lane = self._lane
-        known = lane.node_codes()
+        known = lane.filters.node_codes()
         return Trial(
             lane.profile, lane.state.clone(), self._pod, lane.cluster.fork(), lane.skipped, known=known
         )

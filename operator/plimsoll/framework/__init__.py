@@ -58,5 +58,3 @@ from plimsoll.model.kinds.objects import ClusterObjects as ClusterObjects
 from plimsoll.model.kinds.pod import Pod as Pod
 from plimsoll.model.kinds.pod_info import PodInfo as PodInfo
 from plimsoll.model.kinds.pod_info import PodTemplate as PodTemplate
-from plimsoll.model.selectors import NodeMatcher as NodeMatcher
-from plimsoll.model.selectors import compile_node_matcher as compile_node_matcher

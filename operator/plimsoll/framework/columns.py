@@ -2,7 +2,6 @@
 
 from plimsoll.model.columns.cluster import Cluster as Cluster
 from plimsoll.model.columns.columns import CountColumns as CountColumns
-from plimsoll.model.columns.columns import IdArray as IdArray
 from plimsoll.model.columns.columns import PodIndex as PodIndex
 from plimsoll.model.columns.columns import RowArray as RowArray
 from plimsoll.model.columns.columns import columns_of as columns_of
@@ -22,5 +21,4 @@ from plimsoll.model.kinds.pod_terms import TermKind as TermKind
 from plimsoll.model.kinds.requests import is_extended as is_extended
 from plimsoll.model.kinds.requests import is_scalar as is_scalar
 from plimsoll.model.quantity import milli as milli
-from plimsoll.model.quantity import nanos as nanos
 from plimsoll.model.quantity import units as units

@@ -5,40 +5,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from plimsoll.framework.args import PluginArgs, parse_args
 from plimsoll.framework.errors import ConfigurationError
-from plimsoll.framework.extension_points import (
-    BindPlugin,
-    FilterPlugin,
-    PermitPlugin,
-    Plugin,
-    PostBindPlugin,
-    PostFilterPlugin,
-    PreBindPlugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    QueueSortPlugin,
-    ReservePlugin,
-    ScorePlugin,
-)
+from plimsoll.framework.extension_points import Plugin
 
-#: Extension point, spelled as in a profile, to the protocol that a plugin implements for it.
-EXTENSION_POINTS: Mapping[str, type] = {
-    "preEnqueue": PreEnqueuePlugin,
-    "queueSort": QueueSortPlugin,
-    "preFilter": PreFilterPlugin,
-    "filter": FilterPlugin,
-    "postFilter": PostFilterPlugin,
-    "preScore": PreScorePlugin,
-    "score": ScorePlugin,
-    "reserve": ReservePlugin,
-    "permit": PermitPlugin,
-    "preBind": PreBindPlugin,
-    "bind": BindPlugin,
-    "postBind": PostBindPlugin,
-}
-
-#: The members that make a class implement a point; protocols with data members refuse issubclass().
-_MEMBERS: Mapping[str, tuple[str, ...]] = {
+#: Extension point, spelled as in a profile, to the members that make a class implement it.
+EXTENSION_POINTS: Mapping[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),
     "queueSort": ("sort_key",),
     "preFilter": ("pre_filter",),
@@ -56,7 +26,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
 
 def implements(plugin: object, point: str) -> bool:
     """Whether a plugin (class or instance) implements an extension point."""
-    return all(hasattr(plugin, member) for member in _MEMBERS[point])
+    return all(hasattr(plugin, member) for member in EXTENSION_POINTS[point])
 
 
 class Registrable(Protocol):
@@ -150,7 +120,7 @@ class Registry(ClassRegistry[Plugin]):
     def _problem(self, source: type[Plugin]) -> str:
         if not getattr(source, "name", ""):
             return "has no name; set the class attribute `name`"
-        for point, members in _MEMBERS.items():
+        for point, members in EXTENSION_POINTS.items():
             missing = [member for member in members if not hasattr(source, member)]
             if missing and any(hasattr(source, member) for member in members if member != "reads"):
                 return f"lacks {', '.join(missing)}, which {point} needs"

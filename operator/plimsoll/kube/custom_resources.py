@@ -1,65 +1,104 @@
-"""SchedulingPolicies and PodGroups through the API server: lists and status writes."""
+"""Our custom resources through the API server: SchedulingPolicies, Eviction records, PodGroups."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
-from plimsoll.kube.session.errors import APIError, answer_of, answered
-from plimsoll.kube.session.session import MERGE_PATCH, Session
+import msgspec
+from pydantic import BaseModel
+
+from plimsoll.kube.session.errors import APIError, answer_of
+from plimsoll.kube.session.session import Session
+from plimsoll.kube.watched_resources import WatchedResource
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
+GROUP = "/apis/plimsoll.dev/v1alpha1"
+
+#: Kubernetes 1.37's alpha group with a resource of our plural.
+LIFECYCLE = "lifecycle.k8s.io"
 
 
-class PolicyStatusPatcher:
-    """Writes the status of policies."""
+class WatchedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is watched of an Eviction record: the rest is our own writing, and is not read back."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+RECORDS = WatchedResource("evictions", f"{GROUP}/evictions", WatchedRecord)
+
+
+class PolicyResources:
+    """SchedulingPolicies."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
         """Merge into the policy's status."""
-        return await answered(
-            self._session.request(
-                "PATCH", f"{POLICIES}/{name}/status", {"status": status}, content_type=MERGE_PATCH
-            )
-        )
-
-
-#: A merge patch removes what it sets to null.
-_ABSENT: Mapping[str, None] = {
-    field.alias or name: None for name, field in PodGroupResourceStatus.model_fields.items()
-}
-
-
-class PodGroupStatusPatcher:
-    """Writes the status of PodGroups."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Replace a group's status; fields that are no longer set are removed."""
-        return await answered(
-            self._session.request(
-                "PATCH",
-                f"/apis/plimsoll.dev/v1alpha1/namespaces/{namespace}/podgroups/{name}/status",
-                {"status": {**_ABSENT, **status}},
-                content_type=MERGE_PATCH,
-            )
-        )
-
-
-class PolicyList:
-    """Lists policies."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
+        return await self._session.merge(f"{GROUP}/schedulingpolicies/{name}/status", {"status": status})
 
     async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
         """All policies; GONE when the CustomResourceDefinition is not installed."""
-        try:
-            listed = await self._session.object("GET", POLICIES)
-        except APIError as exc:
-            return answer_of(exc), ()
-        return WriteResult(WriteOutcome.DONE), listed.get("items") or ()
+        return await _listed(self._session, f"{GROUP}/schedulingpolicies")
+
+
+class NamespacedResources:
+    """Eviction records or PodGroups.
+
+    Args:
+        status: Their status; fields that a new status does not set are removed.
+    """
+
+    def __init__(self, session: Session, plural: str, status: type[BaseModel]) -> None:
+        self._session = session
+        self._plural = plural
+        self._absent = {field.alias or name: None for name, field in status.model_fields.items()}
+
+    def _path(self, namespace: str, *rest: str) -> str:
+        return "/".join((GROUP, "namespaces", namespace, self._plural, *rest))
+
+    async def create(self, document: Mapping[str, Any]) -> WriteResult:
+        """Write a new object, and its status, which the API server takes separately."""
+        namespace, name = document["metadata"]["namespace"], document["metadata"]["name"]
+        bare = {key: value for key, value in document.items() if key != "status"}
+        answer = await self._session.write("POST", self._path(namespace), bare)
+        if answer.is_done and document.get("status"):
+            answer = await self.write_status(namespace, name, document["status"])
+        return answer
+
+    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
+        """Replace an object's status."""
+        body = {"status": {**self._absent, **status}}
+        return await self._session.merge(self._path(namespace, name, "status"), body)
+
+    async def delete(self, namespace: str, name: str) -> WriteResult:
+        """Delete an object."""
+        return await self._session.write("DELETE", self._path(namespace, name))
+
+    async def list(self) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
+        """All of them; GONE when the CustomResourceDefinition is not installed."""
+        return await _listed(self._session, f"{GROUP}/{self._plural}")
+
+
+async def _listed(session: Session, path: str) -> tuple[WriteResult, Sequence[Mapping[str, Any]]]:
+    try:
+        listed = await session.object("GET", path)
+    except APIError as exc:
+        return answer_of(exc), ()
+    return WriteResult(WriteOutcome.DONE), listed.get("items") or ()
+
+
+async def shadowing_evictions(session: Session) -> str:
+    """The built-in resource that kubectl means by a bare ``evictions``, "" when that is ours.
+
+    kubectl takes the built-in group silently where both are served.
+    """
+    try:
+        group = await session.object("GET", f"/apis/{LIFECYCLE}")
+        for version in group.get("versions") or ():
+            listed = await session.object("GET", f"/apis/{version['groupVersion']}")
+            if any(resource.get("name") == "evictions" for resource in listed.get("resources") or ()):
+                return f"evictions.{version['groupVersion']}"
+    except (APIError, KeyError, TypeError):
+        return ""
+    return ""

@@ -15,8 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from plimsoll.kube.reflector import Reflector
-from plimsoll.kube.session.errors import APIError, Conflict, answer_of, answered
-from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of
+from plimsoll.kube.session.session import Session
 from plimsoll.kube.watched_resources import WatchedResource
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.metadata import ObjectMeta
@@ -46,29 +46,24 @@ _EVICTION, _WITHDRAWN = "Eviction", "Withdrawn"
 _NOT_FOUND = 404
 
 
-class EvictionRequestObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _Document(msgspec.Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+class EvictionRequestObject(_Document, frozen=True):
     """An EvictionRequest as the API has it."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
 
-
-class LifecycleEviction(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class LifecycleEviction(_Document, frozen=True):
     """The server's Eviction (lifecycle.k8s.io), which all requests about one pod are part of."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
 
 
 class PodEvictionRequester:
     """Creates, withdraws, lists, watches and deletes our EvictionRequests.
 
     Args:
-        session: The connection.
-        clock: Time.
-        randomness: Jitter of the watches.
         observer: Notified of watches that fail and of objects that cannot be read.
     """
 
@@ -118,11 +113,11 @@ class PodEvictionRequester:
     async def withdraw(self, request: EvictionRequest) -> WriteResult:
         """Set the intent to Withdrawn."""
         body = {"spec": {"intent": _WITHDRAWN}}
-        return await answered(self._session.request("PATCH", _path(request), body, content_type=MERGE_PATCH))
+        return await self._session.merge(_path(request), body)
 
     async def drop(self, request: EvictionRequest) -> WriteResult:
         """Delete the request."""
-        return await answered(self._session.request("DELETE", _path(request)))
+        return await self._session.write("DELETE", _path(request))
 
     async def list(self) -> tuple[WriteResult, Sequence[EvictionRequest]]:
         """Our requests, each with the Eviction that it is part of."""
@@ -172,7 +167,7 @@ class PodEvictionRequester:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _MirrorObserver:
+class _MirrorObserver(Observer):
     """Passes on what the watches go through, and notices that the API is served no more."""
 
     def __init__(self, observer: Observer) -> None:
@@ -209,8 +204,8 @@ class _Mirror:
 
     def __init__(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> None:
         self._changed = changed
-        self._requests: dict[str, EvictionRequestObject] = {}
-        self._evictions: dict[str, LifecycleEviction] = {}
+        self._requests: dict[str, Any] = {}
+        self._evictions: dict[str, Any] = {}
         self._reported: dict[str, EvictionRequest] = {}
         self._listed: set[str] = set()
 
@@ -221,15 +216,15 @@ class _Mirror:
                 case Synced(resource):
                     self._listed.add(resource)
                 case ObjectAdded(found) | ObjectUpdated(_, found):
-                    self._put(found)
-                case ObjectDeleted(gone):
-                    self._remove(gone)
+                    self._kept(found)[_key(found)] = found
+                case ObjectDeleted(found):
+                    self._kept(found).pop(_key(found), None)
                 case _:
                     continue
         if len(self._listed) < len((REQUESTS, EVICTIONS)):
             return
         by_uid = _under_way(self._evictions.values())
-        present = {key: _read(each, by_uid) for key, each in self._requests.items()}
+        present = {key: _read(each, by_uid) for key, each in self._requests.items() if _is_ours(each)}
         changes: dict[str, EvictionRequest | None] = {
             key: each for key, each in present.items() if self._reported.get(key) != each
         }
@@ -238,24 +233,15 @@ class _Mirror:
         if changes:
             self._changed(changes)
 
-    def _remove(self, gone: Any) -> None:
-        known = self._evictions if isinstance(gone, LifecycleEviction) else self._requests
-        known.pop(_key(gone), None)
-
-    def _put(self, found: Any) -> None:
-        if isinstance(found, LifecycleEviction):
-            self._evictions[_key(found)] = found
-        elif _is_ours(found):
-            self._requests[_key(found)] = found
-        else:
-            self._requests.pop(_key(found), None)
+    def _kept(self, found: object) -> dict[str, Any]:
+        return self._evictions if isinstance(found, LifecycleEviction) else self._requests
 
 
 def _path(request: EvictionRequest) -> str:
     return f"{GROUP}/namespaces/{request.namespace}/evictionrequests/{request.name}"
 
 
-def _key(found: EvictionRequestObject | LifecycleEviction) -> str:
+def _key(found: Any) -> str:
     return f"{found.metadata.namespace}/{found.metadata.name}"
 
 
@@ -264,12 +250,12 @@ def _is_ours(request: EvictionRequestObject) -> bool:
     return request.spec.get("requester") == REQUESTER
 
 
-def _uid(found: EvictionRequestObject | LifecycleEviction) -> str:
+def _uid(found: _Document) -> str:
     target = found.spec.get("target") or {}
     return str((target.get("pod") or {}).get("uid", ""))
 
 
-def _conditions(found: EvictionRequestObject | LifecycleEviction) -> dict[str, Mapping[str, Any]]:
+def _conditions(found: _Document) -> dict[str, Mapping[str, Any]]:
     """Those that hold, by type."""
     listed = found.status.get("conditions") or ()
     return {each.get("type", ""): each for each in listed if each.get("status") == "True"}

@@ -17,7 +17,7 @@ from collections.abc import Collection
 
 import aiohttp
 
-from plimsoll.kube.session.session import JSON
+from plimsoll.kube.session.session import JSON, bounded
 from plimsoll.ports.extenders import Endpoint, Reply, TLSSettings
 
 #: An answer may have this many bytes, and so many for each byte of the question (it may repeat the nodes).
@@ -56,7 +56,10 @@ class HTTPExtenders:
             ):
                 if response.status != 200:
                     return Reply(None, f"failed {verb} with extender at URL {url}, code {response.status}")
-                return await _bounded(response, ANSWER_BYTES + ANSWER_FACTOR * len(body), url)
+                limit = ANSWER_BYTES + ANSWER_FACTOR * len(body)
+                content = await bounded(response, limit)
+                problem = f'Post "{url}": the answer has more than {limit} bytes' if content is None else ""
+                return Reply(content, problem)
         except TimeoutError:
             return Reply(None, f'Post "{url}": no complete answer within {endpoint.timeout_s:g} s')
         except (aiohttp.ClientError, OSError, ValueError, RuntimeError) as exc:
@@ -84,18 +87,6 @@ class HTTPExtenders:
                 headers={"Content-Type": JSON, "Accept": JSON, "Accept-Encoding": "identity"},
             )
         return known
-
-
-async def _bounded(response: aiohttp.ClientResponse, limit: int, url: str) -> Reply:
-    """The body, unless it is longer than any honest one."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > limit:
-            return Reply(None, f'Post "{url}": the answer has more than {limit} bytes')
-        parts.append(part)
-    return Reply(b"".join(parts))
 
 
 def tls_context(settings: TLSSettings) -> ssl.SSLContext:

@@ -19,8 +19,6 @@ class LeaseStore:
 
     Args:
         session: A connection of its own: renewals must not wait for other requests, nor pass the fence.
-        namespace: Where it lies.
-        name: Its name.
         timeout_s: Seconds that a request may take.
     """
 

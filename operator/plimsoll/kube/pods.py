@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from plimsoll.kube.session.errors import APIError, TooManyRequests, answer_of, answered
+from plimsoll.kube.session.errors import APIError, TooManyRequests, answer_of
 from plimsoll.kube.session.session import STRATEGIC_PATCH, Session
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
@@ -32,7 +32,7 @@ class PodBinder:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
-        return await answered(self._session.request("POST", path, body))
+        return await self._session.write("POST", path, body)
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """Read the pod back; a list of one, which takes no right beyond those of the watch.
@@ -119,10 +119,7 @@ class PodPreemptor:
         }
         if victim.metadata.generation:
             condition["observedGeneration"] = victim.metadata.generation
-        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
-        marked = await answered(
-            self._session.request("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
-        )
+        marked = await _patch_status(self._session, victim, {"conditions": [condition]})
         if not marked.is_done:
             return marked  # no pod is deleted without a condition that gives the reason
         try:
@@ -134,9 +131,7 @@ class PodPreemptor:
 
     async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Take a lower-priority pod's nominated node away."""
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}
-        return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))
+        return await _patch_status(self._session, pod, {"nominatedNodeName": None})
 
 
 #: Seconds; a pod's attempt waits for it.
@@ -200,14 +195,15 @@ class PodStatusPatcher:
         status: dict[str, Any] = {"conditions": [written]}
         if condition.nominated_node is not None:
             status["nominatedNodeName"] = condition.nominated_node or None
-        return await self._patch(pod, status)
+        return await _patch_status(self._session, pod, status)
 
     async def nominate(self, pod: Pod, node: str) -> WriteResult:
         """Set the nominated node."""
-        return await self._patch(pod, {"nominatedNodeName": node})
+        return await _patch_status(self._session, pod, {"nominatedNodeName": node})
 
-    async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
-        """Merge into the status of this very pod."""
-        body = {"metadata": {"uid": pod.uid}, "status": status}
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        return await answered(self._session.request("PATCH", path, body, content_type=STRATEGIC_PATCH))
+
+async def _patch_status(session: Session, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
+    """Merge into the status of this very pod (by uid)."""
+    body = {"metadata": {"uid": pod.uid}, "status": status}
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+    return await session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)

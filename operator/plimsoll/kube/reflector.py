@@ -8,7 +8,7 @@ counted and skipped. Bookmarks keep the resource version fresh, so that a resume
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -32,6 +32,7 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.ports.clock import Clock, Randomness
+from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
 
 #: Objects a page when listing, as client-go's pager.
@@ -58,22 +59,6 @@ IN_STATUS = "`$.status."
 #: Failures after which a watch goes on where it was: no answer, a server that is busy, or credentials and
 #: rights that it refuses.
 RESUMABLE = (0, 401, 403, 429, 503)
-
-
-class WatchObserver(Protocol):
-    """Told what a reflector goes through."""
-
-    def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:
-        """A list or watch broke; it is taken up again."""
-
-    def watch_listed(self, resource: str, objects: int) -> None:
-        """A list is complete."""
-
-    def watch_heard(self, resource: str, now: float) -> None:
-        """The server answered: a list, a watch that opened, an event or a bookmark."""
-
-    def object_skipped(self, resource: str, name: str, problem: str) -> None:
-        """An object, or a part of it, cannot be read; the one or the other is as if it did not exist."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -120,11 +105,7 @@ class Reflector:
     """Mirrors one collection.
 
     Args:
-        session: The connection.
-        resource: What to mirror.
         sink: Takes batches of events, in order; must not fail.
-        clock: Time.
-        randomness: Jitter.
         observer: Receives lists, failures and skipped objects.
 
     Attributes:
@@ -139,7 +120,7 @@ class Reflector:
         *,
         clock: Clock,
         randomness: Randomness,
-        observer: WatchObserver,
+        observer: Observer,
     ) -> None:
         self._session = session
         self._resource = resource
@@ -240,7 +221,7 @@ class Reflector:
                 break
             params["continue"] = page.metadata.continue_
         for keys in _slices([key for key in self._objects if key not in found]):
-            await self._hand_over([deleted(self._objects.pop(key)) for key in keys])
+            await self._hand_over([_event(self._objects.pop(key), None) for key in keys])
         self._version, self.listed_from = page.metadata.resource_version, began
         self._observer.watch_listed(self._resource.name, len(found))
         self._answered()
@@ -295,13 +276,13 @@ class Reflector:
                 old = self._objects.pop(key, None)
                 if old is not None:
                     read = self._read(event.object)
-                    yield deleted(read[1] if read else old)
+                    yield _event(read[1] if read else old, None)
             elif event.type in ("ADDED", "MODIFIED"):
                 read = self._read(event.object)
                 if read is not None:
                     yield from self._stored(key, read[1])
                 elif key in self._objects:
-                    yield deleted(self._objects.pop(key))
+                    yield _event(self._objects.pop(key), None)
             self._version = named.resource_version or self._version
             self._heard = True
 
@@ -346,34 +327,29 @@ class Reflector:
         old = self._objects.get(key)
         self._objects[key] = new
         if old is None:
-            return (added(new),)
+            return (_event(None, new),)
         if old.metadata.uid != new.metadata.uid:
-            return deleted(old), added(new)
+            return _event(old, None), _event(None, new)
         if old.metadata.resource_version == new.metadata.resource_version:
             return ()
-        return (updated(old, new),)
+        return (_event(old, new),)
 
 
 def _slices(items: Sequence[T]) -> Iterable[Sequence[T]]:
     return (items[first : first + SLICE] for first in range(0, len(items), SLICE))
 
 
-def added(new: Any) -> WatchEvent:
-    """The event for a new object."""
-    if isinstance(new, Pod):
-        return PodAdded(new)
-    return NodeAdded(new) if isinstance(new, Node) else ObjectAdded(new)
+#: The events of an object that is new, changed or gone.
+_EVENTS: dict[type, tuple[Any, Any, Any]] = {
+    Pod: (PodAdded, PodUpdated, PodDeleted),
+    Node: (NodeAdded, NodeUpdated, NodeDeleted),
+}
 
 
-def updated(old: Any, new: Any) -> WatchEvent:
-    """The event for a changed object."""
-    if isinstance(new, Pod):
-        return PodUpdated(old, new)
-    return NodeUpdated(old, new) if isinstance(new, Node) else ObjectUpdated(old, new)
-
-
-def deleted(old: Any) -> WatchEvent:
-    """The event for an object that is gone."""
-    if isinstance(old, Pod):
-        return PodDeleted(old)
-    return NodeDeleted(old) if isinstance(old, Node) else ObjectDeleted(old)
+def _event(old: Any, new: Any) -> WatchEvent:
+    """The event of an object that was ``old`` and is ``new``; one of them may be None."""
+    added, updated, deleted = _EVENTS.get(
+        type(new if old is None else old), (ObjectAdded, ObjectUpdated, ObjectDeleted)
+    )
+    event: WatchEvent = added(new) if old is None else deleted(old) if new is None else updated(old, new)
+    return event

@@ -10,7 +10,7 @@ import msgspec
 from plimsoll.api.v1alpha1.metrics_providers import is_plain_url
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube.session.errors import APIError, answer_of
-from plimsoll.kube.session.session import JSON, Session
+from plimsoll.kube.session.session import JSON, Session, bounded
 from plimsoll.model.quantity import QuantityError, nanos
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -55,9 +55,7 @@ class UsageMeter:
         wrong, with the HTTP status and one of Prometheus' error types, without the answer's text.
         """
         if not is_plain_url(url):
-            return WriteResult(
-                WriteOutcome.REFUSED, "prometheus.url is not an address without user, query and fragment"
-            ), ()
+            return _refused("prometheus.url is not an address without user, query and fragment")
         server = f"Prometheus at {url}"
         timeout = aiohttp.ClientTimeout(total=QUERY_TIMEOUT_S)
         try:
@@ -72,33 +70,20 @@ class UsageMeter:
             ):
                 if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                     problem = "the answer is compressed, which was not asked for"
-                    return WriteResult(
-                        WriteOutcome.REFUSED, f"{server} answered HTTP {response.status}: {problem}"
-                    ), ()
-                body = await _bounded(response)
+                    return _refused(f"{server} answered HTTP {response.status}: {problem}")
+                body = await bounded(response, LONGEST_ANSWER)
         except TimeoutError:
-            return WriteResult(
-                WriteOutcome.UNKNOWN, f"{server} did not answer within {QUERY_TIMEOUT_S:.0f} s"
-            ), ()
+            problem = f"{server} did not answer within {QUERY_TIMEOUT_S:.0f} s"
+            return WriteResult(WriteOutcome.UNKNOWN, problem), ()
         except (aiohttp.ClientError, OSError, ValueError) as exc:
             return WriteResult(WriteOutcome.UNKNOWN, f"{server} cannot be asked: {_failure(exc)}"), ()
         if body is None:
-            return WriteResult(
-                WriteOutcome.REFUSED, f"{server} answered more than {LONGEST_ANSWER >> 20} MiB"
-            ), ()
+            return _refused(f"{server} answered more than {LONGEST_ANSWER >> 20} MiB")
         return _vector(server, response.status, body)
 
 
-async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
-    """The body; None when it is longer than any honest one."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > LONGEST_ANSWER:
-            return None
-        parts.append(part)
-    return b"".join(parts)
+def _refused(problem: str) -> tuple[WriteResult, Sequence[Sample]]:
+    return WriteResult(WriteOutcome.REFUSED, problem), ()
 
 
 def _failure(exc: Exception) -> str:
@@ -166,7 +151,7 @@ def _vector(server: str, status: int, body: bytes) -> tuple[WriteResult, Sequenc
     except (msgspec.MsgspecError, ValueError):
         problem = "this is not an answer of Prometheus' HTTP API, check the url"
     if problem:
-        return WriteResult(WriteOutcome.REFUSED, f"{server} answered HTTP {status}: {problem}"), ()
+        return _refused(f"{server} answered HTTP {status}: {problem}")
     return WriteResult(WriteOutcome.DONE), samples
 
 

@@ -1,7 +1,6 @@
 """PATCH persistentvolumes and persistentvolumeclaims: which volume a claim gets, or where it is made."""
 
-from plimsoll.kube.session.errors import answered
-from plimsoll.kube.session.session import MERGE_PATCH, Session
+from plimsoll.kube.session.session import Session
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
 from plimsoll.model.kinds.volume_claims import SELECTED_NODE
 from plimsoll.ports.writes import WriteResult
@@ -21,7 +20,7 @@ class VolumePatcher:
         meta = claim.metadata
         body = {"metadata": {"uid": meta.uid, "annotations": {SELECTED_NODE: node}}}
         path = f"/api/v1/namespaces/{meta.namespace}/persistentvolumeclaims/{meta.name}"
-        return await answered(self._session.request("PATCH", path, body, content_type=MERGE_PATCH))
+        return await self._session.merge(path, body)
 
     async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> WriteResult:
         """Refer to the claim; a volume that has changed since is refused as a conflict."""
@@ -42,4 +41,4 @@ class VolumePatcher:
             },
         }
         path = f"/api/v1/persistentvolumes/{volume.metadata.name}"
-        return await answered(self._session.request("PATCH", path, body, content_type=MERGE_PATCH))
+        return await self._session.merge(path, body)

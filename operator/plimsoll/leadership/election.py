@@ -1,4 +1,4 @@
-"""One candidate's part in the leader election: a state machine without I/O, clock or randomness.
+"""Decides one candidate's part in the leader election: a state machine without I/O, clock or randomness.
 
 Events go in, one instruction comes out; the shell (:mod:`plimsoll.leadership.leader`) carries it out and
 reports what became of it::
@@ -126,12 +126,8 @@ Instruction = Rest | Read | WriteLease | Resign
 class Election:
     """One candidate.
 
-    Args:
-        identity: Unlike every other candidate's, and every earlier process's.
-        terms: The times.
-        stands: Whether it may claim the lease from the start.
-
     Attributes:
+        identity: Unlike every other candidate's, and every earlier process's.
         held_until: The monotonic time until which we lead for sure; -inf before.
         led_from: Since when no other process has led, a monotonic time; inf before we lead. What is listed
             later is complete.
@@ -171,8 +167,6 @@ class Election:
         if not self.is_leading(now.monotonic) or self._observed is None:
             return None
         return replace(self._observed, holder="", duration_s=RELEASED_S, acquired=now.wall, renewed=now.wall)
-
-    # ------------------------------------------------------------------------------------------------
 
     def _handle(self, event: Event, now: Now) -> Instruction:
         match event:

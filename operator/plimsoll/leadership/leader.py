@@ -107,18 +107,7 @@ class ElectedProcess:
 
 
 class Elected:
-    """Leads when elected.
-
-    Args:
-        election: The candidate.
-        leases: Reads and writes the lease.
-        fence: Open for as long as the lease is surely ours.
-        process: Says whether it can lead; hears that it leads.
-        clock: Time; must go on while the machine sleeps.
-        randomness: Jitter.
-        recorder: Records who became leader.
-        observer: Notified of the leader, of renewals that come late, and of failures.
-    """
+    """Leads when elected; the fence is open for as long as the lease is surely ours."""
 
     def __init__(
         self,
@@ -270,18 +259,13 @@ class Elected:
         note = EventNote(self._leases.reference, "LeaderElection", "LeaderElection", text, reporter=REPORTER)
         self._process.notify(partial(self._recorder.record, note))
 
-    # -- the end -------------------------------------------------------------------------------------
-
     async def drain(self) -> None:
         """Send nothing more, and wait a little for what was sent."""
         self._fence.shut()
         await first_of(self._fence.until_answered(), self._clock.sleep(DRAIN_S))
 
     async def release(self) -> None:
-        """Give the lease away, unless a write of ours may still happen: then it expires by itself.
-
-        Called after ``run`` has been cancelled.
-        """
+        """Give the lease away after ``run``, unless a write of ours may still happen: then it expires."""
         self._fence.shut()
         lease = self._election.released(self._now())
         if lease is not None and self._fence.is_quiet(self._election.terms.margin_s):
@@ -289,12 +273,7 @@ class Elected:
 
 
 class Unchallenged:
-    """Leads always: for a single process that takes no part in an election.
-
-    Args:
-        fence: Opened for ever.
-        clock: Time.
-    """
+    """Leads always: for a single process that takes no part in an election."""
 
     standing = "leading, without an election"
 

@@ -18,7 +18,37 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodCondition, PodStatus
-from plimsoll.planning.moves import Move, PlanningContext, replacement_of
+from plimsoll.planning.moves import Move, PlanningContext, replacement_of, replacement_uid
+
+
+class ForkAttempt:
+    """Moves made on trial in a fork."""
+
+    def __init__(self, fork: Cluster) -> None:
+        self._fork = fork
+        self._made: list[tuple[PodInfo, str]] = []
+
+    def move(self, pod: PodInfo, target: str, replacement: PodInfo | None = None) -> None:
+        """The pod goes, its replacement is on the target."""
+        row = self._fork.row_of_pod(pod.uid)
+        standing = self._fork.displace(pod.uid)
+        assert row is not None
+        assert standing is not None
+        self._made.append((standing, self._fork.nodes[row].name))
+        self._fork.place(replacement or replacement_of(pod, self._fork, target), target)
+
+    def place(self, pod: PodInfo, node: str) -> None:
+        """The pending pod is on the node."""
+        self._made.append((pod, ""))
+        self._fork.place(pod, node)
+
+    def undo(self) -> None:
+        """All pods are where they were."""
+        for pod, source in reversed(self._made):
+            self._fork.displace(replacement_uid(pod) if source else pod.uid)
+            if source:
+                self._fork.place(pod, source)
+        self._made.clear()
 
 
 def aftermath(

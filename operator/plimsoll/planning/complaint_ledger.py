@@ -23,8 +23,7 @@ from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Bundle, Proposal, Refusal, Verdict
 from plimsoll.framework.descheduling.strategy import ServesPending, Strategy, wants_restart
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.aftermath import settled, shifted
-from plimsoll.planning.moves import replacement_uid
+from plimsoll.planning.aftermath import ForkAttempt, settled, shifted
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.planning.strategy_run import run_strategy
 
@@ -118,27 +117,18 @@ class Conscience:
     ) -> dict[ComplaintWatcher, Complaints]:
         contexts = {id(each.context): each.context for each in self._watchers}
         measured = [(context, context.measurements) for context in contexts.values()]
-        made: list[tuple[PodInfo, Trip]] = []
+        heirs = [settled(trip.pod, self._fork, trip.target, self._context.now) for trip in trips]
+        attempt = ForkAttempt(self._fork)
         try:
-            for trip in trips:
-                standing = self._fork.displace(trip.pod.uid)
-                assert standing is not None
-                made.append((standing, trip))
-            heirs = []
-            for trip in trips:
-                heir = settled(trip.pod, self._fork, trip.target, self._context.now)
-                self._fork.place(heir, trip.target)
-                heirs.append(heir)
+            for trip, heir in zip(trips, heirs, strict=True):
+                attempt.move(trip.pod, trip.target, heir)
             for context, known in measured:
                 context.measurements = shifted(
                     known, [(trip.pod.key, trip.source, trip.target) for trip in trips]
                 )
             return self._heard(Vicinity(tuple(heirs), nodes), strategy)
         finally:
-            for _, trip in made:
-                self._fork.displace(replacement_uid(trip.pod))
-            for standing, trip in made:
-                self._fork.place(standing, trip.source)
+            attempt.undo()
             for context, known in measured:
                 context.measurements = known
 

@@ -40,8 +40,8 @@ from plimsoll.toolkit.scheduling.fair_shares import (
     amounts_of,
     deserved,
     dominant_share,
+    victims_to_reclaim,
 )
-from plimsoll.toolkit.scheduling.reclaim import victims_to_reclaim
 
 DEFAULT_QUEUE = "default"
 SYSTEM_NAMESPACE = "kube-system"

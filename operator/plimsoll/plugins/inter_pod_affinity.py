@@ -163,8 +163,7 @@ class InterPodAffinity(
         lowest, highest = int(scores.min()), int(scores.max())
         if lowest == highest:
             return np.zeros_like(scores)
-        normal: fwk.IntArray = (fwk.MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
-        return normal
+        return (fwk.MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
 
     def _weight_of_existing(self, term: PodTerm) -> int:
         """What a placed pod's term that matches the pod adds to its domain."""

@@ -19,18 +19,18 @@ from collections.abc import Hashable
 from typing import Annotated, ClassVar
 
 import numpy as np
+from msgspec import convert
 from pydantic import Field, model_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.selectors import (
     NAME_FIELD,
+    NodeAffinityTerms,
     NodeMatcher,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     NodeTerm,
     PreferredSchedulingTerm,
-    compile_node_matcher,
     compile_node_term,
     compile_node_terms,
 )
@@ -50,10 +50,6 @@ class NodeRequirementArgs(fwk.PluginArgs):
         default=(), description="None for Exists and DoesNotExist, one for Gt and Lt."
     )
 
-    def to_model(self) -> NodeSelectorRequirement:
-        """The same as a plain value."""
-        return NodeSelectorRequirement(key=self.key, operator=self.operator, values=self.values)
-
 
 class NodeTermArgs(fwk.PluginArgs):
     """Requirements that must all hold."""
@@ -61,16 +57,9 @@ class NodeTermArgs(fwk.PluginArgs):
     match_expressions: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On labels.")
     match_fields: tuple[NodeRequirementArgs, ...] = Field(default=(), description="On the node's name.")
 
-    def to_model(self) -> NodeSelectorTerm:
-        """The same as a plain value."""
-        return NodeSelectorTerm(
-            match_expressions=tuple(each.to_model() for each in self.match_expressions),
-            match_fields=tuple(each.to_model() for each in self.match_fields),
-        )
-
     @model_validator(mode="after")
     def _check(self) -> "NodeTermArgs":
-        term = compile_node_term(self.to_model())
+        term = compile_node_term(convert(self.model_dump(by_alias=True), NodeSelectorTerm))
         if term.error:
             raise ValueError(term.error)
         return self
@@ -118,31 +107,18 @@ class NodeAffinity(
     reads: ClassVar = fwk.Reads.NODE
 
     def __init__(self, args: NodeAffinityArgs) -> None:
-        self._enforced: NodeMatcher | None = None
-        self._added: tuple[tuple[int, NodeTerm], ...] = ()
-        self._prefers = False
-        if args.added_affinity is None:
-            return
-        required = args.added_affinity.required_during_scheduling_ignored_during_execution
-        if required is not None:
-            terms = NodeSelector(
-                node_selector_terms=tuple(term.to_model() for term in required.node_selector_terms)
-            )
-            self._enforced = NodeMatcher(terms=compile_node_terms(terms))
-        preferred = args.added_affinity.preferred_during_scheduling_ignored_during_execution
-        self._prefers = bool(preferred)
-        self._added = _weighted(
-            tuple(
-                PreferredSchedulingTerm(weight=each.weight, preference=each.preference.to_model())
-                for each in preferred
-            )
-        )
+        given = {} if args.added_affinity is None else args.added_affinity.model_dump(by_alias=True)
+        added = convert(given, NodeAffinityTerms)
+        required = added.required
+        self._enforced = None if required is None else NodeMatcher(terms=compile_node_terms(required))
+        self._prefers = bool(added.preferred)
+        self._added = _weighted(added.preferred)
 
     def pre_filter(
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
     ) -> fwk.Status | fwk.PreFilterResult:
         """Skip without a wish; narrow to the named nodes when every term names some."""
-        required = _required(pod)
+        required = pod.pod.spec.node_affinity.required
         if required is None:
             nothing = self._enforced is None and not pod.pod.spec.node_selector
             return fwk.SKIP if nothing else fwk.SUCCESS
@@ -153,7 +129,7 @@ class NodeAffinity(
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the added affinity fails, 2 where the pod's own does, shape (N,)."""
-        own = pod.template.memo("NodeAffinity.required", lambda: _matcher(pod))
+        own = pod.template.required_nodes
         codes = np.where(matching_nodes(own, snapshot), 0, 2)
         if self._enforced is not None:
             codes = np.where(matching_nodes(self._enforced, snapshot), codes, 1)
@@ -161,7 +137,11 @@ class NodeAffinity(
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The node selector and the node affinity."""
-        return template.memo("NodeAffinity.signature", lambda: _signature(template))
+        spec = template.sample.spec
+        return template.memo(
+            "NodeAffinity.signature",
+            lambda: (tuple(sorted(spec.node_selector.items())), spec.node_affinity),
+        )
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """Whose affinity failed."""
@@ -169,9 +149,7 @@ class NodeAffinity(
 
     def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip without preferred terms; fail on one that cannot be parsed."""
-        affinity = pod.pod.spec.affinity
-        own = affinity.node_affinity.preferred if affinity and affinity.node_affinity else ()
-        if not own and not self._prefers:
+        if not pod.pod.spec.node_affinity.preferred and not self._prefers:
             return fwk.SKIP
         errors = [term.error for _, term in _preferred(pod) if term.error]
         if errors:
@@ -199,20 +177,9 @@ class NodeAffinity(
         new, old = change.new, change.old
         if self._enforced is not None and not self._enforced.matches(new.labels, new.name):
             return fwk.QueueingHint.SKIP
-        own = pod.template.memo("NodeAffinity.required", lambda: _matcher(pod))
+        own = pod.template.required_nodes
         before = old is not None and own.matches(old.labels, old.name)
         return fwk.QueueingHint.of(own.matches(new.labels, new.name) and not before)
-
-
-def _required(pod: fwk.PodInfo) -> NodeSelector | None:
-    affinity = pod.pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return None
-    return affinity.node_affinity.required
-
-
-def _matcher(pod: fwk.PodInfo) -> NodeMatcher:
-    return compile_node_matcher(pod.pod.spec.node_selector, _required(pod))
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
@@ -231,10 +198,7 @@ def _named_nodes(required: NodeSelector) -> frozenset[str] | None:
 
 
 def _preferred(pod: fwk.PodInfo) -> tuple[tuple[int, NodeTerm], ...]:
-    affinity = pod.pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return ()
-    preferred = affinity.node_affinity.preferred
+    preferred = pod.pod.spec.node_affinity.preferred
     return pod.template.memo("NodeAffinity.preferred", lambda: _weighted(preferred))
 
 
@@ -246,9 +210,3 @@ def _weighted(preferred: tuple[PreferredSchedulingTerm, ...]) -> tuple[tuple[int
         if each.weight
     ]
     return tuple((weight, term) for weight, term in weighted if not term.is_empty)
-
-
-def _signature(template: fwk.PodTemplate) -> Hashable:
-    spec = template.sample.spec
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    return tuple(sorted(spec.node_selector.items())), affinity

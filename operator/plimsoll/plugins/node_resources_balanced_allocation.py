@@ -135,8 +135,7 @@ def _balance(fractions: FloatArray, counted: fwk.BoolArray | None) -> fwk.IntArr
         deviation = _deviation(fractions.T, counted.T)
     np.subtract(1, deviation, out=deviation)
     deviation *= fwk.MAX_SCORE
-    balance: fwk.IntArray = deviation.astype(np.int64)
-    return balance
+    return deviation.astype(np.int64)
 
 
 def _deviation(fractions: FloatArray, counted: fwk.BoolArray) -> FloatArray:

@@ -33,10 +33,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import PodCounts
-from plimsoll.framework.selectors import (
-    TopologySpreadConstraint,
-    is_label_key,
-)
+from plimsoll.framework.selectors import TopologySpreadConstraint, is_label_key
 from plimsoll.toolkit.scheduling.topology_spread import (
     HOSTNAME,
     NONE,

@@ -1,26 +1,15 @@
-"""Derives the conditions of a SchedulingPolicy from its state."""
+"""Sentences about SchedulingPolicies, and readers of their documents."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from plimsoll.access.rights import NOT_ALLOWED, Access, Part
-from plimsoll.api.schema.conditions import (
-    ACCEPTED,
-    DEGRADED,
-    READY,
-    Condition,
-    ConditionStatus,
-    with_condition,
-)
+from plimsoll.access.rights import Access, Part
+from plimsoll.api.schema.conditions import Condition
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-
-#: Characters of a condition's message, as the API server allows.
-LONGEST_MESSAGE = 32_768
 
 
 def stopped_parts(policy: SchedulingPolicy, access: Access) -> dict[Part, str]:
@@ -70,60 +59,7 @@ def written_conditions(document: Mapping[str, Any]) -> tuple[Condition, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyState:
-    """What the conditions of a policy are made of.
-
-    Attributes:
-        policy: As last accepted; None before.
-        problem: Reason and sentence of a spec that is not accepted or not served; empty otherwise.
-        serves: Whether the accepted state is in force.
-        stopped: The parts that the operator's rights do not let work, and why.
-        notes: Sentences by reason for which the policy is degraded.
-        advice: Further conditions that hold: reason and sentence by type.
-    """
-
-    policy: SchedulingPolicy | None
-    problem: tuple[str, str]
-    serves: bool
-    stopped: Mapping[Part, str]
-    notes: Mapping[str, str]
-    advice: Mapping[str, tuple[str, str]]
-
-
-def described(
-    before: tuple[Condition, ...], state: PolicyState, generation: int, now: datetime
-) -> tuple[Condition, ...]:
-    """The conditions of a policy; those that do not change keep their transition time."""
-    conditions = before
-    reason, sentence = state.problem
-
-    def said(kind: str, holds: bool, why: str, text: str) -> None:
-        nonlocal conditions
-        status = ConditionStatus.TRUE if holds else ConditionStatus.FALSE
-        conditions = with_condition(
-            conditions, kind, status, reason=why, message=text, now=now, generation=generation
-        )
-
-    if reason:
-        said(ACCEPTED, holds=False, why=reason, text=sentence)
-    else:
-        said(ACCEPTED, holds=True, why="Valid", text="every part of the spec can be used")
-    if state.policy is not None and state.policy.spec.suspend:
-        said(READY, holds=False, why="Suspended", text="spec.suspend is true; nothing is decided")
-    elif state.policy is None or not state.serves:
-        said(READY, holds=False, why=reason or "NotAccepted", text=sentence)
-    else:
-        why = NOT_ALLOWED if state.stopped else "Serving"
-        said(READY, holds=not state.stopped, why=why, text=work_of(state.policy, state.stopped))
-    for kind in [each.type for each in conditions if each.type not in (ACCEPTED, READY, DEGRADED)]:
-        if kind not in state.advice:
-            said(kind, holds=False, why="AsExpected", text="nothing of the kind is known any more")
-    for kind, (why, text) in state.advice.items():
-        said(kind, holds=True, why=why, text=text[:LONGEST_MESSAGE])
-    if state.notes:
-        sentences = "; ".join(state.notes.values())[:LONGEST_MESSAGE]
-        said(DEGRADED, holds=True, why=next(iter(state.notes)), text=sentences)
-    else:
-        said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
-    return conditions
+def near(name: str, known: Iterable[str]) -> str:
+    """A suggestion for a name that may be mistyped, as the end of a sentence."""
+    found = difflib.get_close_matches(name, [each for each in known if each != name], n=1, cutoff=0.75)
+    return f'; did you mean "{found[0]}"?' if found else ""

@@ -7,37 +7,23 @@ last accepted state goes on serving until it is corrected.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from plimsoll.access.rights import NOT_ALLOWED, Access
-from plimsoll.api.schema.conditions import (
-    Condition,
-    ConditionStatus,
-)
+from plimsoll.access.rights import Access
+from plimsoll.api.schema.conditions import ConditionStatus
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.field_errors import field_errors, summary
-from plimsoll.policies.conditions import (
-    PolicyState,
-    described,
-    may_predict,
-    scheduler_name_of,
-    stopped_parts,
-    written_conditions,
-)
+from plimsoll.policies.conditions import may_predict, scheduler_name_of, written_conditions
 from plimsoll.policies.profiles import ProfileSchedulers
-from plimsoll.policies.warnings import PolicyWarnings
-from plimsoll.ports.clock import Clock
-from plimsoll.ports.events import EventRecorder
+from plimsoll.policies.status import KnownPolicy, PolicyStatuses
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.policies import PolicyStatusWriter
-from plimsoll.ports.writes import WriteOutcome
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
 
 #: The annotation that requests a run outside the schedule.
 RUN = "plimsoll.dev/run"
@@ -61,32 +47,6 @@ class PolicyConsumer(Protocol):
     def troubles(self, name: str) -> Mapping[str, str]:
         """What keeps a policy from moving pods, in sentences by reason."""
 
-    def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
-        """Further conditions of a policy that hold: reason and sentence by type."""
-
-
-@dataclass(slots=True)
-class _Known:
-    """One policy: as last seen, as last accepted, and its status."""
-
-    name: str
-    created: str
-    generation: int
-    seen: Mapping[str, Any]
-    accepted: SchedulingPolicy | None = None
-    problem: tuple[str, str] = ("", "")  #: reason and sentence, when the latest spec is not accepted
-    order: tuple[str, object] = ("", None)  #: the queue sort of what was last accepted, with its arguments
-    lost: tuple[str, str] = ("", "")  #: likewise, when an older policy serves its scheduler name
-    conditions: tuple[Condition, ...] = field(default_factory=tuple)
-    degraded: tuple[str, ...] = ()  #: every reason for which it is degraded
-    written: Mapping[str, Any] | None = None
-    warnings: PolicyWarnings = field(default_factory=PolicyWarnings)
-
-    @property
-    def age_order(self) -> tuple[str, str]:
-        """Older first."""
-        return (self.created, self.name)
-
 
 class Policies:
     """All policies, judged and served.
@@ -94,12 +54,10 @@ class Policies:
     Args:
         profiles: Builds and keeps the schedulers of policies.
         rebalancing: Carries out the rebalancing part.
-        statuses: Writes status.
-        clock: Time.
-        observer: Receives failures.
+        statuses: Describes policies and writes their status.
         access: What the API server allows.
-        recorder: Records the events of policies.
         serve: Receives the schedulers, keyed by name, whenever they change.
+        conditions: Notified when sentences in the status of policies have changed.
     """
 
     def __init__(
@@ -107,25 +65,20 @@ class Policies:
         *,
         profiles: ProfileSchedulers,
         rebalancing: PolicyConsumer,
-        statuses: PolicyStatusWriter,
-        clock: Clock,
+        statuses: PolicyStatuses,
         observer: Observer,
         access: Access,
-        recorder: EventRecorder,
         serve: Callable[[Mapping[str, ProfileScheduler]], None],
+        conditions: Signal,
     ) -> None:
         self._profiles = profiles
         self._rebalancing = rebalancing
         self._statuses = statuses
-        self._clock = clock
         self._observer = observer
         self._access = access
-        self._recorder = recorder
         self._serve = serve
-        self._known: dict[str, _Known] = {}
-        self.notes: dict[str, str] = {}  #: what degrades every policy, by reason
-        #: further conditions of a policy that hold, reason and sentence by type
-        self.advice: Callable[[str], Mapping[str, tuple[str, str]]] = lambda _: {}
+        self._conditions = conditions
+        self._known: dict[str, KnownPolicy] = {}
 
     def set(self, document: Mapping[str, Any]) -> "Awaitable[None]":
         """A policy was added or changed; await the result to have its status written."""
@@ -136,9 +89,9 @@ class Policies:
             self._rebalancing.run_now(name)
         if known is not None and known.seen.get("spec") == document.get("spec"):
             known.seen, known.generation = document, generation
-            return self._write(known)
+            return self._statuses.write(known)
         if known is None:
-            known = self._known[name] = _Known(
+            known = self._known[name] = KnownPolicy(
                 name, str(meta.get("creationTimestamp", "")), generation, document
             )
             known.conditions = written_conditions(document)
@@ -168,15 +121,31 @@ class Policies:
             for reason in known.degraded:
                 yield known.name, reason
 
+    def degrade(self, reason: str, sentence: str) -> None:
+        """Every policy is degraded from now on."""
+        self._statuses.notes[reason] = sentence
+        self._conditions.notify()
+
     async def refresh(self) -> None:
-        """Write the status of every policy again; ``notes`` have changed."""
+        """Write the status of every policy again."""
         for known in list(self._known.values()):
-            self._describe(known, known.lost)
-            await self._write(known)
+            self._describe(known)
+            await self._statuses.write(known)
+
+    async def run(self) -> None:
+        """Write statuses again whenever sentences in them or rights have changed, until cancelled."""
+        rights = self._access.changed
+        while True:
+            seen, seen_rights = self._conditions.count, rights.count
+            try:
+                await self.refresh()
+            except Exception as exc:  # noqa: BLE001 - whatever one write met, the next change is written
+                self._observer.failed("writing the status of policies", repr(exc))
+            await first_of(self._conditions.wait(seen), rights.wait(seen_rights))
 
     # ------------------------------------------------------------------------------------------------
 
-    def _judge(self, known: _Known) -> None:
+    def _judge(self, known: KnownPolicy) -> None:
         """Accept the latest spec, or keep the reasons why not."""
         document = {key: value for key, value in known.seen.items() if key != "status"}
         try:
@@ -249,8 +218,13 @@ class Policies:
         )
         for known in list(self._known.values()):
             known.lost = lost.get(known.name, ("", ""))
-            self._describe(known, known.lost)
-        await asyncio.gather(*(self._write(known) for known in list(self._known.values())))
+            self._describe(known)
+        await asyncio.gather(*(self._statuses.write(known) for known in list(self._known.values())))
+
+    def _describe(self, known: KnownPolicy) -> None:
+        spec = known.accepted.spec.scheduling if known.accepted is not None else None
+        failing = self._profiles.failing(spec.scheduler_name) if spec is not None else {}
+        self._statuses.describe(known, {**failing, **self._rebalancing.troubles(known.name)})
 
     def claimed(self) -> Mapping[str, tuple[str, str]]:
         """By scheduler name: the policy that has it, and why that does not serve it, "" when it does."""
@@ -262,63 +236,6 @@ class Policies:
                 suspended = known.accepted is not None and known.accepted.spec.suspend
                 found[name] = known.name, "spec.suspend is true" if suspended else problem
         return found
-
-    # -- status --------------------------------------------------------------------------------------
-
-    def _describe(self, known: _Known, lost: tuple[str, str]) -> None:
-        reason, sentence = known.problem if known.problem[0] else lost
-        policy = known.accepted
-        serves = policy is not None and not lost[0]
-        if reason and serves:
-            sentence += "; the policy's last accepted state goes on"
-        works = policy is not None and serves and not policy.spec.suspend
-        trouble = self._access.trouble(policy) if policy is not None and works else ""
-        spec = policy.spec.scheduling if policy is not None else None
-        notes = {
-            **({reason: sentence} if reason else {}),
-            **({NOT_ALLOWED: trouble} if trouble else {}),
-            **self.notes,
-            **(self._profiles.failing(spec.scheduler_name) if spec is not None else {}),
-            **self._rebalancing.troubles(known.name),
-        }
-        advice = {**self._rebalancing.advice(known.name), **self.advice(known.name)}
-        state = PolicyState(
-            policy=policy,
-            problem=(reason, sentence),
-            serves=serves,
-            stopped=stopped_parts(policy, self._access) if policy is not None and works else {},
-            notes=notes,
-            advice=advice,
-        )
-        known.degraded = tuple(notes)
-        known.warnings.update({**notes, **dict(advice.values())}, known.conditions)
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
-        known.conditions = described(known.conditions, state, known.generation, now)
-
-    async def _write(self, known: _Known) -> None:
-        """Write the status when it has changed, once rights are known."""
-        if self._access.is_pending:
-            return  # ``refresh`` follows
-        status: dict[str, Any] = {
-            "observedGeneration": known.generation,
-            "conditions": [
-                each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in known.conditions
-            ],
-        }
-        policy = known.accepted
-        if policy is None or policy.spec.suspend or policy.spec.rebalancing is None:
-            status["nextRunTime"] = None  # taken away: nothing runs next
-        if status == known.written:
-            return
-        answer = await self._statuses.write_status(known.name, status)
-        if answer.is_done:
-            known.written = status
-            for note in known.warnings.due(known.seen):
-                self._recorder.record(note)
-        elif (
-            answer.verdict is not WriteOutcome.FENCED
-        ):  # a standby writes nothing; ``refresh`` does when it leads
-            self._observer.failed(f"status of policy {known.name}", answer.message)
 
 
 def _asked_run(document: Mapping[str, Any]) -> str:

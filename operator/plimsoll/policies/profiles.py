@@ -1,6 +1,6 @@
 """Builds the profile of each served policy and the scheduler that decides with it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -10,9 +10,40 @@ from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, Profile, Pr
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.policies.plugin_failures import PluginFailures
 from plimsoll.ports.clock import Randomness
 from plimsoll.ports.observer import Observer
+from plimsoll.timing.signal import Signal
+
+#: Characters of a failure's sentence.
+SENTENCE = 300
+
+
+class PluginFailures(Observer):
+    """Which plugins have failed, and how.
+
+    Args:
+        conditions: Notified of each new kind of failure.
+    """
+
+    def __init__(self, conditions: Signal) -> None:
+        self._sentences: dict[tuple[str, str], str] = {}
+        self._conditions = conditions
+
+    def plugin_failed(self, plugin: str, point: str, problem: str) -> None:
+        """Keep the first failure of a plugin at a point."""
+        if (plugin, point) not in self._sentences:
+            text = f'plugin "{plugin}" failed at {point}: {problem}'
+            self._sentences[plugin, point] = text if len(text) <= SENTENCE else text[: SENTENCE - 1] + "…"
+            self._conditions.notify()
+
+    def of(self, plugins: Collection[str]) -> list[str]:
+        """The sentences about these plugins."""
+        return [text for (plugin, _), text in sorted(self._sentences.items()) if plugin in plugins]
+
+    def forgive(self, plugins: Collection[str]) -> None:
+        """Forget what these plugins did."""
+        self._sentences = {key: text for key, text in self._sentences.items() if key[0] not in plugins}
+
 
 #: The plugin that counts resources, unless an extender does.
 FIT = "NodeResourcesFit"
@@ -42,13 +73,8 @@ class ProfileSchedulers:
 
     Args:
         registry: The scheduling plugins that exist.
-        defaults: The default multiPoint list.
-        cluster: What schedulers decide on.
         nominator: Shared by all schedulers; read by them alone.
-        randomness: Breaks ties of schedulers.
-        failures: Plugins that have failed.
         extending: Speaks to the extenders of the policies.
-        observer: Receives failures.
     """
 
     def __init__(

@@ -4,31 +4,16 @@ kopf resumes a broken watch by listing, and reports what exists, but not what wa
 that does not exist must not go on deciding.
 """
 
-from collections.abc import Awaitable, Mapping
-from typing import Any, Protocol
-
+from plimsoll.policies.controller import Policies
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.policies import PolicySource
 
 #: Seconds between two comparisons.
 EVERY_S = 60.0
 
 
-class KnownPolicies(Protocol):
-    """The policies in force."""
-
-    def uids(self) -> Mapping[str, str]:
-        """Uids, keyed by name."""
-
-    def set(self, document: Mapping[str, Any]) -> Awaitable[None]:
-        """A policy was added or changed."""
-
-    def remove(self, name: str) -> Awaitable[None]:
-        """A policy is gone."""
-
-
-async def reconcile(policies: KnownPolicies, source: PolicySource, clock: Clock, observer: Observer) -> None:
+async def reconcile(policies: Policies, source: PolicySource, clock: Clock, observer: Observer) -> None:
     """Compare until cancelled."""
     while True:
         await clock.sleep(EVERY_S)

@@ -13,8 +13,6 @@ class EventNote:
         regarding: Reference to the object, as in events.k8s.io/v1.
         reason: One word for machines, such as ``FailedScheduling``.
         action: What was attempted, such as ``Scheduling``.
-        text: The sentence.
-        is_warning: Warning or Normal.
         reporter: ``reportingController``, such as the scheduler's name.
         related: Reference to a second object that it is about, such as the preemptor.
     """

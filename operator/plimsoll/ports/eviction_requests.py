@@ -22,7 +22,6 @@ class EvictionRequest:
         failure: The reason why no responder acts any more, in one word; "" while one does.
         message: What the controller says of that.
         responder: The active responder, "" when there is no such responder.
-        said: That responder's message.
         expected: When it expects to be done, in seconds since the epoch; None when it does not say.
     """
 
@@ -70,6 +69,5 @@ class EvictionRequester(Protocol):
     async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
         """Report all of ours, by key, and then each change; None for one that is gone.
 
-        Returns:
-            GONE, when the server does not serve the API any more; it goes on until then.
+        Returns GONE when the server does not serve the API any more; it goes on until then.
         """

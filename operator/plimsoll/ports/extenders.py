@@ -23,7 +23,6 @@ class Endpoint:
     Attributes:
         url: What verbs are appended to.
         timeout_s: For one answer, from the connection to its last byte.
-        tls: How it is verified.
     """
 
     url: str

@@ -1,9 +1,11 @@
-"""Ports for pods: bindings, evictions, deletions and conditions."""
+"""Ports for pods: bindings, evictions, deletions, victims of preemption, conditions."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.ports.writes import WriteResult
 
 
@@ -75,3 +77,25 @@ def pod_reference(pod: Pod) -> dict[str, str]:
         "name": pod.name,
         "uid": pod.uid,
     }
+
+
+class VictimEvictor(Protocol):
+    """Evicts victims of preemption through the Eviction API."""
+
+    async def evict(
+        self,
+        victims: Sequence[PodInfo],
+        pod: PodInfo,
+        policy: str,
+        is_wanted: Callable[[], bool],
+        told: Callable[[PodInfo, str], None],
+    ) -> bool:
+        """Evict the victims of one pod; whether all of them are on their way.
+
+        Args:
+            victims: Pods on one node.
+            pod: The pod that needs the room.
+            policy: The policy whose profile decided.
+            is_wanted: Whether the pod still waits; called before each eviction.
+            told: Called with each victim whose eviction was accepted, and the name of its record.
+        """

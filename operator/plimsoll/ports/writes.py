@@ -22,7 +22,6 @@ class WriteResult:
     """The outcome of one write.
 
     Attributes:
-        verdict: How it was taken.
         message: The server's sentence, empty when done.
         budget: The PodDisruptionBudget that blocked it, as ``namespace/name``.
         retry_after_s: When the server says to come back, 0 when it does not.

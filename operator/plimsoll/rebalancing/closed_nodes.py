@@ -18,7 +18,7 @@ from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.nodes import NodeCloser
+from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.history import ended_at
@@ -54,7 +54,6 @@ class ClosedNodes:
 
     def __init__(
         self,
-        *,
         cache: Cache,
         keeper: EvictionRecordStore,
         closer: NodeCloser,

@@ -1,6 +1,7 @@
 """A policy's rebalancing as the plain values that the planner takes; refused with the exact field."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -38,28 +39,35 @@ class SolverMissingError(ConfigurationError):
     reason: ClassVar[str] = "SolverMissing"
 
 
-EVICTOR = "DefaultEvictor"
+@dataclass(frozen=True, slots=True)
+class Registries:
+    """What policies can name.
+
+    Attributes:
+        strategies: That exist.
+        evictors: That exist.
+        forecast: The default profile; it represents schedulers that are not ours.
+    """
+
+    strategies: StrategyRegistry
+    evictors: EvictorRegistry
+    forecast: Profile | None = None
 
 
 def rebalancing_of(
     policy: SchedulingPolicy,
-    *,
-    strategies: StrategyRegistry,
-    evictors: EvictorRegistry,
+    registries: Registries,
     profiles: Mapping[str, Profile],
     objects: ClusterObjects,
-    forecast: Profile | None = None,
     now: datetime,
 ) -> RebalancingConfig:
     """What the planner is asked.
 
     Args:
         policy: With a rebalancing part.
-        strategies: That exist.
-        evictors: That exist.
+        registries: What it can name.
         profiles: By scheduler name: who places replacements.
         objects: Where priority classes are looked up.
-        forecast: Stands in for schedulers that are not ours.
         now: Decides which budgets are open; with a time zone.
 
     Raises:
@@ -67,9 +75,10 @@ def rebalancing_of(
             the field.
     """
     spec = policy.spec.rebalancing or RebalancingSpec()
+    limits, optimizer = spec.limits, spec.optimizer
     _check_sources(spec)
     evictor_args = spec.evictor.model_dump(mode="json", by_alias=True, exclude_none=True)
-    evictor = evictors.build(EVICTOR, evictor_args, f"{WHERE}.evictor")
+    evictor = registries.evictors.build("DefaultEvictor", evictor_args, f"{WHERE}.evictor")
     planner = Planner(spec.planner)
     if planner is Planner.OPTIMAL and not has_solver():
         raise SolverMissingError(
@@ -78,20 +87,21 @@ def rebalancing_of(
         )
     return RebalancingConfig(
         strategies=[
-            _strategy(each, position, strategies, planner) for position, each in enumerate(spec.strategies)
+            _strategy(each, position, registries.strategies, planner)
+            for position, each in enumerate(spec.strategies)
         ],
-        evictors=(scope_of(policy, objects, profiles), evictor),
+        evictors=(_scope_of(policy, objects, profiles), evictor),
         profiles=profiles,
-        forecast=forecast,
+        forecast=registries.forecast,
         limits=Limits(
-            total=_ceiling(spec.limits.total),
-            per_minute=_ceiling(spec.limits.per_minute),
+            total=_ceiling(limits.total),
+            per_minute=_ceiling(limits.per_minute),
             budgets=tuple(
-                (budget.name, _ceiling(budget.evictions)) for budget in open_budgets(spec.limits.budgets, now)
+                (each.name, _ceiling(each.evictions)) for each in _open_budgets(limits.budgets, now)
             ),
-            per_node=_ceiling(spec.limits.per_node),
-            per_namespace=_ceiling(spec.limits.per_namespace),
-            per_workload=_ceiling(spec.limits.per_workload),
+            per_node=_ceiling(limits.per_node),
+            per_namespace=_ceiling(limits.per_namespace),
+            per_workload=_ceiling(limits.per_workload),
         ),
         nodes=_selector(policy.spec.scope.node_selector, "spec.scope.nodeSelector"),
         targets=_targets(spec.evictor.node_selector),
@@ -99,11 +109,7 @@ def rebalancing_of(
         anomaly_rounds=spec.anomaly_rounds,
         surge=spec.surge and planner is not Planner.UPSTREAM,
         minimum_gain=None if spec.minimum_gain_percent is None else spec.minimum_gain_percent / 100,
-        goal=Goal(
-            Objective(spec.optimizer.objective),
-            float(spec.optimizer.time_limit_seconds),
-            spec.optimizer.move_price,
-        ),
+        goal=Goal(Objective(optimizer.objective), float(optimizer.time_limit_seconds), optimizer.move_price),
     )
 
 
@@ -118,38 +124,23 @@ def _check_sources(spec: RebalancingSpec) -> None:
             )
 
 
-def open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> list[EvictionBudget]:
-    """The budgets that hold at a moment (with a time zone).
-
-    Raises:
-        ConfigurationError: A schedule never fires, or its time zone is unknown; names the field.
-    """
-    found = []
+def _open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> Iterator[EvictionBudget]:
+    """The budgets that hold at a moment; raises ConfigurationError for a schedule that is none."""
     for position, budget in enumerate(budgets):
+        if budget.schedule is None or budget.duration is None:
+            yield budget
+            continue
+        opening = Schedule(cron=budget.schedule, time_zone=budget.time_zone)
         try:
-            if _holds(budget, now):
-                found.append(budget)
+            schedule.check(opening)
         except ValueError as exc:
             raise ConfigurationError(f"{WHERE}.limits.budgets[{position}].schedule", str(exc)) from exc
-    return found
+        if schedule.is_open(opening, duration_s(budget.duration), now):
+            yield budget
 
 
-def _holds(budget: EvictionBudget, now: datetime) -> bool:
-    if budget.schedule is None or budget.duration is None:
-        return True
-    opening = Schedule(cron=budget.schedule, time_zone=budget.time_zone)
-    schedule.check(opening)
-    return schedule.is_open(opening, duration_s(budget.duration), now)
-
-
-def scope_of(policy: SchedulingPolicy, objects: ClusterObjects, served: Iterable[str]) -> PolicyScope:
-    """The policy's scope as an evictor; a priority class that does not exist protects every pod of it.
-
-    Args:
-        policy: Whose scope it is.
-        objects: Where priority classes are looked up.
-        served: Names of the schedulers that are ours.
-    """
+def _scope_of(policy: SchedulingPolicy, objects: ClusterObjects, served: Iterable[str]) -> PolicyScope:
+    """The policy's scope as an evictor; a priority class that does not exist protects every pod of it."""
     scope = policy.spec.scope
     threshold = scope.priority_threshold
     priority, unknown = None, ""
@@ -185,9 +176,9 @@ def _strategy(given: StrategySpec, position: int, strategies: StrategyRegistry, 
 
 
 def _ceiling(amount: int | str) -> Ceiling:
-    return (
-        Ceiling(count=amount) if isinstance(amount, int) else Ceiling(percent=int(amount.removesuffix("%")))
-    )
+    if isinstance(amount, int):
+        return Ceiling(count=amount)
+    return Ceiling(percent=int(amount.removesuffix("%")))
 
 
 def _targets(text: str | None) -> Selector:

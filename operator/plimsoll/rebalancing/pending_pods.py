@@ -3,6 +3,8 @@
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
+from plimsoll.rebalancing.moves.sightings import facts_of
+from plimsoll.rebalancing.moves.state import PodFacts
 
 
 class PendingPods:
@@ -40,6 +42,11 @@ class PendingPods:
             return placed
         pod = self._unplaced.get(uid)
         return None if pod is None or self._cache.node_of(uid) else self._cache.info(pod)
+
+    def facts(self, uid: str) -> PodFacts | None:
+        """The same as the move machine sees it."""
+        found = self.find(uid)
+        return None if found is None else facts_of(found.pod)
 
     def waiting(self) -> list[Pod]:
         """Those that want a place."""

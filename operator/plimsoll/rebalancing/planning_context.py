@@ -31,7 +31,6 @@ class PlanningContexts:
 
     def __init__(
         self,
-        *,
         book: ReservationBook,
         groups: Groups,
         keeper: EvictionRecordStore,

@@ -1,4 +1,4 @@
-"""Schedules the runs of policies; the only module that imports APScheduler."""
+"""Schedules the runs of policies, and says which events hasten one; the only importer of APScheduler."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,8 @@ from apscheduler.triggers.combining import OrTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from plimsoll.api.v1alpha1.schedules import Schedule
+from plimsoll.api.v1alpha1.schedules import Schedule, Trigger
+from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 
 #: In cron's order.
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -31,14 +32,13 @@ Job = Callable[[], Awaitable[None]]
 class Timetable:
     """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once.
 
-    Attributes:
-        on_skipped: Called with the name of a job that was due while it was still running.
+    Args:
+        skipped: Called with the name of a job that was due while it was still running.
     """
 
-    def __init__(self) -> None:
-        self.on_skipped: Callable[[str], None] = lambda _: None
+    def __init__(self, skipped: Callable[[str], None]) -> None:
         self._scheduler = AsyncIOScheduler(timezone=UTC)
-        self._scheduler.add_listener(lambda event: self.on_skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
+        self._scheduler.add_listener(lambda event: skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
 
     def start(self) -> None:
         """Begin; needs a running event loop."""
@@ -50,9 +50,9 @@ class Timetable:
             self._scheduler.shutdown(wait=False)
 
     def set(self, name: str, schedule: Schedule, job: Job) -> None:
-        """Run a job by this schedule from now on; one at an interval runs for the first time at once.
+        """Run a job by this schedule from now on; one at an interval runs for the first time in a second.
 
-        At once is a second later: what the user changed before the policy has then been seen.
+        What the user changed before the policy has been seen by then.
         """
 
         async def run() -> None:  # APScheduler awaits coroutine functions only
@@ -91,6 +91,21 @@ class Timetable:
         job = self._scheduler.get_job(name)
         moment: datetime | None = getattr(job, "next_run_time", None)
         return moment.astimezone(UTC) if moment else None
+
+
+def triggers_of(event: WatchEvent) -> frozenset[Trigger]:
+    """The triggers that an event fires; none for most, several where one update changes several things."""
+    match event:
+        case NodeAdded():
+            return frozenset({Trigger.NODE_ADDED})
+        case NodeUpdated(old, new):
+            changed = {
+                Trigger.NODE_LABELS_CHANGED: old.metadata.labels != new.metadata.labels,
+                Trigger.NODE_TAINTS_CHANGED: old.spec.taints != new.spec.taints,
+            }
+            return frozenset(trigger for trigger, is_changed in changed.items() if is_changed)
+        case _:
+            return frozenset()
 
 
 def check(schedule: Schedule) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.usage import UsageReader, UsageReading
@@ -26,16 +27,12 @@ PERIOD_S, STALE_S, HALF_LIFE_S = 15.0, 300.0, 33.0
 
 
 class UsageCollector:
-    """Keeps what nodes and pods use.
+    """Keeps what nodes and pods use, while one of ``policies`` reads the metrics API."""
 
-    Attributes:
-        is_wanted: Whether some policy asks for the metrics API; set when policies change.
-    """
-
-    def __init__(self, meter: UsageReader, clock: Clock) -> None:
-        self.is_wanted = False
+    def __init__(self, meter: UsageReader, clock: Clock, policies: Mapping[str, SchedulingPolicy]) -> None:
         self._meter = meter
         self._clock = clock
+        self._policies = policies
         self._nodes: dict[str, UsageReading] = {}
         self._latest: dict[str, UsageReading] = {}
         self._renewed: dict[str, float] = {}  #: the move since which a node is smoothed, by node
@@ -45,7 +42,9 @@ class UsageCollector:
     async def run(self) -> None:
         """Read again and again, until cancelled."""
         while True:
-            if self.is_wanted:
+            specs = (policy.spec.rebalancing for policy in self._policies.values())
+            strategies = [strategy for spec in specs if spec is not None for strategy in spec.strategies]
+            if any(source_of(each.args)[0] == KUBERNETES_METRICS for each in strategies):
                 await self._collect()
             await self._clock.sleep(PERIOD_S)
 
@@ -117,11 +116,6 @@ class UsageCollector:
             for name, amount in reading.usage.items()
         }
         return UsageReading(reading.name, usage, reading.taken)
-
-
-def wants_metrics_api(spec: RebalancingSpec) -> bool:
-    """Whether some strategy of a policy goes by the metrics API."""
-    return any(source_of(each.args)[0] == KUBERNETES_METRICS for each in spec.strategies)
 
 
 def source_of(args: Mapping[str, object]) -> tuple[str, str]:

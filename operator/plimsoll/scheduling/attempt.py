@@ -1,5 +1,7 @@
 """Ends attempts that place no pod: says why, nominates where preemption makes room, requeues the pod."""
 
+from dataclasses import dataclass
+
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -14,39 +16,18 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
+@dataclass(eq=False)
 class AttemptFailures:
-    """Ends attempts that did not place their pod.
+    """Ends attempts that did not place their pod."""
 
-    Args:
-        served: The schedulers.
-        queue: Where attempts end that did not place their pod.
-        book: Where nominated pods hold room.
-        pipeline: Knows what is assumed, and runs preemptions.
-        preemption: Makes room.
-        explanations: Says on a pod why it has no node.
-        clock: Time.
-        observer: Notified of attempts.
-    """
-
-    def __init__(
-        self,
-        served: ServedProfiles,
-        queue: SchedulingQueue,
-        book: ReservationBook,
-        pipeline: BindingPipeline,
-        preemption: Preemption,
-        explanations: Explanations,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._served = served
-        self._queue = queue
-        self._book = book
-        self._pipeline = pipeline
-        self._preemption = preemption
-        self._explanations = explanations
-        self._clock = clock
-        self._observer = observer
+    _served: ServedProfiles
+    _queue: SchedulingQueue
+    _book: ReservationBook
+    _pipeline: BindingPipeline
+    _preemption: Preemption
+    _explanations: Explanations
+    _clock: Clock
+    _observer: Observer
 
     def scheduler_of(self, pod: PodInfo) -> ProfileScheduler | None:
         """The scheduler of a pod that may be tried; None for one that has a node, goes, or is not ours."""
@@ -61,7 +42,7 @@ class AttemptFailures:
         self._observer.failed("scheduling", problem)
         self._observer.attempt_ended(name, AttemptOutcome.ERROR.value, now - began)
         self._explanations.explain(pod.pod, "SchedulerError", problem)
-        self._queue.add_unschedulable_if_not_present(pod.uid, now, frozenset())
+        self._queue.add_unschedulable_if_not_present(pod.uid, now)
 
     def broken(self, queued: QueuedPod, exc: Exception) -> None:
         """Something of ours broke on the way: the pod is tried again."""

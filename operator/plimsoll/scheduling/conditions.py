@@ -23,10 +23,10 @@ from plimsoll.ports.pods import ConditionUpdate, PodStatusWriter, pod_reference
 from plimsoll.timing.rate_limit import Pace
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
-#: Status writers at once.
+#: Concurrent status writers.
 WRITERS = 8
 
-#: Explanations written a second in the long run, and at once after a rest.
+#: Explanations written a second in the long run, and in a burst after a rest.
 PER_S, BURST = 100.0, 200
 
 CONDITION_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
@@ -47,15 +47,7 @@ class Explain(Protocol):
 
 
 class Explanations:
-    """Tells why pods are not scheduled; ``run`` must be running for that.
-
-    Args:
-        statuses: Writes conditions.
-        recorder: Records events.
-        clock: Time.
-        observer: Told of what cannot be written.
-        is_waiting: Whether a pod, by uid, still waits for a node.
-    """
+    """Tells why pods are not scheduled; ``run`` must be running for that."""
 
     def __init__(
         self,
@@ -77,10 +69,6 @@ class Explanations:
         self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
         self._busy: set[str] = set()
         self._written: dict[str, tuple[int, ConditionUpdate]] = {}
-
-    def __len__(self) -> int:
-        """How many conditions are remembered as written."""
-        return len(self._written)
 
     def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
         """Tell the user: an event each time (they are aggregated), the condition only when it changes.

@@ -1,4 +1,4 @@
-"""Pods of ours that a kubelet did not admit: noticed, counted by reason, told on the pod.
+"""Counts pods of ours that a kubelet did not admit, by reason, and records an event on each.
 
 A scheduler decides by what it has seen. When another scheduler, a static pod or a change of the node took
 the room first, the kubelet has the last word: the pod fails before it starts, with a reason such as
@@ -46,14 +46,7 @@ REASONS = frozenset(
 
 
 class KubeletRejections(BindingHook):
-    """Watches what becomes of bound pods.
-
-    Args:
-        served: Which pods are ours.
-        recorder: Tells it on the pod.
-        clock: Time.
-        observer: Counts and logs.
-    """
+    """Watches what becomes of bound pods."""
 
     def __init__(
         self, served: ServedProfiles, recorder: EventRecorder, clock: Clock, observer: Observer

@@ -36,13 +36,8 @@ class SchedulingLoop:
     """Serves the pods of all profiles.
 
     Args:
-        queue: The waiting pods.
         work: Notified by the queue when a pod may be tried, now or later.
-        served: The schedulers.
-        failures: Ends attempts that place no pod.
         pipeline: Takes placed pods to their nodes; has a slot for each that is being bound.
-        timer: Counts and times the calls of plugins.
-        clock: Time.
         takers: Asked in this order before a pod is tried by itself.
     """
 
@@ -102,10 +97,7 @@ class SchedulingLoop:
                 turn = self._clock.monotonic()
 
     def _attempt(self, queued: QueuedPod) -> bool:
-        """Try one pod; whether a binding was started that gives the slot back.
-
-        Whatever breaks, such as a plugin's unprintable answer, the others are served.
-        """
+        """Try one pod; whether a binding was started that gives the slot back. No error harms other pods."""
         pod = queued.pod
         try:
             with self._timer.attempt(pod.pod.spec.scheduler_name):

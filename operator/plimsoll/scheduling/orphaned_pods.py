@@ -4,21 +4,22 @@ Such a name is mostly mistyped. Whether another scheduler serves it cannot be lo
 placed a pod, or has written why it could not.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
-from plimsoll.policies.near_misses import near
+from plimsoll.policies.conditions import near
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
+from plimsoll.timing.signal import Signal
 
 #: Seconds between two looks, and for which a pod must have waited.
 LOOK_S, PATIENCE_S = 15.0, 60.0
 
-#: Pods told at one look.
-AT_ONCE = 100
+#: Pods that get an event at one look.
+MOST_EVENTS = 100
 
 #: Served in every cluster.
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -29,33 +30,24 @@ ORPHANED, NEAR_MISS = "PodsOrphaned", "SchedulerNameUnknown"
 #: Reasons of ``PodScheduled`` that a scheduler writes, in contrast to the API server.
 _WRITTEN = ("Unschedulable", "SchedulerError")
 
+#: By scheduler name: the policy that claims it, and why that does not serve it, "" when it does.
+Claims = Mapping[str, tuple[str, str]]
+
 
 class OrphanedPods:
-    """Pending pods of schedulers that do not exist.
-
-    Args:
-        claimed: Which policy claims a scheduler name, and why it does not serve it ("" when it does).
-        recorder: Records the events.
-        clock: Time.
-        observer: Receives failures.
-
-    Attributes:
-        on_change: Called when the policies that are meant have changed.
-    """
+    """Pending pods of unknown schedulers; notifies ``conditions`` when the policies meant have changed."""
 
     def __init__(
         self,
-        claimed: Callable[[], Mapping[str, tuple[str, str]]],
         recorder: EventRecorder,
         clock: Clock,
         observer: Observer,
-        on_change: Callable[[], Awaitable[None]],
+        conditions: Signal,
     ) -> None:
-        self._claimed = claimed
         self._recorder = recorder
         self._clock = clock
         self._observer = observer
-        self._on_change = on_change
+        self._conditions = conditions
         self._pending: dict[str, tuple[float, Pod]] = {}
         self._told: set[str] = set()
         self._seen = {DEFAULT_SCHEDULER}
@@ -92,18 +84,18 @@ class OrphanedPods:
         """The condition of a policy whose name pending pods seem to mean: its type, reason and sentence."""
         return {ORPHANED: (NEAR_MISS, self._meant[policy])} if policy in self._meant else {}
 
-    async def run(self) -> None:
-        """Look until cancelled."""
+    async def run(self, claimed: Callable[[], Claims]) -> None:
+        """Look until cancelled; ``claimed`` says which policy claims a name, and why it does not serve it."""
         while True:
             await self._clock.sleep(LOOK_S)
             try:
-                await self.look()
+                self.look(claimed())
             except Exception as exc:  # noqa: BLE001 - whatever one look finds, the next one comes
                 self._observer.failed("looking for pods without a scheduler", repr(exc))
 
-    async def look(self) -> None:
+    def look(self, claimed: Claims) -> None:
         """Find orphaned pods; tell each once, and the policy that it seems to mean."""
-        now, claimed = self._clock.monotonic(), self._claimed()
+        now = self._clock.monotonic()
         serving = {name for name, (_, problem) in claimed.items() if not problem}
         self._seen -= self._served - serving  # it was us who were seen
         self._served = serving
@@ -112,7 +104,7 @@ class OrphanedPods:
             name = pod.spec.scheduler_name
             if name not in serving and name not in self._seen and now - since >= PATIENCE_S:
                 orphans.setdefault(name, []).append(pod)
-        left = AT_ONCE
+        left = MOST_EVENTS
         for name, pods in orphans.items():
             text = _sentence(name, claimed)
             for pod in [each for each in pods if each.uid not in self._told][:left]:
@@ -124,10 +116,10 @@ class OrphanedPods:
         meant = _meant(orphans, claimed)
         if meant != self._meant:
             self._meant = meant
-            await self._on_change()
+            self._conditions.notify()
 
 
-def _sentence(name: str, claimed: Mapping[str, tuple[str, str]]) -> str:
+def _sentence(name: str, claimed: Claims) -> str:
     if name in claimed:
         policy, problem = claimed[name]
         return f'SchedulingPolicy {policy} has schedulerName "{name}" and does not serve it: {problem}'
@@ -137,7 +129,7 @@ def _sentence(name: str, claimed: Mapping[str, tuple[str, str]]) -> str:
     )
 
 
-def _meant(orphans: Mapping[str, list[Pod]], claimed: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+def _meant(orphans: Mapping[str, list[Pod]], claimed: Claims) -> dict[str, str]:
     """What to say of policies whose scheduler name is close to an orphaned one."""
     found: dict[str, list[str]] = {}
     for name, pods in sorted(orphans.items()):

@@ -1,4 +1,4 @@
-"""Plugin calls, counted always and timed in one attempt of ten, as kube-scheduler samples them.
+"""Counts plugin calls, and times those of one attempt in ten, as kube-scheduler samples them.
 
 Timing every call would cost more than many of the calls. Which attempts are timed is diced: every tenth
 would meet the same template again and again where workloads take turns.
@@ -19,16 +19,7 @@ SAMPLED_ONE_IN = 10
 
 
 class PluginTimer:
-    """Meters the attempts of all profiles.
-
-    Args:
-        clock: Measures.
-        randomness: Chooses the attempts to time.
-        observer: Told of timed calls and extension points.
-
-    Attributes:
-        counts: Calls by profile, then by plugin and extension point.
-    """
+    """Meters the attempts of all profiles; ``counts`` has calls by profile, then by plugin and point."""
 
     def __init__(self, clock: Clock, randomness: Randomness, observer: Observer) -> None:
         self.counts: defaultdict[str, defaultdict[tuple[str, str], int]] = defaultdict(

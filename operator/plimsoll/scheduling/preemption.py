@@ -1,68 +1,46 @@
 """Makes room for a pod that was nominated: outranked nominations end, victims go.
 
 A victim that waits on Permit or in PreBind is called off in memory; nothing has to be deleted. The others
-are told why, then deleted: all but the last at once, then the last, so that the pod is not tried again
+get an event and are deleted: all but the last concurrently, then the last, so that the pod is not tried again
 before all of them are on their way. The pod counts as nominated before anything is sent, and stays in
-flight until it is. Where the policy says ``preemption.viaEviction``, nobody is deleted:
-the evictor keeps records of their evictions.
+flight until it is. Where the policy says ``preemption.viaEviction``, the evictor evicts
+them with records instead.
 
 Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import Nomination, PodInfo
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.pods import Preemptor, pod_reference
-from plimsoll.ports.victims import VictimEvictor
+from plimsoll.ports.pods import Preemptor, VictimEvictor, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: Victims that are deleted at once for one pod.
-AT_ONCE = 16
+#: Victims of one pod that are deleted concurrently.
+MOST_DELETIONS = 16
 
 #: Stops a pod that waits on Permit or in PreBind (by uid, for a plugin, for a reason), if it can.
 CallOff = Callable[[str, str, str], bool]
 
 
+@dataclass(eq=False)
 class Preemption:
-    """Carries nominations out.
+    """Carries nominations out; without ``evictions`` no victim is evicted where a policy wants that."""
 
-    Args:
-        preemptor: Deletes victims, clears nominations.
-        recorder: Records what happened to victims.
-        observer: Told of preemptions, and of what failed.
-        call_off: Stops victims that are not bound yet.
-        evictions: Evicts victims, for policies that want that; None where there are no records.
-    """
-
-    def __init__(
-        self,
-        preemptor: Preemptor,
-        recorder: EventRecorder,
-        observer: Observer,
-        call_off: CallOff,
-        evictions: VictimEvictor | None = None,
-    ) -> None:
-        self._preemptor = preemptor
-        self._recorder = recorder
-        self._observer = observer
-        self._call_off = call_off
-        self._evictions = evictions
+    _preemptor: Preemptor
+    _recorder: EventRecorder
+    _observer: Observer
+    _call_off: CallOff
+    _evictions: VictimEvictor | None = None
 
     async def make_room(
         self, pod: PodInfo, nomination: Nomination, profile: Profile, is_wanted: Callable[[], bool]
     ) -> bool:
-        """Carry one nomination out; whether every victim is on its way.
-
-        Args:
-            pod: Who needs the room.
-            nomination: Where, and who has to leave.
-            profile: Whose plugins decided it.
-            is_wanted: Whether the pod still waits for a node.
-        """
+        """Carry one nomination out while the pod is wanted; whether every victim is on its way."""
         node = nomination.node or ""
         await asyncio.gather(
             *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)
@@ -90,7 +68,7 @@ class Preemption:
         return True
 
     async def _delete_all(self, victims: Sequence[PodInfo], pod: PodInfo, node: str) -> bool:
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(MOST_DELETIONS)
 
         async def one(victim: PodInfo) -> bool:
             async with slots:

@@ -15,12 +15,7 @@ NAME = "NotAllowed"
 
 
 class RightsGate:
-    """Gates pods that may not be bound.
-
-    Args:
-        access: What is allowed.
-        explain: Says on a pod why it waits.
-    """
+    """Gates pods that may not be bound."""
 
     def __init__(self, access: Access, explain: Explain) -> None:
         self._access = access

@@ -29,7 +29,6 @@ from plimsoll.framework.descheduling.complaints import Complaints, Vicinity
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import NodeMatcher, untolerated
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
-from plimsoll.toolkit.descheduling.node_fit import required_nodes
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 
 Kind = tuple[str, str, str, str]
@@ -175,13 +174,13 @@ class _Targets:
         union: frozenset[str] = frozenset()
         for pod in pods:
             tolerations = frozenset(pod.pod.spec.tolerations)
-            wishes = (tolerations, required_nodes(pod))
+            wishes = (tolerations, pod.template.required_nodes)
             nodes = self._known.get(wishes)
             if nodes is None:
                 nodes = self._known[wishes] = frozenset(
                     node.name
                     for node in map(self._context.node, self._context.nodes)
-                    if self._matches(required_nodes(pod), node)
+                    if self._matches(pod.template.required_nodes, node)
                     and untolerated(node.spec.taints, tolerations, numeric=True) is None
                 )
             if len(nodes) > 1:

@@ -27,7 +27,7 @@ from plimsoll.framework.descheduling import CannotJudgeError, Strategy, Strategy
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term, untolerated
-from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of, required_nodes
+from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -70,8 +70,8 @@ class RemovePodsViolatingNodeAffinity(Strategy):
     def _violating(self, kind: str, name: str, context: StrategyContext) -> Iterable[Candidate]:
         node = context.node(name)
         for pod in context.pods(name):
-            affinity = _node_affinity(pod)
-            if affinity is None or not self.args.covers(pod):
+            affinity = pod.template.sample.spec.node_affinity
+            if not self.args.covers(pod):
                 continue
             reason = (
                 _broken(pod, affinity, node, context)
@@ -89,8 +89,8 @@ class RemovePodsViolatingNodeAffinity(Strategy):
         """
         found: dict[str, float] = {}
         for pod, name in pods_near(context, near):
-            affinity = _node_affinity(pod)
-            if affinity is None or not self.args.covers(pod):
+            affinity = pod.template.sample.spec.node_affinity
+            if not self.args.covers(pod):
                 continue
             node = context.node(name)
             if REQUIRED in self.args.node_affinity_type and not _is_met(pod, affinity, node):
@@ -111,7 +111,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
                     _weight(preferences, node)
                     for node in map(context.node, context.nodes)
                     if not node.spec.unschedulable
-                    and required_nodes(pod).matches(node.labels, node.name)
+                    and pod.template.required_nodes.matches(node.labels, node.name)
                     and untolerated(node.spec.taints, pod.pod.spec.tolerations, numeric=True) is None
                 ),
                 default=0,
@@ -157,7 +157,7 @@ def _improvable(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: 
 
 
 def _is_met(pod: PodInfo, affinity: NodeAffinityTerms, node: Node) -> bool:
-    return affinity.required is None or required_nodes(pod).matches(node.labels, node.name)
+    return affinity.required is None or pod.template.required_nodes.matches(node.labels, node.name)
 
 
 def _preferences(pod: PodInfo, affinity: NodeAffinityTerms) -> Preferences:
@@ -166,8 +166,8 @@ def _preferences(pod: PodInfo, affinity: NodeAffinityTerms) -> Preferences:
 
 def _destinations(kind: str, pod: PodInfo, node: Node, context: StrategyContext) -> Destinations | None:
     """Nodes that match what is required are all that the filters leave; of the others, the better ones."""
-    affinity = _node_affinity(pod)
-    if kind == REQUIRED or affinity is None:
+    affinity = pod.template.sample.spec.node_affinity
+    if kind == REQUIRED:
         return None
     preferences = _preferences(pod, affinity)
     present = _weight(preferences, node)
@@ -175,11 +175,6 @@ def _destinations(kind: str, pod: PodInfo, node: Node, context: StrategyContext)
         lambda name: _weight(preferences, context.node(name)) > present,
         lambda name: float(_weight(preferences, context.node(name))),
     )
-
-
-def _node_affinity(pod: PodInfo) -> NodeAffinityTerms | None:
-    affinity = pod.template.sample.spec.affinity
-    return None if affinity is None else affinity.node_affinity
 
 
 def _compiled(affinity: NodeAffinityTerms) -> Preferences:

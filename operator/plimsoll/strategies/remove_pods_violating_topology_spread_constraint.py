@@ -37,11 +37,15 @@ from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Des
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost, in_turn
 from plimsoll.toolkit.descheduling.node_fit import fits_any_other_node
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
-from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
-from plimsoll.toolkit.descheduling.spread_populations import Population as SpreadPopulation
-from plimsoll.toolkit.descheduling.spread_populations import populations, sizes_of
+from plimsoll.toolkit.descheduling.spread_populations import (
+    Population,
+    SpreadConstraint,
+    populations,
+    sizes_of,
+    spread_constraints_of,
+)
 
-Population = list[tuple[PodTemplate, list[PodInfo]]]
+Counted = list[tuple[PodTemplate, list[PodInfo]]]
 """The pods of one namespace that count, template by template."""
 
 
@@ -122,7 +126,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
 
     def _one_move(
         self,
-        population: SpreadPopulation,
+        population: Population,
         refused: set[tuple[PodTemplate, str]],
         closed: set[str],
         context: StrategyContext,
@@ -146,7 +150,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
 
     def _by_gain(
         self,
-        population: SpreadPopulation,
+        population: Population,
         refused: set[tuple[PodTemplate, str]],
         closed: set[str],
         context: StrategyContext,
@@ -174,7 +178,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         return [(pod, node) for _, pod, node in found]
 
     def _destinations(
-        self, pod: PodInfo, source: str, population: SpreadPopulation, context: StrategyContext
+        self, pod: PodInfo, source: str, population: Population, context: StrategyContext
     ) -> Destinations:
         """Nodes that lower the excess and raise that of no constraint, the emptiest domains first."""
         counting = population.counting(pod.template)
@@ -195,7 +199,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
 
         return Destinations(admits, emptiness)
 
-    def _population(self, namespace: str, context: StrategyContext) -> Population:
+    def _population(self, namespace: str, context: StrategyContext) -> Counted:
         """The pods that count, template by template."""
         found = []
         for template, pods in context.siblings(namespace):
@@ -205,13 +209,13 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
                     found.append((template, counted))
         return found
 
-    def _constraints(self, population: Population) -> list[SpreadConstraint]:
+    def _constraints(self, population: Counted) -> list[SpreadConstraint]:
         """The distinct constraints of the pods, in order of appearance."""
         found = (spread_constraints_of(pods[0], self.mends_spread) for _, pods in population)
         return list(dict.fromkeys(each for some in found for each in some))
 
     def _victims(
-        self, constraint: SpreadConstraint, population: Population, context: StrategyContext
+        self, constraint: SpreadConstraint, population: Counted, context: StrategyContext
     ) -> list[Candidate]:
         key = constraint.topology_key
         eligible = [
@@ -288,7 +292,7 @@ class RemovePodsViolatingTopologySpreadConstraint(Strategy):
         return context.is_evictable(pod), not bound, spec.priority is not None, pod.priority
 
 
-def _unevenness(pod: PodInfo, node: str, population: SpreadPopulation) -> str:
+def _unevenness(pod: PodInfo, node: str, population: Population) -> str:
     """Why the pod should go, in a sentence."""
     worst = max(
         (each for each in population.counting(pod.template) if (each.size_at(node) or 0) > each.line),

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import structlog
 
 from plimsoll.ports.observer import Observer
-from plimsoll.telemetry.outages import KopfLines
 
 LogFormat = Literal["json", "text"]
 
@@ -23,13 +22,8 @@ REMEMBERED = 10_000
 """Problems with objects that are logged once; beyond that number the oldest may be logged again."""
 
 
-def configure(log_format: LogFormat, level: str) -> KopfLines:
-    """Send all logging to standard error in one format; called once, at start.
-
-    Returns:
-        The filter of kopf's lines; the outage log attaches itself to it.
-    """
-    kopf_lines = KopfLines()
+def configure(log_format: LogFormat, level: str) -> logging.Handler:
+    """Send all logging to standard error in one format; called once, at start."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -49,7 +43,6 @@ def configure(log_format: LogFormat, level: str) -> KopfLines:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
-    handler.addFilter(kopf_lines)
     logging.captureWarnings(True)  # noqa: FBT003 - the library's signature
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -64,7 +57,7 @@ def configure(log_format: LogFormat, level: str) -> KopfLines:
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
         cache_logger_on_first_use=True,
     )
-    return kopf_lines
+    return handler
 
 
 class LoggingObserver(Observer):
@@ -147,7 +140,7 @@ class LoggingObserver(Observer):
 
     def leader_seen(self, name: str, holder: str) -> None:
         """Who leads."""
-        self._log.info("leader", lease=name, holder=holder or "nobody")
+        self._log.info("leader", lease=name, holder=holder or "none")
 
     def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
         """A renewal came late."""

@@ -29,8 +29,6 @@ class State:
     """A kind of trouble.
 
     Attributes:
-        event: What is wrong.
-        remedy: What to do.
         over: The message when it has ended.
         is_whole: Whether it is the server that fails, whatever was requested of it.
     """
@@ -91,13 +89,13 @@ class OutageLog(Observer):
 
     Args:
         now: Seconds that never go back.
-        server: The API server's address.
     """
 
     def __init__(self, now: Callable[[], float], server: str) -> None:
         self._log = structlog.get_logger("plimsoll")
         self._now = now
         self._server = server
+        self._trouble = asyncio.Event()
         self._failures: dict[str, _Failure] = {}
         self._told: dict[State, _Told] = {}
 
@@ -105,6 +103,7 @@ class OutageLog(Observer):
         """A list or watch broke."""
         state = _STATES.get(status, FAILING)
         self._failures[resource] = _Failure(state, problem, self._now())
+        self._trouble.set()
 
     def watch_heard(self, resource: str, now: float) -> None:  # noqa: ARG002 - the hook's
         """The server answered."""
@@ -115,10 +114,13 @@ class OutageLog(Observer):
         self._failures.pop(resource, None)
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Look while something is wrong, until cancelled."""
         while True:
+            await self._trouble.wait()
             await asyncio.sleep(LOOK_S)
             self.look()
+            if not (self._failures or self._told):
+                self._trouble.clear()
 
     def look(self) -> None:
         """Log what has changed, and once a minute what has not."""
@@ -174,17 +176,14 @@ _ERRORS = (
 class KopfLines(logging.Filter):
     """Passes kopf's lines about its requests on to the outage log, and the rest through.
 
-    What ends kopf ends the process; it is said once, at the end.
-
-    Attributes:
-        outages: Receives requests that fail.
+    Args:
         failed: Called when a task of kopf's has ended that must not: it may be one that kopf does not miss.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, outages: OutageLog, failed: Callable[[str], object]) -> None:
         super().__init__()
-        self.outages: OutageLog | None = None
-        self.failed: Callable[[str], object] = lambda _: None
+        self._outages = outages
+        self._failed = failed
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is shown."""
@@ -192,19 +191,18 @@ class KopfLines(logging.Filter):
             return True
         message = record.getMessage()
         if found := _ATTEMPT.match(message):
-            if self.outages is not None and found["error"] and CLOSED not in found["error"]:
+            if found["error"] and CLOSED not in found["error"]:
                 status = next((code for name, code in _ERRORS if name in found["error"]), 0)
                 resource = found["url"].partition("?")[0].rpartition("/")[2]
-                self.outages.watch_failed(f"{resource} (kopf)", found["error"], status)
+                self._outages.watch_failed(f"{resource} (kopf)", found["error"], status)
             return False
         if _CANCELLED.match(message):
             return False
         if message.startswith("Unresolved resources"):
-            if self.outages is not None:
-                for resource in _UNRESOLVED.findall(message):
-                    self.outages.watch_failed(resource, "not installed", 404)
+            for resource in _UNRESOLVED.findall(message):
+                self._outages.watch_failed(resource, "not installed", 404)
             return False
         if _ENDED.search(message):
-            self.failed(message.partition("\n")[0])
+            self._failed(message.partition("\n")[0])
             return False  # the process ends with this sentence
         return True

@@ -1,12 +1,13 @@
 """Metrics of rebalancing: ``plimsoll_rebalancer_…``."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.rebalancing.runs.status import RunResult
 
 #: Descheduler's, v0.36, ``metrics/metrics.go``.
 RUN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500)
@@ -17,58 +18,51 @@ class RebalancingMetrics(Observer):
     """Counts results of runs and records."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.runs = Counter(
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self.runs = counter(
             "plimsoll_rebalancer_runs",
             "Runs that ended. Labeled by policy and result: succeeded; failed (a strategy could not judge "
             "the cluster); crashed; timed_out (the plan was not ready in time); skipped (due, not started).",
             ["policy", "result"],
-            registry=registry,
         )
-        self.run_seconds = Histogram(
+        self.run_seconds = histogram(
             "plimsoll_rebalancer_run_duration_seconds",
             "Duration of a run, from its first step until its evictions are sent; skipped runs have none. "
             "Labeled by policy.",
             ["policy"],
             buckets=RUN_BUCKETS,
-            registry=registry,
         )
-        self.strategy_seconds = Histogram(
+        self.strategy_seconds = histogram(
             "plimsoll_rebalancer_strategy_duration_seconds",
             "Duration of a strategy in one plan, the planner's proofs of its candidates included. Labeled by "
             "policy and strategy.",
             ["policy", "strategy"],
             buckets=STRATEGY_BUCKETS,
-            registry=registry,
         )
-        self.candidates = Counter(
+        self.candidates = counter(
             "plimsoll_rebalancer_candidates",
             "Candidates that strategies returned. Labeled by policy.",
             ["policy"],
-            registry=registry,
         )
-        self.planned = Counter(
+        self.planned = counter(
             "plimsoll_rebalancer_planned_moves",
             "Moves planned, or predicted in a dry run. Labeled by policy.",
             ["policy"],
-            registry=registry,
         )
-        self.refused = Counter(
+        self.refused = counter(
             "plimsoll_rebalancer_refused_candidates",
             "Candidates that were rejected. Labeled by policy and reason.",
             ["policy", "reason"],
-            registry=registry,
         )
-        self.phases = Counter(
+        self.phases = counter(
             "plimsoll_rebalancer_records",
             "Eviction records that reached a phase. Labeled by policy, strategy and phase.",
             ["policy", "strategy", "phase"],
-            registry=registry,
         )
-        self.dropped = Counter(
+        self.dropped = counter(
             "plimsoll_rebalancer_dropped_records",
             "Records that could not be written, or were deleted by retention. Labeled by policy and why.",
             ["policy", "why"],
-            registry=registry,
         )
 
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:

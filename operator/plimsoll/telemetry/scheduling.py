@@ -8,6 +8,8 @@ Source: kube-scheduler v1.36, ``pkg/scheduler/metrics/metrics.go``. Differs: buc
 upstream's begin at 1 ms.
 """
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from plimsoll.ports.observer import Observer
@@ -16,6 +18,7 @@ ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(18))
 SLI_BUCKETS = tuple(0.01 * 2**power for power in range(20))
 EXTENDER_BUCKETS = tuple(0.001 * 2**power for power in range(16))
 POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
+EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
 PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
 
 #: Resources that a kubelet may lack; the names of others are unbounded.
@@ -31,145 +34,143 @@ def upstream_point(point: str) -> str:
 
 
 class MetricsObserver(Observer):
-    """Counts and times what the hooks report."""
+    """Counts and times what the hooks report of watches, queues, attempts and plugins."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.attempts = Counter(
+        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
+        self.attempts = counter(
             "plimsoll_scheduler_schedule_attempts",
             "Attempts to schedule pods. Labeled by result (scheduled, unschedulable, error) and profile.",
             ["result", "profile"],
-            registry=registry,
         )
-        self.attempt_seconds = Histogram(
+        self.attempt_seconds = histogram(
             "plimsoll_scheduler_scheduling_attempt_duration_seconds",
             "Duration of an attempt, binding included. Labeled by result and profile.",
             ["result", "profile"],
             buckets=ATTEMPT_BUCKETS,
-            registry=registry,
         )
-        self.algorithm_seconds = Histogram(
+        self.algorithm_seconds = histogram(
             "plimsoll_scheduler_scheduling_algorithm_duration_seconds",
             "Duration of a scheduling cycle that found a node, without the binding.",
             buckets=ATTEMPT_BUCKETS,
-            registry=registry,
         )
-        self.sli_seconds = Histogram(
+        self.sli_seconds = histogram(
             "plimsoll_scheduler_pod_scheduling_sli_duration_seconds",
             "Time from a pod's first entry into the queue to its binding. Labeled by attempts (1 to 14, "
             "15+).",
             ["attempts"],
             buckets=SLI_BUCKETS,
-            registry=registry,
         )
-        self.pod_attempts = Histogram(
+        self.pod_attempts = histogram(
             "plimsoll_scheduler_pod_scheduling_attempts",
             "Attempts needed to bind a pod.",
             buckets=(1, 2, 4, 8, 16),
-            registry=registry,
         )
-        self.point_seconds = Histogram(
+        self.point_seconds = histogram(
             "plimsoll_scheduler_framework_extension_point_duration_seconds",
             "Duration of all plugins of an extension point, measured in one attempt of ten. Labeled by "
             "extension_point, status (Success, Error) and profile.",
             ["extension_point", "status", "profile"],
             buckets=POINT_BUCKETS,
-            registry=registry,
         )
-        self.plugin_seconds = Histogram(
+        self.plugin_seconds = histogram(
             "plimsoll_scheduler_plugin_execution_duration_seconds",
             "Duration of a call of a plugin, for all nodes of the call, measured in one attempt of ten. "
             "Labeled by plugin, extension_point and status (Success, Error).",
             ["plugin", "extension_point", "status"],
             buckets=PLUGIN_BUCKETS,
-            registry=registry,
         )
-        self.permit_seconds = Histogram(
+        self.permit_seconds = histogram(
             "plimsoll_scheduler_permit_wait_duration_seconds",
             "Time that a pod waited at Permit. Labeled by result (the status code that ended the wait).",
             ["result"],
             buckets=ATTEMPT_BUCKETS,
-            registry=registry,
         )
-        self.binding_failures = Counter(
+        self.binding_failures = counter(
             "plimsoll_scheduler_binding_failures",
             "Bindings that the API server rejected or did not confirm. Labeled by profile and verdict.",
             ["profile", "verdict"],
-            registry=registry,
         )
-        self.refusals = Counter(
+        self.refusals = counter(
             "plimsoll_scheduler_kubelet_refusals",
             "Bound pods that their kubelet did not admit. Labeled by profile and reason (such as OutOfcpu).",
             ["profile", "reason"],
-            registry=registry,
         )
-        self.extender_asks = Counter(
+        self.extender_asks = counter(
             "plimsoll_scheduler_extender_asks",
             "Requests to HTTP extenders. Labeled by extender, point (filter, prioritize, preempt, bind) and "
             "result (success, error, skipped after repeated failures).",
             ["extender", "point", "result"],
-            registry=registry,
         )
-        self.extender_seconds = Histogram(
+        self.extender_seconds = histogram(
             "plimsoll_scheduler_extender_duration_seconds",
             "Time until an extender's response was read or timed out. Labeled by extender and point.",
             ["extender", "point"],
             buckets=EXTENDER_BUCKETS,
-            registry=registry,
         )
-        self.preemptions = Counter(
-            "plimsoll_scheduler_preemption_attempts",
-            "Preemption attempts that found victims.",
-            registry=registry,
+        self.preemptions = counter(
+            "plimsoll_scheduler_preemption_attempts", "Preemption attempts that found victims."
         )
-        self.victims = Histogram(
+        self.victims = histogram(
             "plimsoll_scheduler_preemption_victims",
             "Victims of one preemption.",
             buckets=(1, 2, 4, 8, 16, 32, 64),
-            registry=registry,
         )
-        self.plugin_failures = Counter(
+        self.plugin_failures = counter(
             "plimsoll_scheduler_plugin_failures",
             "Failures of plugins: exceptions and invalid results. Labeled by plugin and extension_point "
             "(Load if the plugin could not be loaded).",
             ["plugin", "extension_point"],
-            registry=registry,
         )
-        self.watch_failures = Counter(
+        self.watch_failures = counter(
             "plimsoll_watch_failures",
             "Lists and watches that failed and were restarted. Labeled by resource.",
             ["resource"],
-            registry=registry,
         )
-        self.watch_lists = Counter(
-            "plimsoll_watch_lists",
-            "Complete lists. Labeled by resource.",
-            ["resource"],
-            registry=registry,
+        self.watch_lists = counter(
+            "plimsoll_watch_lists", "Complete lists. Labeled by resource.", ["resource"]
         )
-        self.watch_events = Counter(
-            "plimsoll_watch_events",
-            "Watch events received. Labeled by resource.",
-            ["resource"],
-            registry=registry,
+        self.watch_events = counter(
+            "plimsoll_watch_events", "Watch events received. Labeled by resource.", ["resource"]
         )
-        self.batch_seconds = Histogram(
+        self.batch_seconds = histogram(
             "plimsoll_watch_batch_duration_seconds",
             "Duration of applying a batch of events. Labeled by resource.",
             ["resource"],
             buckets=ATTEMPT_BUCKETS,
-            registry=registry,
         )
-        self.skipped = Counter(
+        self.skipped = counter(
             "plimsoll_watch_skipped_objects",
             "Objects that were skipped because they cannot be decoded. Labeled by resource.",
             ["resource"],
-            registry=registry,
         )
-        self.failures = Counter(
+        self.failures = counter(
             "plimsoll_contained_failures",
             "Internal failures that were contained. Labeled by where.",
             ["where"],
-            registry=registry,
+        )
+        self.incoming = counter(
+            "plimsoll_scheduler_queue_incoming_pods",
+            "Pods added to a queue. Labeled by queue (active, backoff, unschedulable, gated) and event.",
+            ["queue", "event"],
+        )
+        self.after_flush = counter(
+            "plimsoll_scheduler_pod_scheduled_after_flush",
+            "Pods bound at the first attempt after five minutes without a requeueing event; hints were too "
+            "strict.",
+        )
+        self.event_seconds = histogram(
+            "plimsoll_scheduler_event_handling_duration_seconds",
+            "Duration of requeueing the pods that a cluster event may help. Labeled by event.",
+            ["event"],
+            buckets=EVENT_BUCKETS,
+        )
+        self.hint_seconds = histogram(
+            "plimsoll_scheduler_queueing_hint_execution_duration_seconds",
+            "Duration of a queueing hint, for all pods of a group. Labeled by plugin, event and hint (Queue, "
+            "QueueSkip, Error).",
+            ["plugin", "event", "hint"],
+            buckets=EVENT_BUCKETS,
         )
 
     def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:  # noqa: ARG002 - for the log
@@ -256,46 +257,6 @@ class MetricsObserver(Observer):
         """Count by the first word: the rest may name an object."""
         self.failures.labels(where.split(" ", 1)[0]).inc()
 
-
-def _status(failed: bool) -> str:
-    return "Error" if failed else "Success"
-
-
-EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
-
-
-class QueueingMetrics(Observer):
-    """Counts and times the queue's work."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.incoming = Counter(
-            "plimsoll_scheduler_queue_incoming_pods",
-            "Pods added to a queue. Labeled by queue (active, backoff, unschedulable, gated) and event.",
-            ["queue", "event"],
-            registry=registry,
-        )
-        self.after_flush = Counter(
-            "plimsoll_scheduler_pod_scheduled_after_flush",
-            "Pods bound at the first attempt after five minutes without a requeueing event; hints were too "
-            "strict.",
-            registry=registry,
-        )
-        self.event_seconds = Histogram(
-            "plimsoll_scheduler_event_handling_duration_seconds",
-            "Duration of requeueing the pods that a cluster event may help. Labeled by event.",
-            ["event"],
-            buckets=EVENT_BUCKETS,
-            registry=registry,
-        )
-        self.hint_seconds = Histogram(
-            "plimsoll_scheduler_queueing_hint_execution_duration_seconds",
-            "Duration of a queueing hint, for all pods of a group. Labeled by plugin, event and hint (Queue, "
-            "QueueSkip, Error).",
-            ["plugin", "event", "hint"],
-            buckets=EVENT_BUCKETS,
-            registry=registry,
-        )
-
     def pod_queued(self, queue: str, event: str) -> None:
         """Count."""
         self.incoming.labels(queue, event).inc()
@@ -311,3 +272,7 @@ class QueueingMetrics(Observer):
     def bound_after_flush(self) -> None:
         """Count."""
         self.after_flush.inc()
+
+
+def _status(failed: bool) -> str:
+    return "Error" if failed else "Success"

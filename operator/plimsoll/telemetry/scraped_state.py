@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from plimsoll.rebalancing.run_statistics import RunFigures
+from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scheduling import upstream_point
 
 
@@ -21,15 +21,12 @@ class Sources:
     """The sources of the figures.
 
     Attributes:
-        queues: Waiting pods by queue.
-        cache: Sizes by type.
         rejections: For each pod that waits: its profile, and the plugins that rejected its last attempt.
         in_flight: Binding cycles and preemptions under way.
         calls: By profile: calls by plugin and extension point.
         events_dropped: Events that were not written.
         conditions: Policy, type of its condition, whether it is true.
         degraded: Policy, and a reason why it is degraded.
-        stalled: Stalled pods by profile.
         runs: Figures of the runs by policy.
     """
 

@@ -8,11 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class Turns:
-    """A semaphore that admits the waiter of the highest priority first.
-
-    Args:
-        count: Concurrent turns.
-    """
+    """A semaphore that admits the waiter of the highest priority first."""
 
     def __init__(self, count: int) -> None:
         self._free = count

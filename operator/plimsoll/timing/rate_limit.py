@@ -10,7 +10,6 @@ class Pace:
     """A token bucket.
 
     Args:
-        clock: Time.
         per_s: Tokens per second in the long run.
         burst: Tokens in a full bucket, which may be taken without a wait.
     """

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model import upstream_quantity
@@ -202,6 +202,7 @@ def test_an_amount_that_is_no_quantity_takes_no_other_along() -> None:
 
 
 @given(st.lists(wide, min_size=1, max_size=3), st.lists(st.tuples(wide, st.booleans()), max_size=2), wide)
+@example(["0Pi"], [], "0.5E")
 def test_what_does_not_fit_64_bits_is_upstreams(
     regulars: list[str], inits: list[tuple[str, bool]], overhead: str
 ) -> None:

@@ -82,12 +82,6 @@ def moves(at_most: int = LOST, **more: Any) -> SchedulingPolicy:
 async def test_a_policy_rests_when_what_it_moved_finds_no_place() -> None:
     """It says what, since when, and how to go on; it goes on by itself when the last of them has a place."""
     scene = Shop()
-    told = []
-
-    async def listen() -> None:
-        told.append(dict(scene.rebalancers.troubles(POLICY)))
-
-    scene.rebalancers.on_trouble = listen
     async with scene.running(moves()):
         await scene.run()
         before = list(scene.evictor.evicted)
@@ -106,7 +100,7 @@ async def test_a_policy_rests_when_what_it_moved_finds_no_place() -> None:
 
     assert len(before) == LOST
     assert len(scene.evictor.evicted) > LOST
-    assert [list(each) for each in told] == [["PodsDisplaced"], ["PodsDisplaced"], []]
+    assert [list(each) for each in scene.troubled] == [["PodsDisplaced"], ["PodsDisplaced"], []]
     assert f"{LOST} now, such as default/shop-new0" in sentence
     assert "change the policy to go on at once" in sentence
 

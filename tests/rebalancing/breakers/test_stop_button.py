@@ -79,19 +79,13 @@ async def test_it_stops_a_run_that_has_begun() -> None:
 async def test_who_is_asked_is_told_when_it_is_pressed_and_released() -> None:
     """The conditions of the policies are written again, without a run."""
     scene = Scene()
-    told = []
-
-    async def on_trouble() -> None:
-        told.append(dict(scene.rebalancers.troubles(POLICY)))
-
-    scene.rebalancers.on_trouble = on_trouble
     async with scene.running(a_policy()):
         scene.tell(ObjectAdded(namespace("true")))
         await scene.clock.advance(5)
         scene.tell(ObjectUpdated(namespace("true"), namespace("false")))
         await scene.clock.advance(5)
 
-    assert [list(each) for each in told] == [["Stopped"], []]
+    assert [list(each) for each in scene.troubled] == [["Stopped"], []]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.ports.eviction_requests import EvictionRequest
-from plimsoll.rebalancing.eviction_requests.leftovers import FINAL_S, WITHDRAWN_S, Clearing, clearing
+from plimsoll.rebalancing.eviction_requests.progress import FINAL_S, WITHDRAWN_S, Clearing, clearing
 
 
 def a_request(**more: Any) -> EvictionRequest:

@@ -15,9 +15,8 @@ from plimsoll.planning.scope import EVICT
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.breakers.stop_button import STOP
-from plimsoll.rebalancing.eviction_requests.leftovers import WITHDRAWN_S
 from plimsoll.rebalancing.eviction_requests.probe import ASK_S, NOT_OFFERED, UNATTENDED, UNATTENDED_S
-from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S
+from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S, WITHDRAWN_S
 from plimsoll.rebalancing.eviction_requests.transitions import STARTING_S
 from plimsoll.rebalancing.eviction_requests.watch import SWEEP_S
 from plimsoll.testing.fakes import settled
@@ -265,10 +264,10 @@ class TestCallingOff:
         async with scene.running(by_request("Approve")):
             await scene.run()
             name = scene.record["metadata"]["name"]
-            scene.rebalancers.approvals.annotated("default", name, {"plimsoll.dev/approved": "true"})
+            scene.wing.approvals.annotated("default", name, {"plimsoll.dev/approved": "true"})
             await look(scene)
             was = the_request(scene).is_withdrawn
-            scene.rebalancers.approvals.annotated("default", name, {})
+            scene.wing.approvals.annotated("default", name, {})
             await look(scene)
 
         assert not was
@@ -299,7 +298,7 @@ class TestCallingOff:
         async with scene.running(by_request()):
             await asked(scene)
             scene.keeper.forget("default", scene.record["metadata"]["name"])
-            scene.rebalancers.approvals.forget("default", scene.record["metadata"]["name"])
+            scene.wing.approvals.forget("default", scene.record["metadata"]["name"])
             await look(scene)
 
         assert the_request(scene).is_withdrawn
@@ -373,19 +372,13 @@ class TestEvictionRequestProbe:
         """It is probed again; the condition changes."""
         scene = Scene()
         scene.requester.offer = NOT_SERVED
-        told = []
-
-        async def note() -> None:
-            told.append(dict(scene.rebalancers.troubles(POLICY)))
-
-        scene.rebalancers.on_trouble = note
         async with scene.running(by_request()):
             await look(scene)
             scene.requester.offer = WriteResult(WriteOutcome.DONE)
             await look(scene, ASK_S + SOON_S)
             await scene.run()
 
-        assert [list(each) for each in told] == [[NOT_OFFERED], []]
+        assert [list(each) for each in scene.troubled] == [[NOT_OFFERED], []]
         assert len(scene.requester.requests) == 1
 
     async def test_no_permission_is_reported_as_such(self) -> None:

@@ -1,11 +1,12 @@
 """Every event in the stage Requesting: the table of the design, a case for each cell."""
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus, PhaseTransition
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.limits import Workload
@@ -15,8 +16,8 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.transitions import TABLE, recovered
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (
+    EvictionAnswered,
     PodGone,
-    PodProtected,
     PodTerminating,
     PolicyChanged,
     ProcessRestarted,
@@ -26,12 +27,12 @@ from plimsoll.rebalancing.moves.events import (
     ReplacementReturned,
     ReplacementRunning,
     ReplacementSeen,
-    RequestAnswered,
     RequestProgressed,
     RequestReviewed,
     StopPressed,
     TimedOut,
 )
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, PodFacts, TimerName, Way
 from plimsoll.rebalancing.moves.transition import Step, nothing
 from plimsoll.testing.builders import the_info
@@ -114,18 +115,18 @@ POLICY_CHANGED = "Cancelled/PolicyChanged"
 KEPT = Landing(Phase.SETTLED, "Verified", "the replacement is ready on good", a_ready())
 
 CELLS = [
-    # -- the creation: RequestAnswered ---------------------------------------------------------------
+    # -- the creation: EvictionAnswered ---------------------------------------------------------------
     (
         "created",
         creating(),
-        RequestAnswered(KEY, DONE),
+        EvictionAnswered(KEY, DONE),
         "Rq",
         ["CountMove 1/0", "RetryAt takenUp +120", "RetryAt requestTimeout +3600", "ReviewRequest"],
     ),
     (
         "created-and-taken-up-already",
         creating(request=a_request()),
-        RequestAnswered(KEY, DONE),
+        EvictionAnswered(KEY, DONE),
         "Rq",
         [
             "CountMove 1/0",
@@ -139,39 +140,39 @@ CELLS = [
     (
         "created-and-left-already",
         creating(pod_terminating=True),
-        RequestAnswered(KEY, DONE),
+        EvictionAnswered(KEY, DONE),
         "Re",
         ["CountMove 1/0", *LEFT[1:]],
     ),
     (
         "created-and-called-off-already",
         creating(ending=Landing(Phase.CANCELLED, "PolicyChanged", "")),
-        RequestAnswered(KEY, DONE),
+        EvictionAnswered(KEY, DONE),
         "Cl",
         ["CountMove 1/0", *called_off(POLICY_CHANGED, timers=())],
     ),
-    ("no-answer", creating(), RequestAnswered(KEY, UNKNOWN), "Rq", ["RetryAt retry +1"]),
-    ("no-answer-3", creating(attempts=3), RequestAnswered(KEY, UNKNOWN), "Rq", ["RetryAt retry +1"]),
-    ("busy", creating(), RequestAnswered(KEY, BUSY), "Rq", ["RetryAt retry +7"]),
+    ("no-answer", creating(), EvictionAnswered(KEY, UNKNOWN), "Rq", ["RetryAt retry +1"]),
+    ("no-answer-3", creating(attempts=3), EvictionAnswered(KEY, UNKNOWN), "Rq", ["RetryAt retry +1"]),
+    ("busy", creating(), EvictionAnswered(KEY, BUSY), "Rq", ["RetryAt retry +7"]),
     (
         "no-answer-4",
         creating(attempts=4),
-        RequestAnswered(KEY, UNKNOWN),
+        EvictionAnswered(KEY, UNKNOWN),
         "Cl",
         refused("Failed/EvictionFailed"),
     ),
-    ("broke", creating(), RequestAnswered(KEY, UNKNOWN, broke=True), "Cl", refused("Failed/EvictionFailed")),
+    ("broke", creating(), EvictionAnswered(KEY, UNKNOWN, broke=True), "Cl", refused("Failed/EvictionFailed")),
     (
         "refused",
         creating(),
-        RequestAnswered(KEY, WriteResult(WriteOutcome.REFUSED, "forbidden")),
+        EvictionAnswered(KEY, WriteResult(WriteOutcome.REFUSED, "forbidden")),
         "Cl",
         refused("Failed/EvictionRefused"),
     ),
     (
         "pod-is-gone",
         creating(pod_gone=True),
-        RequestAnswered(KEY, WriteResult(WriteOutcome.GONE, "no such pod")),
+        EvictionAnswered(KEY, WriteResult(WriteOutcome.GONE, "no such pod")),
         "Cl",
         refused("Cancelled/Gone"),
     ),
@@ -251,7 +252,7 @@ CELLS = [
     (
         "created-and-ended-already",
         creating(request=a_request(is_withdrawn=True)),
-        RequestAnswered(KEY, DONE),
+        EvictionAnswered(KEY, DONE),
         "Cl",
         [
             "CountMove 1/0",
@@ -394,7 +395,7 @@ CELLS = [
     (
         "protected",
         waiting(),
-        PodProtected(KEY, "NeverEvict", "its annotation forbids it"),
+        RequestReviewed(KEY, None, call_off=cancelled("NeverEvict", "its annotation forbids it")),
         "Cl",
         called_off("Cancelled/NeverEvict"),
     ),
@@ -445,8 +446,8 @@ CELLS = [
     ("planned-again", waiting(), events.MovePlanned(KEY, a_spec(), MOVE, "run", "Proved", ""), "Rq", []),
     ("unplanned", waiting(), events.MoveUnplanned(KEY), "Rq", []),
     ("approved-again", waiting(), events.ProposalAnswered(KEY, approved=True), "Rq", []),
-    ("written", waiting(), events.RecordWritten(KEY, Phase.EVICTING), "Rq", []),
-    ("not-written", waiting(), events.RecordRefused(KEY, UNKNOWN), "Rq", []),
+    ("written", waiting(), events.RecordAnswered(KEY, Phase.EVICTING, DONE), "Rq", []),
+    ("not-written", waiting(), events.RecordAnswered(KEY, Phase.EVICTING, UNKNOWN), "Rq", []),
     ("bundle-broken", waiting(), events.MoveDropped(KEY, KEPT), "Rq", []),
 ]
 
@@ -479,22 +480,19 @@ def test_every_event_is_in_the_column() -> None:
         "TurnReached",
         "Revalidated",
         "RevalidationRefused",
-        "EvictionAnswered",
         "RolloutAnswered",
     }
 
 
-@pytest.mark.parametrize("kind", [RequestAnswered, RequestProgressed, RequestReviewed, PodProtected])
+@pytest.mark.parametrize("kind", [RequestProgressed, RequestReviewed])
 @pytest.mark.parametrize("stage", [each for each in MoveStage if each is not MoveStage.REQUESTING])
 def test_news_of_requests_concern_no_other_stage(
-    kind: type[RequestAnswered] | type[RequestProgressed] | type[PodProtected], stage: MoveStage
+    kind: type[RequestProgressed] | type[RequestReviewed], stage: MoveStage
 ) -> None:
-    """They may come late or twice; where nothing was sent yet an answer cannot come."""
-    has_not_been_sent = stage not in {MoveStage.REPLACING, MoveStage.LEAVING, MoveStage.CLOSED}
+    """They may come late or twice; surges have a table of their own."""
     is_surge = stage in {MoveStage.SURGING, MoveStage.REVERTING, MoveStage.NEW}
-    cannot_happen = is_surge or (kind is RequestAnswered and has_not_been_sent)
 
-    assert TABLE.transitions.get((stage, kind)) is (None if cannot_happen else nothing)
+    assert TABLE.transitions.get((stage, kind)) is (None if is_surge else nothing)
 
 
 # -- what the state remembers ------------------------------------------------------------------------
@@ -530,14 +528,14 @@ def test_a_pod_without_a_controller_is_not_replaced() -> None:
         (PolicyChanged("tidy", None), "PolicyChanged", "the policy was changed, suspended or deleted"),
         (StopPressed("somebody pressed it"), "EvictionBudget", "somebody pressed it"),
         (
-            PodProtected(KEY, "NeverEvict", "its annotation forbids it"),
+            RequestReviewed(KEY, None, call_off=cancelled("NeverEvict", "its annotation forbids it")),
             "NeverEvict",
             "its annotation forbids it",
         ),
     ],
 )
 def test_what_ends_a_request_that_is_being_created_is_remembered(
-    event: PolicyChanged | StopPressed | PodProtected, reason: str, message: str
+    event: PolicyChanged | StopPressed | RequestReviewed, reason: str, message: str
 ) -> None:
     """Until the answer is there nothing can be withdrawn."""
     after, _ = taken(TABLE, creating(), event)
@@ -547,7 +545,7 @@ def test_what_ends_a_request_that_is_being_created_is_remembered(
 
 def test_the_time_of_a_request_counts_from_its_creation() -> None:
     """The answer may have taken several tries."""
-    after, _ = taken(TABLE, creating(begun_at=NOW - 50), RequestAnswered(KEY, DONE))
+    after, _ = taken(TABLE, creating(begun_at=NOW - 50), EvictionAnswered(KEY, DONE))
 
     assert after.begun_at == NOW
 
@@ -597,7 +595,9 @@ def found(
     spec: EvictionSpec | None = None,
 ) -> ProcessRestarted:
     """A record of an earlier process."""
-    return ProcessRestarted(KEY, spec or a_spec(), phase, reason, evicting_for_s=for_s, pod=pod, move=MOVE)
+    sent = PhaseTransition(phase=Phase.EVICTING, time=datetime.fromtimestamp(NOW - for_s, UTC))
+    status = EvictionStatus(phase=phase, reason=reason, transitions=(sent,))
+    return ProcessRestarted(KEY, spec or a_spec(), status, NOW, pod=pod, move=MOVE)
 
 
 OLD = facts("web-1", "bad")
@@ -610,7 +610,7 @@ OLD = facts("web-1", "bad")
             found(OLD),
             [
                 "ReserveTarget",
-                "FollowReplacement",
+                "FollowReplacement since 00:16",
                 "RetryAt takenUp +110",
                 "RetryAt requestTimeout +30",
                 "ReviewRequest",
@@ -622,7 +622,7 @@ OLD = facts("web-1", "bad")
             found(OLD, for_s=500.0),
             [
                 "ReserveTarget",
-                "FollowReplacement",
+                "FollowReplacement since 00:08",
                 "RetryAt takenUp +0",
                 "RetryAt requestTimeout +30",
                 "ReviewRequest",
@@ -633,7 +633,7 @@ OLD = facts("web-1", "bad")
         pytest.param(
             found(OLD, spec=a_spec(forecast=True)),
             [
-                "FollowReplacement",
+                "FollowReplacement since 00:16",
                 "RetryAt takenUp +110",
                 "RetryAt requestTimeout +30",
                 "ReviewRequest",
@@ -648,7 +648,12 @@ def test_a_request_of_an_earlier_process_is_waited_for(
 ) -> None:
     """Its time counts from when it was made; what became of it is looked up first."""
     state = a_state(
-        MoveStage.NEW, spec=event.spec, phase=event.phase, reason=event.reason, holds=False, begun=False
+        MoveStage.NEW,
+        spec=event.spec,
+        phase=event.status.phase,
+        reason=event.status.reason,
+        holds=False,
+        begun=False,
     )
     step = Step(state, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 

@@ -11,7 +11,7 @@ from plimsoll.rebalancing.moves.events import (
     BundlePlanned,
     Event,
     EvictionAnswered,
-    RecordWritten,
+    RecordAnswered,
     Revalidated,
     TurnReached,
 )
@@ -56,7 +56,7 @@ class Desk:
         self.answers = answers
         self.world = World()
         self.executor = MoveExecutor(
-            MoveMachine(self.world, validates=True),
+            MoveMachine(self.world.around, validates=True),
             self.timer,
             self.clock,
             self.observer,
@@ -83,7 +83,7 @@ class Desk:
             return event
         match order:
             case CreateRecord() | WriteRecord():
-                return RecordWritten(order.key, order.phase)
+                return RecordAnswered(order.key, order.phase, DONE)
             case Revalidate():
                 return Revalidated(order.key, order.move, Way.EVICT)
             case _:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -15,18 +15,17 @@ from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
-from plimsoll.rebalancing.execution.executor import MoveExecutor
-from plimsoll.rebalancing.execution.handlers import MoveHandlers
+from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
-from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
+from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.proposals import Approvals
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.surges.rollouts import SurgeRollouts
+from plimsoll.rebalancing.runs.proposals import Approvals
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.testing.builders import a_node, a_pod, the_info
 from plimsoll.testing.fakes import (
     FakeClock,
@@ -77,7 +76,16 @@ class Stage:
             clock=self.clock,
             observer=self.observer,
         )
-        around = ClusterSurroundings(self.pending, closed, lambda _: "", lambda: None)
+        needs: dict[str, Callable[[], str]] = {}
+        around = Surroundings(
+            pod=self.pending.facts,
+            held_up=lambda _: "",
+            waits=lambda _: True,
+            needless=lambda key: needs[key]() if key in needs else "",
+            proposed=lambda _: None,
+            empties=lambda _: False,
+            cannot_request=lambda: None,
+        )
         handlers = MoveHandlers(self.keeper, self.evictor, FakeRecorder(), closed, self.clock)
         self.executor = MoveExecutor(
             MoveMachine(around, (recovery.table(),), validates=True),
@@ -92,7 +100,7 @@ class Stage:
             cache=self.cache,
             keeper=self.keeper,
             executor=self.executor,
-            around=around,
+            needs=needs,
             clock=self.clock,
             observer=self.observer,
         )
@@ -267,7 +275,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> No
             executor=stage.executor,
             answer=Approvals(stage.executor).answer,
             pending=stage.pending,
-            inspect=SurgeRollouts(FakeRollouts()).inspect,
+            inspect=RolloutSurges(FakeRollouts(), stage.cache.cluster.objects).inspect,
             clock=stage.clock,
         ).recover()
         if not has_left:

@@ -10,12 +10,12 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
+from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, Event, MovePlanned
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
-from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, PodFacts
+from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, PodFacts, Surroundings
 from plimsoll.rebalancing.moves.transition import MoveTable
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.testing.builders import a_pod
@@ -114,13 +114,26 @@ class World:
         """Why no EvictionRequest can be made."""
         return self.problem
 
+    @property
+    def around(self) -> Surroundings:
+        """The same as the machine reads it."""
+        return Surroundings(
+            pod=self.pod,
+            held_up=self.held_up,
+            waits=self.waits,
+            needless=self.needless,
+            proposed=self.proposed,
+            empties=self.empties,
+            cannot_request=self.cannot_request,
+        )
+
 
 class Play:
     """A machine, its world, and every instruction that it has given."""
 
     def __init__(self, tables: Sequence[MoveTable] = ()) -> None:
         self.world = World()
-        self.machine = MoveMachine(self.world, tables, validates=True)
+        self.machine = MoveMachine(self.world.around, tables, validates=True)
         self.now = 1_000.0
         self.ordered: list[Instruction] = []
 
@@ -147,7 +160,7 @@ class Play:
             self.tell(
                 BundlePlanned(
                     BundleState(
-                        bundle_key(policy, moves[0].bundle, keys[0]),
+                        bundle_of(spec_of(moves[0], policy, mode), keys[0]),
                         policy,
                         tuple(keys),
                         size or len(keys),

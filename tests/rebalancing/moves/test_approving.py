@@ -20,7 +20,7 @@ APPROVE = a_policy("Approve")
 def annotate(scene: Scene, answer: str | None, key: str | None = None) -> None:
     """Somebody annotates a record, the only one if no key is given."""
     namespace, name = (key or next(iter(scene.keeper.known))).split("/")
-    scene.rebalancers.approvals.annotated(namespace, name, {} if answer is None else {APPROVED: answer})
+    scene.wing.approvals.annotated(namespace, name, {} if answer is None else {APPROVED: answer})
 
 
 async def test_a_proposal_waits_and_is_made_once() -> None:

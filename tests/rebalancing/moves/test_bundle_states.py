@@ -48,10 +48,10 @@ def ends(play: Play) -> dict[str, tuple[str, str]]:
 def make(play: Play, key: str, move: Move, answer: WriteResult = DONE) -> None:
     """Answer all that is asked for a move until its eviction is answered."""
     if play.stage(key) is MoveStage.OPENING:
-        play.tell(events.RecordWritten(key, Phase.PLANNED))
+        play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
     play.tell(
         events.Revalidated(key, move, Way.EVICT),
-        events.RecordWritten(key, Phase.EVICTING),
+        events.RecordAnswered(key, Phase.EVICTING, DONE),
         events.EvictionAnswered(key, answer),
     )
 
@@ -87,14 +87,14 @@ def test_a_move_that_is_not_made_ends_its_bundle(way: str) -> None:
     first, *_ = play.plan(*moves)
     match way:
         case "record":
-            play.tell(events.RecordRefused(first, LOST))
+            play.tell(events.RecordAnswered(first, Phase.PLANNED, LOST))
         case "check":
-            play.tell(events.RecordWritten(first, Phase.PLANNED))
+            play.tell(events.RecordAnswered(first, Phase.PLANNED, DONE))
             play.tell(events.RevalidationRefused(first, cancelled("NoPlace", "nowhere")))
         case "announcement":
-            play.tell(events.RecordWritten(first, Phase.PLANNED))
+            play.tell(events.RecordAnswered(first, Phase.PLANNED, DONE))
             play.tell(events.Revalidated(first, moves[0], Way.EVICT))
-            play.tell(events.RecordRefused(first, LOST))
+            play.tell(events.RecordAnswered(first, Phase.EVICTING, LOST))
         case _:
             make(play, first, moves[0], REFUSED)
 
@@ -231,7 +231,7 @@ def test_a_policy_that_changes_calls_off_what_waits(is_judged: bool) -> None:
     play, moves = Play(), together(a_move(1), a_move(2), a_move(3))
     first, *_ = play.plan(*moves)
     if not is_judged:
-        play.tell(events.RecordWritten(first, Phase.PLANNED))
+        play.tell(events.RecordAnswered(first, Phase.PLANNED, DONE))
         play.tell(events.RevalidationRefused(first, cancelled("NotRevalidated", "broke")))
     else:
         make(play, first, moves[0])
@@ -248,7 +248,7 @@ def proposals(*moves: Move, size: int | None = None) -> tuple[Play, list[str]]:
     """A play with proposals that are on record, and their keys."""
     play = Play()
     keys = play.plan(*moves, mode=Mode.APPROVE, size=size)
-    play.tell(*(events.RecordWritten(key, Phase.PLANNED) for key in keys))
+    play.tell(*(events.RecordAnswered(key, Phase.PLANNED, DONE) for key in keys))
     return play, keys
 
 
@@ -337,7 +337,7 @@ def test_an_answer_that_comes_before_the_record_is_known_counts() -> None:
     (no,) = play.plan(a_move(2), mode=Mode.APPROVE)
 
     play.tell(events.ProposalAnswered(yes, approved=True), events.ProposalAnswered(no, approved=False))
-    play.tell(events.RecordWritten(yes, Phase.PLANNED), events.RecordWritten(no, Phase.PLANNED))
+    play.tell(events.RecordAnswered(yes, Phase.PLANNED, DONE), events.RecordAnswered(no, Phase.PLANNED, DONE))
 
     assert play.stage(yes) is MoveStage.CHECKING
     assert ends(play)[no][0] == "Rejected"
@@ -358,7 +358,7 @@ def test_a_pod_that_was_asked_to_leave_is_not_moved_twice() -> None:
     move = a_move()
     play.world.pods[move.pod.uid] = facts_of(move)
     (key,) = play.plan(move)
-    play.tell(events.RecordWritten(key, Phase.PLANNED))
+    play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
     play.world.problem = ("EvictionRequestsNotOffered", "the server does not offer them")
 
     play.tell(events.Revalidated(key, move, Way.REQUEST))

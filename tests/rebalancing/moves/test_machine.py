@@ -32,8 +32,8 @@ STAGES = ("Pr", "Wa", "Op", "Ch", "Co", "Ev", "Re", "Le", "Cl")
 
 EVENTS: dict[str, Callable[[str], events.Event]] = {
     "MovePlanned": lambda key: planned(key, a_move()),
-    "RecordWritten": lambda key: events.RecordWritten(key, Phase.EVICTING),
-    "RecordRefused": lambda key: events.RecordRefused(key, LOST),
+    "RecordAnswered:yes": lambda key: events.RecordAnswered(key, Phase.EVICTING, DONE),
+    "RecordAnswered:no": lambda key: events.RecordAnswered(key, Phase.EVICTING, LOST),
     "RecordDeleted": events.RecordDeleted,
     "ProposalAnswered:yes": lambda key: events.ProposalAnswered(key, approved=True),
     "ProposalAnswered:no": lambda key: events.ProposalAnswered(key, approved=False),
@@ -57,8 +57,8 @@ EVENTS: dict[str, Callable[[str], events.Event]] = {
 }
 CELLS = """
 MovePlanned          .   .   .   .   .   .   .   .   .
-RecordWritten        .   .   Ch  .   Ev  .   .   .   .
-RecordRefused        .   .   -   .   Cl  .   .   .   .
+RecordAnswered:yes   .   .   Ch  .   Ev  .   .   .   .
+RecordAnswered:no    .   .   -   .   Cl  .   .   .   .
 RecordDeleted        -   -   .   -   .   .   .   .   -
 ProposalAnswered:yes Pr  .   Op  .   .   .   .   .   .
 ProposalAnswered:no  Cl  -   Op  .   .   .   .   .   .
@@ -83,9 +83,9 @@ TimedOut             .   .   .   .   .   Ev  Cl  Cl  .
 
 END = "ReleaseTarget StopFollowing ReleaseReplacement CancelTimer WriteRecord CountMove"
 ORDERS = {
-    ("Op", "RecordWritten"): "Revalidate",
-    ("Co", "RecordWritten"): "FollowReplacement Evict",
-    ("Co", "RecordRefused"): "ReleaseTarget WriteRecord",
+    ("Op", "RecordAnswered:yes"): "Revalidate",
+    ("Co", "RecordAnswered:yes"): "FollowReplacement Evict",
+    ("Co", "RecordAnswered:no"): "ReleaseTarget WriteRecord",
     ("Wa", "RecordDeleted"): "ReleaseTarget",
     ("Pr", "ProposalAnswered:no"): "WriteRecord",
     ("Wa", "ProposalAnswered:no"): "ReleaseTarget",
@@ -131,9 +131,9 @@ def in_stage(stage: str) -> tuple[Play, str]:
     if stage == "Wa":
         (other,) = play.plan(a_move(2))
         play.tell(
-            events.RecordWritten(other, Phase.PLANNED),
+            events.RecordAnswered(other, Phase.PLANNED, DONE),
             events.Revalidated(other, a_move(2), Way.EVICT),
-            events.RecordWritten(other, Phase.EVICTING),
+            events.RecordAnswered(other, Phase.EVICTING, DONE),
             events.EvictionAnswered(other, DONE),
         )
         (key,) = play.plan(a_move(waits=True))
@@ -141,14 +141,14 @@ def in_stage(stage: str) -> tuple[Play, str]:
     if stage == "Pr":
         (key,) = play.plan(a_move(), mode=Mode.APPROVE)
         play.world.hold_up = "the stop button is pressed"
-        play.tell(events.RecordWritten(key, Phase.PLANNED))
+        play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
         return play, key
     victim = stage == "Le"
     (key,) = play.plan(a_victim() if victim else a_move())
     for reached, event in (
-        ("Op", events.RecordWritten(key, Phase.PLANNED)),
+        ("Op", events.RecordAnswered(key, Phase.PLANNED, DONE)),
         ("Ch", None if victim else events.Revalidated(key, a_move(), Way.EVICT)),
-        ("Co", events.RecordWritten(key, Phase.EVICTING)),
+        ("Co", events.RecordAnswered(key, Phase.EVICTING, DONE)),
         ("Ev", events.EvictionAnswered(key, DONE)),
         ("Re", events.ReplacementReady(key, a_replacement())),
     ):
@@ -190,10 +190,8 @@ def test_the_table_names_every_event_of_a_move() -> None:
     named = {line.split()[0].partition(":")[0] for line in CELLS.strip().splitlines()}
     elsewhere = {
         "ProcessRestarted",
-        "RequestAnswered",
         "RequestProgressed",
         "RolloutAnswered",
-        "PodProtected",
         "RequestReviewed",
     }
     concrete = {
@@ -355,9 +353,9 @@ def test_pods_that_are_not_replaced(move: Move, expected: tuple[Phase, str]) -> 
     play = Play()
     (key,) = play.plan(move)
     play.tell(
-        events.RecordWritten(key, Phase.PLANNED),
+        events.RecordAnswered(key, Phase.PLANNED, DONE),
         events.Revalidated(key, move, Way.EVICT),
-        events.RecordWritten(key, Phase.EVICTING),
+        events.RecordAnswered(key, Phase.EVICTING, DONE),
         events.EvictionAnswered(key, DONE),
     )
 
@@ -371,7 +369,9 @@ def test_a_forecast_holds_no_target() -> None:
     move = a_move(is_forecast=True)
     (key,) = play.plan(move)
 
-    orders = play.tell(events.RecordWritten(key, Phase.PLANNED), events.Revalidated(key, move, Way.EVICT))
+    orders = play.tell(
+        events.RecordAnswered(key, Phase.PLANNED, DONE), events.Revalidated(key, move, Way.EVICT)
+    )
 
     assert [type(each) for each in orders] == [Revalidate, WriteRecord]
 
@@ -383,7 +383,7 @@ def test_nothing_is_sent_that_is_not_on_record() -> None:
     """The announcement could not be written: the target is free, the move is called off."""
     play, key = in_stage("Co")
 
-    play.tell(events.RecordRefused(key, LOST))
+    play.tell(events.RecordAnswered(key, Phase.EVICTING, LOST))
 
     assert phases(play, key)[-1] == (Phase.CANCELLED, "NotRecorded")
     assert evictions(play) == 0
@@ -394,7 +394,7 @@ def test_a_policy_that_changes_while_its_record_is_created_is_heeded() -> None:
     play, key = in_stage("Op")
     play.tell(events.PolicyChanged(POLICY, None))
 
-    play.tell(events.RecordWritten(key, Phase.PLANNED))
+    play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
 
     assert phases(play, key) == [(Phase.CANCELLED, "PolicyChanged")]
 
@@ -406,10 +406,10 @@ def test_a_victim_is_not_evicted_when_its_room_is_needed_no_longer() -> None:
     """Asked right before the eviction is sent."""
     play = Play()
     (key,) = play.plan(a_victim())
-    play.tell(events.RecordWritten(key, Phase.PLANNED))
+    play.tell(events.RecordAnswered(key, Phase.PLANNED, DONE))
     play.world.unwanted = {key}
 
-    play.tell(events.RecordWritten(key, Phase.EVICTING))
+    play.tell(events.RecordAnswered(key, Phase.EVICTING, DONE))
 
     assert phases(play, key)[-1] == (Phase.CANCELLED, "NotNeeded")
     assert evictions(play) == 0
@@ -420,8 +420,8 @@ def test_a_victim_that_is_gone_before_the_answer_has_left() -> None:
     play = Play()
     (key,) = play.plan(a_victim())
     play.tell(
-        events.RecordWritten(key, Phase.PLANNED),
-        events.RecordWritten(key, Phase.EVICTING),
+        events.RecordAnswered(key, Phase.PLANNED, DONE),
+        events.RecordAnswered(key, Phase.EVICTING, DONE),
         events.PodGone(key),
         events.EvictionAnswered(key, DONE),
     )

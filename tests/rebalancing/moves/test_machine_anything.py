@@ -31,7 +31,16 @@ from plimsoll.rebalancing.moves.instructions import (
 )
 from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, TimerName, Way
-from rebalancing.moves.moves_world import POLICY, Play, a_move, a_replacement, a_victim, facts_of, together
+from rebalancing.moves.moves_world import (
+    DONE,
+    POLICY,
+    Play,
+    a_move,
+    a_replacement,
+    a_victim,
+    facts_of,
+    together,
+)
 
 ANSWERS = [WriteResult(outcome) for outcome in WriteOutcome]
 ASKED = (CreateRecord, WriteRecord, Revalidate, Evict, CloseNode)
@@ -110,9 +119,9 @@ class AnyMoves(RuleBasedStateMachine):
         good = data.draw(st.integers(0, 3)) > 0
         match order:
             case CreateRecord() | WriteRecord() if good:
-                self.tell(events.RecordWritten(order.key, order.phase))
+                self.tell(events.RecordAnswered(order.key, order.phase, DONE))
             case CreateRecord() | WriteRecord():
-                self.tell(events.RecordRefused(order.key, ANSWERS[1]))
+                self.tell(events.RecordAnswered(order.key, order.phase, ANSWERS[1]))
             case Revalidate() if good:
                 self.tell(events.Revalidated(order.key, order.move, Way.EVICT))
             case Revalidate():
@@ -213,7 +222,7 @@ class AnyMoves(RuleBasedStateMachine):
                 order = self.asked.pop(0)
                 match order:
                     case CreateRecord() | WriteRecord():
-                        self.tell(events.RecordWritten(order.key, order.phase))
+                        self.tell(events.RecordAnswered(order.key, order.phase, DONE))
                     case Revalidate():
                         self.tell(events.Revalidated(order.key, order.move, Way.EVICT))
                     case Evict():

@@ -25,7 +25,7 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.recovery import in_order, restarted, table
+from plimsoll.rebalancing.moves.recovery import rank, table
 from plimsoll.rebalancing.moves.state import MoveStage, PodFacts
 from plimsoll.rebalancing.surges import transitions as surges
 from plimsoll.testing.builders import a_pod, the_info
@@ -81,11 +81,11 @@ def found(
     **spec: Any,
 ) -> ProcessRestarted:
     """A record of an earlier process, found 20 s after it was sent."""
-    return restarted(
+    return ProcessRestarted(
         key,
         a_spec(**spec),
         a_status(phase, reason, replacement),
-        now=(SENT + timedelta(seconds=20)).timestamp(),
+        (SENT + timedelta(seconds=20)).timestamp(),
         pod=pod,
         move=MOVE if pod is not None else None,
         rollout=rollout,
@@ -278,9 +278,7 @@ def test_records_are_taken_over_in_order() -> None:
     """Spent replacements are known first, then targets are held before anything is decided."""
     phases = [Phase.PLANNED, Phase.EVICTED, None, Phase.SETTLED, Phase.EVICTING, Phase.FAILED, Phase.EVICTED]
 
-    ordered = in_order(found(phase) for phase in phases)
-
-    assert [each.phase for each in ordered] == [
+    assert sorted(phases, key=rank) == [
         Phase.SETTLED,
         Phase.FAILED,
         Phase.EVICTED,
@@ -323,7 +321,7 @@ def test_whatever_a_record_says_it_is_carried_to_an_end(event: ProcessRestarted)
 
     ordered = machine.handle(event, NOW)  # its invariants are checked
 
-    phases = [event.phase, *(each.phase for each in ordered if isinstance(each, WriteRecord))]
+    phases = [event.status.phase, *(each.phase for each in ordered if isinstance(each, WriteRecord))]
     assert all(may_follow(before, after) for before, after in pairwise(phases))  # type: ignore[arg-type] # a fake has only what is used
     assert not any(
         isinstance(each, CreateRecord | Evict | RequestEviction | StartRollout) for each in ordered

@@ -9,7 +9,7 @@ from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.events import (
     EvictionAnswered,
-    RecordWritten,
+    RecordAnswered,
     Revalidated,
     TimedOut,
 )
@@ -54,8 +54,8 @@ class Watched(Play):
         """A move whose eviction was answered; its key."""
         move = a_move(number)
         (key,) = self.plan(move)
-        self.tell(RecordWritten(key, Phase.PLANNED), Revalidated(key, move, Way.EVICT))
-        self.tell(RecordWritten(key, Phase.EVICTING), EvictionAnswered(key, answer))
+        self.tell(RecordAnswered(key, Phase.PLANNED, DONE), Revalidated(key, move, Way.EVICT))
+        self.tell(RecordAnswered(key, Phase.EVICTING, DONE), EvictionAnswered(key, answer))
         return key
 
     def written(self, key: Any) -> Any:

@@ -100,7 +100,7 @@ async def test_an_approved_surge_is_carried_out() -> None:
     async with scene.running(a_surging_policy("Approve")):
         await scene.run()
         name = scene.record["metadata"]["name"]
-        scene.rebalancers.approvals.annotated("default", name, {"plimsoll.dev/approved": "true"})
+        scene.wing.approvals.annotated("default", name, {"plimsoll.dev/approved": "true"})
         await scene.clock.advance(5)
 
     assert scene.rollouts.marks == [scene.mark]
@@ -487,7 +487,7 @@ async def test_the_next_process_goes_on_with_a_rollout_that_was_started() -> Non
 
     async with scene.running(a_surging_policy()):
         sent_to = scene.nominator.node_of("uid-default-web-2-y")
-        in_flight = scene.rebalancers._executor.machine.in_flight()
+        in_flight = scene.wing.executor.machine.in_flight()
         scene.becomes_ready()
         scene.leaves()
         await settled()

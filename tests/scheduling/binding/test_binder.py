@@ -93,7 +93,7 @@ async def test_a_conflict_after_a_lost_answer_may_be_our_own_binding() -> None:
     assert (await stage.ends()).is_done
 
 
-async def test_as_long_as_nobody_tells_nobody_gets_the_room() -> None:
+async def test_the_room_stays_taken_until_the_server_answers() -> None:
     """The server is away for an hour; then it knows that the pod is bound."""
     stage = Stage()
     stage.binder.deaf = 1

@@ -11,8 +11,7 @@ from plimsoll.framework import Code, CycleState, PluginError, Registry, Status, 
 from plimsoll.plugins.default_binder import DefaultBinder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.binding.attempt import BindingAttempt
-from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses, FakeVolumes
@@ -159,7 +158,7 @@ async def test_unreserve_and_post_bind_may_break_without_consequence() -> None:
 
 
 async def test_prebind_runs_only_where_the_preflight_announced_work() -> None:
-    """Where nobody has work to do, the API server is not told of a nomination either."""
+    """Where no plugin has work to do, no nomination is written either."""
     some, none = Stage({"preflight": SKIP}, {}), Stage({"preflight": SKIP}, {"preflight": SKIP})
 
     await carried_out(some)

@@ -51,7 +51,7 @@ async def test_a_pod_goes_when_all_who_hold_it_have_allowed_it(waiting: Callable
 
 
 async def test_the_first_rejection_counts(waiting: Callable[..., Any]) -> None:
-    """Whoever else allows it, and whatever is said later."""
+    """Later answers, of the others and of its own, do not count."""
     _, held, verdict = waiting(A=10, B=10)
 
     held.reject("A", "no room for the gang")
@@ -93,7 +93,7 @@ async def test_the_timeout_of_a_plugin_that_has_allowed_does_not_count(
     assert (await verdict).message == "rejected due to timeout after waiting 1m30s at plugin A"
 
 
-async def test_nobody_waits_longer_than_a_quarter_of_an_hour(
+async def test_no_pod_waits_longer_than_a_quarter_of_an_hour(
     waiting: Callable[..., Any], clock: FakeClock
 ) -> None:
     """A longer request is cut."""

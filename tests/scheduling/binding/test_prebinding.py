@@ -16,7 +16,7 @@ from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeVolumes, settled
 
 
 class Work:
-    """A PreBind plugin that waits until it is told how to end."""
+    """A PreBind plugin that waits for the test to say how it ends."""
 
     def __init__(self, name: Any, log: Any) -> None:
         self.name, self.log = name, log
@@ -106,7 +106,7 @@ async def test_a_plugin_that_raises_is_named_and_calls_its_neighbours_off() -> N
 
 
 async def test_a_pod_that_is_called_off_is_not_bound() -> None:
-    """Whoever works for it is cancelled, and has ended before anything is undone."""
+    """A plugin that works for it is cancelled, and has ended before anything is undone."""
     stage = Stage("aB")
     await settled()
 
@@ -132,7 +132,7 @@ async def test_called_off_between_the_last_plugin_and_the_binding() -> None:
     assert (await stage.task).is_rejected
 
 
-async def test_a_refusal_is_told_as_a_rejection() -> None:
+async def test_a_refusal_counts_as_a_rejection() -> None:
     """A plugin that says unschedulable makes the pod wait for an event, not for back-off alone."""
     stage = Stage("a")
     await settled()

@@ -169,7 +169,7 @@ async def test_what_has_gone_cannot_be_bound(stage: Stage, shelf: str, key: str,
     assert (await stage.bound()).message == f"binding volumes: {said}"
 
 
-async def test_a_refused_write_is_told_in_the_servers_words(stage: Stage) -> None:
+async def test_a_refused_write_has_the_servers_words(stage: Stage) -> None:
     """Nothing is awaited then."""
     stage.writer.answer = WriteResult(WriteOutcome.REFUSED, "forbidden")
 

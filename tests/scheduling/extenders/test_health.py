@@ -1,13 +1,11 @@
-"""An extender that keeps failing is asked less often, and people are told."""
-
-import asyncio
+"""Tests that an extender that keeps failing is asked less often, and that its policy says so."""
 
 from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S, SENTENCE, ExtenderHealth
-from plimsoll.testing.fakes import settled
+from plimsoll.timing.signal import Signal
 
 
 def failing(times: int = FAILURES, now: float = 0.0, sentence: str = "no answer") -> ExtenderHealth:
-    health = ExtenderHealth()
+    health = ExtenderHealth(Signal())
     for _ in range(times):
         health.failed("s", "http://x", sentence, now)
     return health
@@ -32,7 +30,7 @@ def test_failures_in_a_row_stop_the_asking_for_a_while() -> None:
     assert health.obstacle("s", "http://x", PAUSE_S) == ""
 
 
-def test_a_probe_whose_end_is_never_told_stops_nobody_permanently() -> None:
+def test_a_probe_without_an_end_stops_no_pod_permanently() -> None:
     """Its pod may have been deleted meanwhile."""
     health = failing()
 
@@ -73,24 +71,16 @@ def test_the_sentence_names_the_extender_and_is_bounded() -> None:
     assert len(said) < SENTENCE + 100
 
 
-async def test_news_are_told_when_it_begins_and_when_it_ends() -> None:
+def test_conditions_change_when_it_begins_and_when_it_ends() -> None:
     """Not with every failure."""
-    health = ExtenderHealth()
-    told = []
+    conditions = Signal()
+    health = ExtenderHealth(conditions)
 
-    async def tell() -> None:
-        told.append(health.of("s"))
-
-    task = asyncio.create_task(health.run(tell))
     for _ in range(FAILURES + 4):
         health.failed("s", "http://x", "no answer", 0.0)
-        await settled()
+    assert conditions.count == 1
+    assert health.of("s")
     health.succeeded("s", "http://x")
-    await settled()
     health.succeeded("s", "http://x")
-    await settled()
-    task.cancel()
-
-    assert len(told) == 2
-    assert told[0]
-    assert told[1] == []
+    assert conditions.count == 2
+    assert health.of("s") == []

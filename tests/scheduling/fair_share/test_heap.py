@@ -54,7 +54,7 @@ def test_other_schedulers_and_pods_without_queues_keep_their_place() -> None:
 
 
 def test_equal_queues_are_served_by_their_sort_keys() -> None:
-    """Nobody has anything yet."""
+    """No queue has anything yet."""
     heap = a_heap({})
     heap.push(2, queued("late", "a"))
     heap.push(1, queued("early", "b"))

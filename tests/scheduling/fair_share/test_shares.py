@@ -100,7 +100,7 @@ async def test_demand_is_what_waits() -> None:
 
 
 async def test_a_queue_gets_back_what_it_deserves() -> None:
-    """B has it all when a's pods come: half of b's are told to go, and no more, however many wait."""
+    """B has it all when a's pods come: half of b's are evicted, and no more, however many wait."""
     async with gang_scene(args=TWO, enabled=("FairShare",), nodes=2, cpu="2") as one:
         there = {
             f"b{at}": in_queue(f"b{at}", "b", node=f"n{at % 2}", status={"startTime": "2026-01-01T00:00:00Z"})

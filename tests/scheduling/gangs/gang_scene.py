@@ -52,7 +52,7 @@ def members(count: int, group: str = "train", cpu: str = "1", **more: Any) -> li
 
 
 class FakeGroupStatuses:
-    """Keeps the status of PodGroups by name."""
+    """Keeps the status of each PodGroup under its name."""
 
     def __init__(self) -> None:
         self.answer = DONE

@@ -47,7 +47,7 @@ async def test_the_label_of_scheduler_plugins_is_honoured() -> None:
         assert one.bound == ["a", "b"]
 
 
-async def test_members_wait_for_their_siblings_and_are_told_so() -> None:
+async def test_members_wait_for_their_siblings_and_say_so() -> None:
     """Gated, with a condition that does not change with each arrival; the last one lets all go."""
     async with gang_scene() as one:
         await one.group(members=3)
@@ -80,7 +80,7 @@ async def test_members_wait_for_their_pod_group() -> None:
 
 
 async def test_a_gang_that_does_not_fit_takes_nothing() -> None:
-    """No member is assumed; all are told the same; others may have the room."""
+    """No member is assumed; all get the same condition; others may have the room."""
     async with gang_scene(nodes=2, cpu="1") as one:
         await one.group(members=5)
         await one.pods(*members(5))
@@ -240,7 +240,7 @@ async def test_room_that_is_being_made_is_kept_until_the_last_victim_is_gone() -
 
 
 async def test_a_gang_that_lost_its_room_holds_none() -> None:
-    """Somebody of higher priority was faster; who is nominated no more stands in nobody's way."""
+    """A pod of higher priority was faster; a pod that is nominated no more stands in no other's way."""
     async with gang_scene(nodes=1, cpu="2") as one:
         low = a_pod("low", cpu="2", node="n0")
         await one.pods(low)
@@ -257,7 +257,7 @@ async def test_a_gang_that_lost_its_room_holds_none() -> None:
         assert not one.nominator.by_node
 
 
-async def test_nobody_is_preempted_for_a_gang_that_would_not_fit() -> None:
+async def test_no_pod_is_preempted_for_a_gang_that_would_not_fit() -> None:
     """Victims would die for nothing."""
     async with gang_scene(nodes=2, cpu="2") as one:
         await one.pods(*(a_pod(f"low-{node}", cpu="2", node=node) for node in ("n0", "n1")))
@@ -373,10 +373,10 @@ async def test_a_permit_that_takes_longer_than_the_start_may_stops_the_whole_gan
         await one.clock.advance(2)
 
         assert not one.cache.assumed
-        assert len(one.wing.cycle.permits) == 0
+        assert list(one.wing.cycle.permits) == []
 
 
-async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn() -> None:
+async def test_a_plugin_that_refuses_a_member_immediately_stops_all_in_the_same_turn() -> None:
     """Reserve or Permit say no after the proof: everything is undone before anything is bound."""
     async with gang_scene(Probe, nodes=1, cpu="3") as one:
         probe = one.profile.permit[-1]
@@ -386,7 +386,7 @@ async def test_a_plugin_that_refuses_a_member_at_once_stops_all_in_the_same_turn
 
         assert one.bound == []
         assert not one.cache.assumed
-        assert len(one.wing.cycle.permits) == 0
+        assert list(one.wing.cycle.permits) == []
 
 
 def _held(*, is_held: bool, timeout: float = 30.0) -> PermitResult:
@@ -471,7 +471,7 @@ async def test_a_deleted_group_gates_its_pods_again() -> None:
 
 
 async def test_a_gang_of_several_schedulers_is_placed_by_those_that_are_served() -> None:
-    """A member that nobody here serves is not waited for in vain: it counts when it is placed."""
+    """A member that no profile here serves is not waited for in vain: it counts when it is placed."""
     async with gang_scene() as one:
         await one.group(members=2)
         await one.pods(a_member("ours", cpu="1"))

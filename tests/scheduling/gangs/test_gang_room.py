@@ -95,7 +95,7 @@ async def test_a_gang_is_served_whole(planner: str) -> None:
         between = nominated(scene)
         scene.tell(PodDeleted(small(1, "large-1")))
         after = nominated(scene)
-        profile = scene.rebalancers.profiles["default-scheduler"]
+        profile = scene.wing.configs.profiles["default-scheduler"]
         scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
         members = [(scene.cache.info(member(n)), scheduler) for n in range(2)]
         decided = place_together(members, scene.cache.cluster, 2)
@@ -128,7 +128,7 @@ async def test_a_gang_is_served_whole(planner: str) -> None:
         pytest.param([a_group(2), *gang(cpu="5")], 2, {}, id="fits-nowhere"),
     ],
 )
-async def test_nobody_moves_for_a_part_of_a_gang(
+async def test_no_pod_moves_for_a_part_of_a_gang(
     events: list[Any], spares: int, limits: dict[str, int]
 ) -> None:
     """Nor for one that cannot start, or that the scheduler places by itself."""
@@ -141,7 +141,7 @@ async def test_nobody_moves_for_a_part_of_a_gang(
     assert scene.nominator.by_node == {}
 
 
-async def test_nobody_of_higher_priority_moves_for_a_gang() -> None:
+async def test_no_pod_of_higher_priority_moves_for_a_gang() -> None:
     """Its least important member counts."""
     scene = crowded(
         a_group(2),
@@ -222,7 +222,7 @@ async def test_approved_moves_keep_the_room_of_every_member() -> None:
         for key in proposals:
             assert scene.evictor.evicted == []
             namespace, name = key.split("/")
-            scene.rebalancers.approvals.annotated(namespace, name, {APPROVED: "true"})
+            scene.wing.approvals.annotated(namespace, name, {APPROVED: "true"})
             await scene.clock.advance(2)
         kept = nominated(scene)
 

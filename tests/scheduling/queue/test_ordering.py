@@ -21,8 +21,8 @@ class Told(Observer):
         self.plugins.append((plugin, point))
 
 
-class ByName:
-    name = "ByName"
+class SortByName:
+    name = "SortByName"
 
     def sort_key(self, pod: Any, timestamp: float) -> Any:
         if pod.labels.get("break"):
@@ -30,8 +30,8 @@ class ByName:
         return pod.pod.name
 
 
-def the_order(*plugins: ByName, pods: list[Pod]) -> tuple[list[str], Told]:
-    """The names in which these pods are popped, and what the observer was told."""
+def the_order(*plugins: SortByName, pods: list[Pod]) -> tuple[list[str], Told]:
+    """The names in which these pods are popped, and what the observer received."""
     observer = Told()
     called = QueuePlugins(PrioritySort(NoArgs()), FakeClock(), observer)
     queue = SchedulingQueue(called.sort_key)
@@ -56,15 +56,15 @@ def test_without_a_policy_the_most_important_goes_first() -> None:
 
 
 def test_a_profiles_plugin_sorts_what_waits_already() -> None:
-    """The order changes at once."""
-    assert the_order(ByName(), pods=PODS)[0] == ["a", "b", "c"]
+    """The order changes immediately."""
+    assert the_order(SortByName(), pods=PODS)[0] == ["a", "b", "c"]
 
 
 def test_a_pod_whose_key_cannot_be_had_goes_last() -> None:
     """The plugin is named; the others keep their order."""
     broken = [a_pod("x", labels={"break": "1"}), a_pod("y", labels={"break": "1"})]
 
-    names, observer = the_order(ByName(), pods=[*broken, *PODS])
+    names, observer = the_order(SortByName(), pods=[*broken, *PODS])
 
     assert names == ["a", "b", "c", "x", "y"]
-    assert set(observer.plugins) == {("ByName", "queueSort")}
+    assert set(observer.plugins) == {("SortByName", "queueSort")}

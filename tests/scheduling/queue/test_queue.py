@@ -59,7 +59,7 @@ def test_unschedulable_pods_sleep_until_something_happens() -> None:
 
 
 def test_back_off_doubles_up_to_ten_seconds() -> None:
-    """1, 2, 4, 8, 10, 10 seconds after each rejected attempt, though woken at once."""
+    """1, 2, 4, 8, 10, 10 seconds after each rejected attempt, though woken immediately."""
     queue = a_queue(waiting())
     busy = BusyQueue(queue)
     now, pauses = 100.0, []
@@ -87,7 +87,7 @@ def test_back_offs_end_with_whole_seconds(failed_at: float, ready_at: float) -> 
     assert popped(queue, ready_at) == ["pod"]
 
 
-def test_back_off_is_cut_short_while_nobody_is_active() -> None:
+def test_back_off_is_cut_short_while_no_pod_is_active() -> None:
     """The head of the rejected ones is tried; those that failed by an error sit theirs out."""
     observer = Entries()
     queue = a_queue(waiting("refused"), waiting("broken"), observer=observer)
@@ -149,7 +149,7 @@ def test_our_own_condition_does_not_put_a_woken_pod_back_to_sleep() -> None:
     assert popped(queue, 5.0) == ["pod"]
 
 
-def test_our_own_condition_wakes_nobody() -> None:
+def test_our_own_condition_wakes_no_pod() -> None:
     """Otherwise each failure would cause the next attempt."""
     queue = a_queue(waiting())
     asleep(queue, "pod", now=0.1)
@@ -160,7 +160,7 @@ def test_our_own_condition_wakes_nobody() -> None:
 
 
 def test_a_changed_pod_is_tried_again() -> None:
-    """Whoever changes what a pod asks for need not wait for the cluster."""
+    """A pod whose requests changed need not wait for the cluster."""
     queue = a_queue(waiting(cpu="64"))
     asleep(queue, "pod", now=0.1)
 
@@ -193,7 +193,7 @@ def test_a_gated_pod_waits_for_its_gate() -> None:
     queue.add_or_update(waiting(labels={"gate": "open"}), 400.0)
     queued = queue.pop(400.0)
     assert queued.pod.name == "pod"
-    assert queued.first_seen == 400.0  # time behind the gate is nobody's delay
+    assert queued.first_seen == 400.0  # time behind the gate is no delay
 
 
 def test_the_gate_is_asked_when_a_pod_is_woken() -> None:
@@ -246,7 +246,7 @@ def test_a_pod_removed_in_flight_does_not_come_back() -> None:
 
 
 def test_plugins_activate_pods() -> None:
-    """From back-off and unschedulable at once; one in flight is remembered; a gate holds all the same."""
+    """From back-off and unschedulable immediately; one in flight is remembered; a gate holds all the same."""
     closed: set[str] = set()
     queue = a_queue(
         waiting("slept"), waiting("broken"), waiting("flying"), waiting("gated"), gate=gate_of(closed)
@@ -283,7 +283,7 @@ def test_a_pod_is_taken_along_wherever_it_waits() -> None:
     queue.validate()
 
 
-def test_entries_are_told_with_their_reason() -> None:
+def test_entries_are_reported_with_their_reason() -> None:
     """The queues and events of kube-scheduler's queue_incoming_pods_total."""
     observer = Entries()
     queue = a_queue(waiting(), observer=observer)

@@ -103,7 +103,7 @@ class QueueMachine(RuleBasedStateMachine):
         priority=st.sampled_from([0, 10]),
     )
     def seen(self, name: str, size: int, colour: str, condition: bool, priority: int) -> None:
-        """The watch tells of a pod."""
+        """The watch shows a pod."""
         status = {"conditions": [{"type": "PodScheduled", "status": "False"}]} if condition else {}
         pod = waiting(name, cpu=str(size), labels={"colour": colour}, status=status, priority=priority)
         self.queue.add_or_update(pod, self.now)
@@ -144,7 +144,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(colour=st.sampled_from(COLOURS))
     def gate_moved(self, colour: str) -> None:
-        """It closes, which helps nobody, or opens."""
+        """It closes, which helps no pod, or opens."""
         if colour in self.closed:
             self.closed.discard(colour)
             self.queue.move_all_to_active_or_backoff_queue(
@@ -192,14 +192,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def everybody_is_somewhere(self) -> None:
-        """Nobody is lost, nobody is in two places."""
+        """No pod is lost, none is in two places."""
         self.queue.validate()
         assert self.known == {queued.pod.uid for queued in self.queue}
         assert set(self.flying) == {queued.pod.uid for queued in self.queue._in_flight}
 
     @invariant()
-    def nobody_oversleeps(self) -> None:
-        """Whoever sleeps is still refused by all who refused it; whoever is gated finds the gate closed."""
+    def no_pod_oversleeps(self) -> None:
+        """A sleeping pod is still refused by all that refused it; a gated one finds the gate closed."""
         for queued in self.queue._unschedulable:
             now_refusing = frozenset().union(*self._refused_by(queued.pod))
             assert queued.rejected_by | queued.pending_on <= now_refusing
@@ -207,7 +207,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert colour_of(queued.pod) in self.closed
 
     @invariant()
-    def nobody_waits_for_ever(self) -> None:
+    def no_pod_waits_for_ever(self) -> None:
         """Back-offs end after ten seconds, sleep after five minutes, if only somebody pops."""
         for queued in self.queue._unschedulable:
             assert self.popped_at - queued.timestamp <= FLUSH_AFTER_S + FLUSH_EVERY_S
@@ -217,7 +217,7 @@ class QueueMachine(RuleBasedStateMachine):
                 assert self.popped_at - queued.timestamp <= MAX_BACKOFF_S + 2
 
     @invariant()
-    def nothing_is_kept_for_nobody(self) -> None:
+    def events_are_kept_for_pods_in_flight_only(self) -> None:
         """Events of flights that are over are dropped."""
         assert self.flying or not self.queue._in_flight._events
 

@@ -38,7 +38,7 @@ from plimsoll.testing.fakes import FakeClock, a_book
 
 
 class Told(Observer):
-    """Remembers what it is told of plugins, hints and events."""
+    """Remembers its notifications about plugins, hints and events."""
 
     def __init__(self) -> None:
         self.failed_plugins: list[Any] = []
@@ -158,7 +158,7 @@ def test_a_plugin_that_cannot_declare_is_woken_by_everything(
     assert [queued.pod.name for queued in scene.queue._unschedulable] == ["fit"]
 
 
-def test_hints_are_told_with_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_are_reported_with_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """By plugin and event; and the event itself."""
     scene = Scene()
     scene.rejected(ours(), by="Odd")

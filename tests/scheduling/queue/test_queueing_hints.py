@@ -83,7 +83,7 @@ def test_one_of_several_plugins_is_enough() -> None:
 
 
 def test_a_plugin_that_declares_nothing_is_woken_by_everything() -> None:
-    """Nobody knows what may help; but a new pod that waits, too, is no help."""
+    """What may help is unknown; but a new pod that waits, too, is no help."""
     queue = serving(a_queue(waiting()), A=(EventWithHint(NODE, ADD),))
     asleep(queue, "pod", rejected_by=frozenset({"Silent"}))
     arrives = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ADD, None, waiting("new"))
@@ -150,7 +150,7 @@ def test_a_hint_for_each_pod_wakes_only_those_it_names() -> None:
 
 
 def test_what_a_pending_plugin_waited_for_skips_the_back_off() -> None:
-    """At once to the active queue, whatever plugins that found it unschedulable say."""
+    """Immediately to the active queue, whatever plugins that found it unschedulable say."""
     queue = serving(
         a_queue(waiting("pending"), waiting("unschedulable")),
         A=(EventWithHint(NODE, ADD),),
@@ -196,27 +196,27 @@ def test_events_are_kept_only_while_somebody_may_ask_for_them() -> None:
     queue.pop(0.0)
     queue.pop(0.0)
     queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
-    assert queue._in_flight.events() == {"NodeAdd": 1}
+    assert [each.change.label for each in queue._in_flight._events] == ["NodeAdd"]
 
     queue.settled(uid_of("one"))
     queue.done(uid_of("two"))
     queue.move_all_to_active_or_backoff_queue(node_added(), 0.2)
 
-    assert not queue._in_flight.events()
+    assert not queue._in_flight._events
     queue.add_unschedulable_if_not_present(
         uid_of("one"), 0.3, frozenset({"A"})
-    )  # nobody kept what might have helped: it is tried
+    )  # what might have helped was not kept: it is tried
     assert queue.depths()["backoff"] == 1
 
 
-def test_a_pod_that_is_decided_on_later_is_told_what_happens_from_then_on() -> None:
+def test_a_pod_that_is_decided_on_later_sees_what_happens_from_then_on() -> None:
     """What happened before is in the cluster that its attempt looks at."""
     queue = serving(a_queue(waiting("one"), waiting("two")), A=(EventWithHint(NODE, ADD),))
     for name in ("one", "two"):
         queue.pop(0.0)
         queue.settled(uid_of(name))
     queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
-    assert not queue._in_flight.events()
+    assert not queue._in_flight._events
 
     queue.resumed(uid_of("one"))
     queue.move_all_to_active_or_backoff_queue(node_added(), 0.2)
@@ -226,7 +226,7 @@ def test_a_pod_that_is_decided_on_later_is_told_what_happens_from_then_on() -> N
     queue.resumed(uid_of("two"))  # landed already: nothing to resume
 
     assert queue.depths() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
-    assert not queue._in_flight.events()
+    assert not queue._in_flight._events
 
 
 def test_an_event_may_concern_some_only() -> None:
@@ -275,8 +275,8 @@ def test_a_gated_pod_is_reconsidered_by_events_of_its_gate_only() -> None:
     assert popped(queue, 3.0) == ["pod"]
 
 
-def test_declarations_that_are_none_are_refused() -> Any:
-    """Named by whoever builds the profile."""
+def test_invalid_declarations_are_refused() -> Any:
+    """Named where the profile is built."""
     plugin = Gatekeeper()
     plugin.events_to_register = lambda: ["NodeAdd"]  # type: ignore[assignment, method-assign, return-value] # replaced for this test
 
@@ -367,7 +367,7 @@ def test_the_preselection_knows_namespaces_by_their_labels() -> None:
 
 
 def test_the_preselection_does_not_hold_for_what_happened_in_flight() -> None:
-    """Nobody looked at the pod's terms then."""
+    """The pod's terms were not looked at then."""
     queue = serving(a_queue(waiting()), PodTopologySpread=(EventWithHint(POD, ADD),))
     queue.pop(0.0)
     queue.move_all_to_active_or_backoff_queue(pod_placed(namespace="far"), 0.1)

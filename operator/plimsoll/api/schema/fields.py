@@ -11,7 +11,6 @@ from pydantic_core import CoreSchema, core_schema
 
 PERCENT = r"^(100|[1-9]?[0-9])%$"
 
-
 MAX_COUNT = 2**31 - 1
 
 
@@ -42,15 +41,11 @@ class _CountOrPercentSchema:
 
 CountOrPercent = Annotated[int | str, _CountOrPercentSchema()]
 
-
 GO_DURATION = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$"
-
 
 Duration = Annotated[str, Field(pattern=GO_DURATION, max_length=64, examples=["10m", "1h30m"])]
 
-
 _TERM = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s|m|h)")
-
 
 _SECONDS = {
     "ns": Fraction(1, 10**9),
@@ -80,18 +75,15 @@ NamespaceName = Annotated[
 ]
 """A DNS label."""
 
-
 ObjectName = Annotated[
     str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253, examples=["web-1"])
 ]
 """A DNS subdomain."""
 
-
 SchedulerName = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63, examples=["plimsoll"])
 ]
 """What pods write as ``spec.schedulerName``; also the reporting controller of their events."""
-
 
 PluginName = Annotated[
     str,
@@ -100,7 +92,6 @@ PluginName = Annotated[
     ),
 ]
 """A plugin or strategy: in-tree ones, and those of third parties (``example.com/Mine``)."""
-
 
 LabelKey = Annotated[
     str,
@@ -111,14 +102,11 @@ LabelKey = Annotated[
     ),
 ]
 
-
 LabelValue = Annotated[
     str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", max_length=63, examples=["web"])
 ]
 
-
 Uid = Annotated[str, Field(min_length=1, max_length=128)]
-
 
 QUANTITY = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
@@ -145,7 +133,6 @@ class _QuantitySchema:
 
 
 Quantity = Annotated[int | str, _QuantitySchema()]
-
 
 Amounts = Annotated[dict[str, Quantity], Field(max_length=64)]
 """Quantity by resource name."""

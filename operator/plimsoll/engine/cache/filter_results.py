@@ -1,4 +1,4 @@
-"""Filter verdicts of one template under one profile, node by node: kept, and renewed where rows changed.
+"""Caches filter results of one pod template by node, and renews them where rows changed.
 
 Each filter plugin's answer is one code a node, 0 for feasible; together they give the first plugin that
 refuses each node. Plugins that look at nodes only are asked again when a node object changed, those that look
@@ -36,6 +36,7 @@ class FilterResults:
     Attributes:
         failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
+        quiet: Plugins that look at nodes only and are known to refuse none.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
@@ -43,7 +44,7 @@ class FilterResults:
         self._cluster = cluster
         self._shared = shared
         self._codes: dict[str, IntArray] = {}
-        self._quiet: set[str] = set()
+        self.quiet: set[str] = set()
         self._node_failed: PositionArray | None = None
         self._near_failed: PositionArray = np.empty(0, dtype=np.int16)
         self.failed: PositionArray = self._near_failed
@@ -52,13 +53,13 @@ class FilterResults:
     def forget(self) -> None:
         """Nothing that is kept holds any more."""
         self._codes.clear()
-        self._quiet.clear()
+        self.quiet.clear()
 
     def leave_out(self, plugins: Iterable[str]) -> None:
         """These plugins' PreFilter had nothing to say: their filter takes no part."""
         for name in plugins:
             self._codes.pop(name, None)
-            self._quiet.discard(name)
+            self.quiet.discard(name)
 
     def exclude_all(self) -> None:
         """PreFilter rejected the pod for all nodes."""
@@ -70,10 +71,6 @@ class FilterResults:
         """The codes of a filter plugin that took part in the latest renewal, shape (N,)."""
         return self._codes[plugin]
 
-    def agrees_everywhere(self, plugin: str) -> bool:
-        """Whether a plugin that looks at nodes only is known to refuse none."""
-        return plugin in self._quiet
-
     def node_codes(self) -> dict[str, IntArray]:
         """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
         return {
@@ -81,8 +78,6 @@ class FilterResults:
             for _, plugin in self._stages.node_filter
             if plugin.name in self._codes
         }
-
-    # -- renewing ------------------------------------------------------------------------------------
 
     def renew(
         self,
@@ -159,8 +154,8 @@ class FilterResults:
                 known = self._codes[name] = known.copy()
             codes = self._ask(plugin, state, pod, node_part)
             known[node_part.rows] = codes
-            if name in self._quiet and np.count_nonzero(codes):
-                self._quiet.discard(name)
+            if name in self.quiet and np.count_nonzero(codes):
+                self.quiet.discard(name)
             return True
         with calling(name, "filter"):
             column = self._shared.signed(
@@ -172,17 +167,15 @@ class FilterResults:
         else:
             self._codes[name] = column.values
             quiet = column.lowest == column.highest == 0
-        (self._quiet.add if quiet else self._quiet.discard)(name)
+        (self.quiet.add if quiet else self.quiet.discard)(name)
         return True
-
-    # -- the first refusal of each node --------------------------------------------------------------
 
     def _combine_near(self) -> None:
         """Find each node's first refusing plugin among those that look no further than the node."""
         loud = [
             (position, self._codes[plugin.name])
             for position, plugin in self._stages.node_filter
-            if plugin.name in self._codes and plugin.name not in self._quiet
+            if plugin.name in self._codes and plugin.name not in self.quiet
         ]
         failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
         for position, codes in loud:
@@ -191,7 +184,7 @@ class FilterResults:
         for position, plugin in self._stages.row_filter:
             if plugin.name in self._codes:
                 _note(failed, position, self._codes[plugin.name])
-        # A new array: whoever has the old one keeps what was true then.
+        # A new array: a reader of the old one keeps what was true then.
         self._near_failed = failed
         self.failed = np.empty(0, dtype=np.int16)
 

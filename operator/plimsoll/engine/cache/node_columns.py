@@ -1,4 +1,4 @@
-"""Answers of plugins that look at nodes only, kept for all templates to which they are the same.
+"""Shares results of plugins that look at nodes only among the templates for which they are equal.
 
 Thousands of different pods tolerate the same taints and run the same image. A plugin that tells by its
 ``signature`` what of a template it looks at is asked once for all of them, until a node changes.
@@ -31,8 +31,6 @@ class NodeColumn:
 
     Attributes:
         values: Shape (N,), read-only.
-        lowest: The least of them.
-        highest: The greatest.
         points: Of raw scores that are all the same: the normalised points, once somebody knows them.
     """
 
@@ -43,12 +41,7 @@ class NodeColumn:
 
 
 class NodeColumns:
-    """Columns by plugin, purpose and signature, for the nodes as they are now.
-
-    Args:
-        cluster: The nodes.
-        signed: Plugins whose answers are shared, by name.
-    """
+    """Columns by plugin, purpose and signature, for the nodes as they are now."""
 
     def __init__(self, cluster: Cluster, signed: Mapping[str, NodeSignature]) -> None:
         self._cluster = cluster
@@ -57,7 +50,7 @@ class NodeColumns:
         self._mark: tuple[int, int, int] | None = None
 
     def column(self, key: Hashable, build: Callable[[], IntArray]) -> NodeColumn:
-        """The column of that key, built when there is none for these nodes and objects."""
+        """The column of that key, built when it is missing for these nodes and objects."""
         cluster = self._cluster
         mark = cluster.node_tick, cluster.epoch, cluster.objects.version
         if mark != self._mark or len(self._columns) * 8 * len(cluster) > COLUMN_BYTES:

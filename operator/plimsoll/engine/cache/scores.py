@@ -1,4 +1,4 @@
-"""Scores of one template under one profile: caches what looks at one node only, recomputes the rest.
+"""Caches scores of one pod template that depend on one node only, and recomputes the rest.
 
 Kept, one raw score a node, are the answers of plugins that look no further than the node; and, where
 they do not normalise or give every node the same, their weighted sum. Rows that changed are scored again
@@ -42,7 +42,6 @@ class ScoreTable:
     Attributes:
         rows: Shape (F,): the feasible nodes.
         plugins: The score plugins that took part, in order.
-        weights: Their weights.
         raw: One (F,) array a plugin, as returned.
         normalized: The same within 0..100.
         totals: Shape (F,): the weighted sums.
@@ -113,11 +112,7 @@ class TemplateScores:
     def score(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
     ) -> ScoreTable:
-        """Score the feasible ``rows``, plugin by plugin.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or left 0..100.
-        """
+        """Score the feasible ``rows``, plugin by plugin."""
         if not self._scores:
             return ScoreTable(rows, (), (), (), (), _unscored(rows))
         self._renew(state, pod, part)
@@ -181,8 +176,6 @@ class TemplateScores:
             with calling(plugin.name, "score"):
                 raw = normalizing.normalize(state, pod, raw)
         return in_range(raw, plugin.name)
-
-    # -- scoring from what is kept -------------------------------------------------------------------
 
     def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
         """Renew the kept raw scores and totals in the rows that changed since the last scoring."""

@@ -1,4 +1,4 @@
-"""A lane: the masks and scores of one pod template under one profile, kept between attempts.
+"""Caches filter results and scores of one pod template under one profile: a lane.
 
 Pods of one template ask the same question again and again, and from one attempt to the next a handful
 of nodes changed. A lane therefore keeps, for each filter plugin, one code a node
@@ -38,11 +38,12 @@ from plimsoll.model.columns.columns import RowArray
 
 
 class TemplateCache:
-    """What one profile knows about one template on one cluster.
+    """What one profile knows about one template on one cluster; its methods raise PluginError.
 
     Attributes:
         failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
+        filters: Results by filter plugin, of the latest refresh.
         state: The cycle state of the latest refresh; valid for the template's pods.
         rejected: The status by which PreFilter refused the pod for all nodes; success when it did not.
         absent: The status of EXCLUDED nodes.
@@ -55,10 +56,10 @@ class TemplateCache:
         self.cluster = cluster
         shared = shared or NodeColumns(cluster, profile.capabilities.signed)
         self._stages = profile.stages
-        self._verdicts = FilterResults(profile, cluster, shared)
+        self.filters = FilterResults(profile, cluster, shared)
         self._scores = TemplateScores(profile, cluster, shared)
-        self.failed: PositionArray = self._verdicts.failed
-        self.feasible: RowArray = self._verdicts.feasible
+        self.failed: PositionArray = self.filters.failed
+        self.feasible: RowArray = self.filters.feasible
         self.state = CycleState()
         self.rejected: Status = SUCCESS
         self.absent: Status = SUCCESS
@@ -75,16 +76,12 @@ class TemplateCache:
         self._diagnosis: Diagnosis | None = None
         self._refused: dict[Code, RowArray] = {}
 
-    # -- filtering -----------------------------------------------------------------------------------
-
     def refresh(self, pod: PodInfo) -> None:
-        """Bring masks up to date with the cluster, for this pod of the template.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or broke a rule.
-        """
+        """Bring masks up to date with the cluster, for this pod of the template."""
         cluster = self.cluster
-        rows = self._changed_rows()
+        rows = None
+        if self._epoch == cluster.epoch and self._objects_version == cluster.objects.version:
+            rows = cluster.changed_since(self._tick)
         if rows is not None and not len(rows) and not self._stages.individual:
             return
         self._diagnosis = None
@@ -96,7 +93,7 @@ class TemplateCache:
             same = self._node_tick == cluster.node_tick
             node_part = snapshot.at(rows[:0] if same else cluster.nodes_changed_since(rows, self._tick))
         if part is None:
-            self._verdicts.forget()
+            self.filters.forget()
         if node_part is None or len(node_part):
             self._scores.forget()
             self._answers.clear()
@@ -107,8 +104,8 @@ class TemplateCache:
         if self.rejected.is_success:
             joined = self.skipped is not skipped_before and self.skipped != skipped_before
             if joined:
-                self._verdicts.leave_out(self.skipped)
-            self._verdicts.renew(
+                self.filters.leave_out(self.skipped)
+            self.filters.renew(
                 self.state,
                 pod,
                 skipped=self.skipped,
@@ -119,19 +116,13 @@ class TemplateCache:
             )
             self._part = part
         else:
-            self._verdicts.exclude_all()
-        self.failed, self.feasible = self._verdicts.failed, self._verdicts.feasible
+            self.filters.exclude_all()
+        self.failed, self.feasible = self.filters.failed, self.filters.feasible
         # Building columns and indexes on the way may have added axes: read the marks last.
         self._tick = cluster.tick
         self._node_tick = cluster.node_tick
         self._epoch = cluster.epoch
         self._objects_version = cluster.objects.version
-
-    def _changed_rows(self) -> RowArray | None:
-        cluster = self.cluster
-        if self._epoch != cluster.epoch or self._objects_version != cluster.objects.version:
-            return None
-        return cluster.changed_since(self._tick)
 
     def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
         """Run PreFilter; the names of the nodes to look at, None for all."""
@@ -147,10 +138,7 @@ class TemplateCache:
         return allowed
 
     def _far_agree(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Ask only the plugins that look across the cluster; whether all of them agree or skip.
-
-        The others' answers are kept, and all of them agreed or skipped.
-        """
+        """Ask only the plugins that look across the cluster; whether all agree or skip, as the others did."""
         skipped = []
         for plugin in self._stages.far_pre_filter:
             with calling(plugin.name, "preFilter"):
@@ -209,8 +197,6 @@ class TemplateCache:
             self.absent = self.rejected
         return allowed
 
-    # -- explaining ----------------------------------------------------------------------------------
-
     def status(self, row: int, pod: PodInfo) -> Status:
         """Why a node is not feasible; success when it is."""
         position = int(self.failed[row])
@@ -219,19 +205,7 @@ class TemplateCache:
         if position == EXCLUDED:
             return self.absent
         plugin = self.profile.filter[position]
-        return self._refusal(plugin, int(self._verdicts.codes(plugin.name)[row]), pod)
-
-    def codes(self, plugin: str) -> IntArray:
-        """The codes of a filter plugin that took part in the latest refresh, shape (N,)."""
-        return self._verdicts.codes(plugin)
-
-    def agrees_everywhere(self, plugin: str) -> bool:
-        """Whether a filter plugin that looks at nodes only is known to refuse none."""
-        return self._verdicts.agrees_everywhere(plugin)
-
-    def node_codes(self) -> dict[str, IntArray]:
-        """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
-        return self._verdicts.node_codes()
+        return self._refusal(plugin, int(self.filters.codes(plugin.name)[row]), pod)
 
     def rows_refused_by_filters(self) -> RowArray:
         """Rows that a filter plugin refused, ascending."""
@@ -248,7 +222,7 @@ class TemplateCache:
             rows = np.flatnonzero(self.failed == position)
             if not len(rows):
                 continue
-            codes = self._verdicts.codes(plugin.name)[rows]
+            codes = self.filters.codes(plugin.name)[rows]
             wanted = [each for each in np.unique(codes) if self._refusal(plugin, int(each), pod).code is code]
             chosen[rows[np.isin(codes, wanted)]] = True
         self._refused[code] = np.flatnonzero(chosen)
@@ -262,12 +236,7 @@ class TemplateCache:
         return status
 
     def diagnose(self, pod: PodInfo, overrides: Mapping[int, Status]) -> Diagnosis:
-        """Fold the refusals of all nodes into counts.
-
-        Args:
-            pod: The pod.
-            overrides: Statuses by row that replace the lane's own (nodes with nominated pods).
-        """
+        """Fold the refusals of all nodes into counts; ``overrides`` replace own statuses by row."""
         if self._diagnosis is not None and not overrides:
             return self._diagnosis
         counted: list[tuple[Status, int]] = []
@@ -287,7 +256,7 @@ class TemplateCache:
             if not len(rows):
                 continue
             plugins.add(plugin.name)
-            codes, counts = np.unique(self._verdicts.codes(plugin.name)[rows], return_counts=True)
+            codes, counts = np.unique(self.filters.codes(plugin.name)[rows], return_counts=True)
             counted += [
                 (self._refusal(plugin, int(code), pod), int(count))
                 for code, count in zip(codes, counts, strict=True)
@@ -303,8 +272,6 @@ class TemplateCache:
             self._diagnosis = diagnosis
         return diagnosis
 
-    # -- scoring -------------------------------------------------------------------------------------
-
     def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int | None]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.
 
@@ -317,9 +284,5 @@ class TemplateCache:
         return self._scores.totals(self.state, pod, rows, self._part)
 
     def score(self, pod: PodInfo, rows: RowArray) -> ScoreTable:
-        """Score the feasible ``rows``, plugin by plugin.
-
-        Raises:
-            PluginError: A plugin raised, answered an error, or left 0..100.
-        """
+        """Score the feasible ``rows``, plugin by plugin."""
         return self._scores.score(self.state, pod, rows, self._part)

@@ -1,4 +1,4 @@
-"""The lanes of one profile: which templates' masks and scores are kept.
+"""Keeps the lanes of one profile: decides which templates' filter results and scores stay in memory.
 
 Templates whose pods come again and again are worth their memory; a pod with a shape of its own is not, and
 there may be thousands of them in a row. A new lane is therefore on probation with a few others, and is
@@ -37,11 +37,8 @@ class TemplateCaches:
         self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._dropped: set[int] = set()
 
-    def __len__(self) -> int:
-        return len(self._kept) + len(self._probation)
-
     def use(self, template: PodTemplate) -> TemplateCache:
-        """The lane of a template whose pod is to be placed, made when there is none."""
+        """The lane of a template whose pod is to be placed, made when it is missing."""
         lane = self._kept.get(template)
         if lane is not None:
             self._kept.move_to_end(template)

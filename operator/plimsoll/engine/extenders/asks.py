@@ -1,13 +1,13 @@
-"""Defines what extenders are asked: an ask makes the body that is sent and judges the answer.
+"""Defines the requests to extenders: each makes the body that is sent and judges the answer.
 
 :mod:`plimsoll.scheduling.extenders.client` sends them.
 
 Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.framework import Node, PodInfo
@@ -45,145 +45,97 @@ class NodeDocuments:
 
 
 @dataclass(frozen=True, slots=True)
-class _NodesAsk:
-    """A question about nodes."""
-
-    extender: Extender
-    nodes: tuple[Node, ...]
-    documents: NodeDocuments = field(repr=False, compare=False)
-
-    def body(self, pod: bytes) -> bytes:
-        """``ExtenderArgs``."""
-        documents = None if self.extender.node_cache_capable else self.documents.of(self.nodes)
-        return wire.nodes_body(pod, [node.name for node in self.nodes], documents)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterAsk(_NodesAsk):
-    """Which of these nodes may the pod go to?"""
-
-    point = "filter"
-
-    @property
-    def verb(self) -> str:
-        """Where to send it."""
-        return self.extender.filter_verb
-
-    def read(self, content: bytes) -> wire.FilterAnswer:
-        """The answer.
-
-        Raises:
-            AnswerError: It cannot be used.
-        """
-        names = frozenset(node.name for node in self.nodes)
-        return wire.filter_answer(content, names, names=self.extender.node_cache_capable)
-
-
-@dataclass(frozen=True, slots=True)
-class PrioritizeAsk(_NodesAsk):
-    """How good are these nodes, from 0 to 10?"""
-
-    point = "prioritize"
-
-    @property
-    def verb(self) -> str:
-        """Where to send it."""
-        return self.extender.prioritize_verb
-
-    def read(self, content: bytes) -> Mapping[str, int]:
-        """Weighted points, on the scale of our scores, by node name.
-
-        Raises:
-            AnswerError: It cannot be used.
-        """
-        factor = self.extender.weight * SCALE
-        return {node: score * factor for node, score in wire.scores_answer(content).items()}
-
-
-@dataclass(frozen=True, slots=True)
-class PreemptAsk:
-    """Whom may the pod drive away, and from which of these nodes?
+class Ask:
+    """One request to an extender.
 
     Attributes:
-        extender: Who is asked.
-        candidates: What preemption came to, by node name.
-        removable: Pods by uid that may leave, by node name: all of lower priority.
+        point: What is asked, as metrics name it.
+        body: Makes the body from the pod's document.
+        read: Judges the answer; raises AnswerError where it cannot be used.
     """
 
     extender: Extender
-    candidates: Mapping[str, PreemptionCandidate]
-    removable: Mapping[str, Mapping[str, PodInfo]]
+    point: str
+    verb: str
+    body: Callable[[bytes], bytes]
+    read: Callable[[bytes], Any]
 
-    point = "preempt"
 
-    @property
-    def verb(self) -> str:
-        """Where to send it."""
-        return self.extender.preempt_verb
+def filter_ask(extender: Extender, nodes: Sequence[Node], documents: NodeDocuments) -> Ask:
+    """Asks to which of these nodes the pod may go; reads a FilterAnswer."""
+    names = frozenset(node.name for node in nodes)
 
-    def body(self, pod: bytes) -> bytes:
-        """``ExtenderPreemptionArgs``."""
+    def read(content: bytes) -> wire.FilterAnswer:
+        return wire.filter_answer(content, names, names=extender.node_cache_capable)
+
+    return Ask(extender, "filter", extender.filter_verb, _nodes_body(extender, nodes, documents), read)
+
+
+def prioritize_ask(extender: Extender, nodes: Sequence[Node], documents: NodeDocuments) -> Ask:
+    """Asks how good nodes are, 0..10; reads weighted points on the scale of our scores, by node name."""
+    factor = extender.weight * SCALE
+
+    def read(content: bytes) -> dict[str, int]:
+        return {node: score * factor for node, score in wire.scores_answer(content).items()}
+
+    body = _nodes_body(extender, nodes, documents)
+    return Ask(extender, "prioritize", extender.prioritize_verb, body, read)
+
+
+def _nodes_body(
+    extender: Extender, nodes: Sequence[Node], documents: NodeDocuments
+) -> Callable[[bytes], bytes]:
+    """``ExtenderArgs``."""
+
+    def body(pod: bytes) -> bytes:
+        whole = None if extender.node_cache_capable else documents.of(nodes)
+        return wire.nodes_body(pod, [node.name for node in nodes], whole)
+
+    return body
+
+
+def preempt_ask(
+    extender: Extender,
+    candidates: Mapping[str, PreemptionCandidate],
+    removable: Mapping[str, Mapping[str, PodInfo]],
+) -> Ask:
+    """Asks which candidates for preemption remain; reads these by node name, maybe with other victims.
+
+    An answer must not name a node or a pod that was no candidate, nor a node without victims unless the
+    extender is ignorable. ``removable`` are the pods of lower priority by uid, by node name.
+    """
+
+    def body(pod: bytes) -> bytes:
         victims = {
             node: ([victim.pod for victim in each.victims], each.violations)
-            for node, each in self.candidates.items()
+            for node, each in candidates.items()
         }
-        return wire.victims_body(pod, victims, names_only=self.extender.node_cache_capable)
+        return wire.victims_body(pod, victims, names_only=extender.node_cache_capable)
 
-    def read(self, content: bytes) -> Mapping[str, PreemptionCandidate]:
-        """The candidates that are left, maybe with other victims.
-
-        Raises:
-            AnswerError: It is no answer, names a node or a pod that was no candidate, or,
-                unless the extender is ignorable, a node without victims.
-        """
+    def read(content: bytes) -> dict[str, PreemptionCandidate]:
         left = {}
         for node, meta in wire.victims_answer(content).items():
-            if node not in self.candidates:
-                raise AnswerError(f'claims to preempt on node "{node}", which was no candidate')
+            if node not in candidates:
+                raise wire.AnswerError(f'claims to preempt on node "{node}", which was no candidate')
             if not meta.uids:
-                if self.extender.ignorable:
+                if extender.ignorable:
                     continue
-                raise AnswerError(f'expected at least one victim pod on node "{node}"')
-            removable = self.removable[node]
+                raise wire.AnswerError(f'expected at least one victim pod on node "{node}"')
             for uid in meta.uids:
-                if uid not in removable:
-                    raise AnswerError(
+                if uid not in removable[node]:
+                    raise wire.AnswerError(
                         f"claims to preempt pod (UID: {uid}) on node: {node}, but no pod of lower priority"
                         " there has it"
                     )
-            left[node] = PreemptionCandidate(tuple(removable[uid] for uid in meta.uids), meta.violations)
+            victims = tuple(removable[node][uid] for uid in meta.uids)
+            left[node] = PreemptionCandidate(victims, meta.violations)
         return left
 
-
-@dataclass(frozen=True, slots=True)
-class BindAsk:
-    """Bind this pod, please."""
-
-    extender: Extender
-    pod: PodInfo
-    node: str
-
-    point = "bind"
-
-    @property
-    def verb(self) -> str:
-        """Where to send it."""
-        return self.extender.bind_verb
-
-    def body(self, pod: bytes) -> bytes:  # noqa: ARG002 - the pod is named, not sent
-        """``ExtenderBindingArgs``."""
-        return wire.binding_body(self.pod.pod, self.node)
-
-    def read(self, content: bytes) -> None:
-        """Nothing, when it is bound.
-
-        Raises:
-            AnswerError: It is not.
-        """
-        wire.binding_answer(content)
+    return Ask(extender, "preempt", extender.preempt_verb, body, read)
 
 
-AnswerError, ReportedError = wire.AnswerError, wire.ReportedError
-
-
-Ask: TypeAlias = FilterAsk | PrioritizeAsk | PreemptAsk | BindAsk
+def bind_ask(extender: Extender, pod: PodInfo, node: str) -> Ask:
+    """Asks to bind the pod, which is named and not sent; reads nothing."""
+    return Ask(
+        extender, "bind", extender.bind_verb, lambda _: wire.binding_body(pod.pod, node), wire.binding_answer
+    )

@@ -106,7 +106,6 @@ class Bundle:
 Proposal: TypeAlias = Candidate | Bundle
 """What a planner judges: one pod, or several that stand and fall together."""
 
-
 Candidates: TypeAlias = Generator[Proposal, Verdict, None]
 """What a strategy returns: proposals out, verdicts in."""
 

@@ -91,8 +91,6 @@ class Wire:
         address: Of the server, with the path that all paths begin with.
         tls: None for plain HTTP.
         server_hostname: In the certificate, where it is not the host of the address.
-        limit: Concurrent connections.
-        agent: The User-Agent header.
     """
 
     def __init__(
@@ -122,14 +120,8 @@ class Wire:
     ) -> Response:
         """Send one request and wait for its answer.
 
-        Args:
-            method: HTTP's.
-            path: Below the address.
-            headers: Besides those that describe the message.
-            body: Sent as it is.
-            params: The query.
-            timeout_s: For all of it, the wait for a connection included.
-            before: Called right before sending; what it raises keeps the request from being sent.
+        The timeout includes the wait for a connection. ``before`` is called right before sending; if it
+        raises, nothing is sent.
 
         Raises:
             TimeoutError: No answer in time.

@@ -49,7 +49,6 @@ class Loaded:
     """What one reading gave.
 
     Attributes:
-        configuration: Address, TLS and credentials.
         expires: Seconds since the epoch at which the credentials end; inf when that is not known.
         is_program: Whether a program made them, which is not run without need.
     """
@@ -68,13 +67,7 @@ Load = Callable[[], Awaitable[Loaded]]
 
 
 class Credentials:
-    """The ``Authorization`` header of one connection.
-
-    Args:
-        loaded: The first reading.
-        load: Reads again.
-        now: Seconds since the epoch.
-    """
+    """The ``Authorization`` header of one connection."""
 
     def __init__(self, loaded: Loaded, load: Load, now: Callable[[], float] = time.time) -> None:
         self._load = load

@@ -28,9 +28,11 @@ class APIError(PlimsollError):
         attempt: What was asked, such as ``POST /api/v1/namespaces/a/pods/b/binding``.
         status: HTTP status; 0 without an answer.
         reason: The machine's word, such as ``NotFound``.
-        message: The server's sentence.
         details: ``details`` of the Status, such as the causes.
+        verdict: The outcome of a write that ends so.
     """
+
+    verdict = WriteOutcome.UNKNOWN
 
     def __init__(
         self,
@@ -55,25 +57,37 @@ class APIError(PlimsollError):
 class Unauthorized(APIError):
     """Credentials or RBAC do not allow it."""
 
+    verdict = WriteOutcome.REFUSED
+
 
 class NotFound(APIError):
     """No such object or resource."""
+
+    verdict = WriteOutcome.GONE
 
 
 class Conflict(APIError):
     """Somebody was faster, or a precondition failed."""
 
+    verdict = WriteOutcome.CONFLICT
+
 
 class Gone(APIError):
     """The resource version is too old."""
+
+    verdict = WriteOutcome.GONE
 
 
 class Invalid(APIError):
     """The object is refused."""
 
+    verdict = WriteOutcome.REFUSED
+
 
 class TooManyRequests(APIError):
     """Later: a budget refuses the eviction, or the server is busy."""
+
+    verdict = WriteOutcome.BUSY
 
 
 class Unavailable(APIError):
@@ -82,6 +96,8 @@ class Unavailable(APIError):
 
 class Fenced(APIError):
     """The write was not sent: another process may lead."""
+
+    verdict = WriteOutcome.FENCED
 
 
 class Unconfigured(APIError):
@@ -117,17 +133,6 @@ def error_of(attempt: str, status: int, answer: dict[str, Any]) -> APIError:
     )
 
 
-_VERDICTS: tuple[tuple[type[APIError], WriteOutcome], ...] = (
-    (NotFound, WriteOutcome.GONE),
-    (Gone, WriteOutcome.GONE),
-    (Conflict, WriteOutcome.CONFLICT),
-    (TooManyRequests, WriteOutcome.BUSY),
-    (Invalid, WriteOutcome.REFUSED),
-    (Unauthorized, WriteOutcome.REFUSED),
-    (Fenced, WriteOutcome.FENCED),
-)
-
-
 async def answered(write: Awaitable[object]) -> WriteResult:
     """Carry out a write and return its outcome."""
     try:
@@ -139,9 +144,8 @@ async def answered(write: Awaitable[object]) -> WriteResult:
 
 def answer_of(exc: APIError) -> WriteResult:
     """How the server took the write that raised."""
-    verdict = next((verdict for kind, verdict in _VERDICTS if isinstance(exc, kind)), WriteOutcome.UNKNOWN)
-    if exc.status == 401:
-        verdict = WriteOutcome.BUSY  # the credentials are read again: later it may be accepted
+    # After a 401 the credentials are read again: later it may be accepted.
+    verdict = WriteOutcome.BUSY if exc.status == 401 else exc.verdict
     return WriteResult(
         verdict, exc.message or str(exc), retry_after_s=float(exc.details.get("retryAfterSeconds") or 0)
     )

@@ -20,7 +20,6 @@ class Response:
 
     Attributes:
         status: HTTP's.
-        content: The body.
         is_last: Whether the connection ends with it.
     """
 

@@ -24,7 +24,9 @@ from kubernetes_asyncio import client
 import plimsoll
 from plimsoll.kube.session.connections import Wire
 from plimsoll.kube.session.credentials import Credentials, loader
-from plimsoll.kube.session.errors import APIError, Fenced, Unauthorized, Unavailable, error_of
+from plimsoll.kube.session.errors import APIError, Fenced, Unauthorized, Unavailable, answered, error_of
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteResult
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -46,6 +48,10 @@ READ_BUFFER_BYTES = 2**21
 _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 
 
+#: Why a request is not sent, "" when it may be (:func:`plimsoll.kube.access_reviews.permissions`).
+Permissions = Callable[[str, str], str]
+
+
 class WriteFence(Protocol):
     """Says whether this process may write (:mod:`plimsoll.leadership.fence`)."""
 
@@ -59,27 +65,9 @@ class WriteFence(Protocol):
         """It was answered, or is waited for no longer."""
 
 
-class Permissions(Protocol):
-    """Says which requests are not allowed (:func:`plimsoll.kube.access_reviews.permissions`)."""
-
-    def __call__(self, method: str, path: str, /) -> str:
-        """Why the request is not sent, "" when it may be."""
-
-
-class RequestObserver(Protocol):
-    """Receives each exchange with the server."""
-
-    def request_answered(self, method: str, status: int, seconds: float) -> None:
-        """A request was answered, or a watch was opened; status 0 when no answer came."""
-
-
 @dataclass(slots=True)
 class _Gate:
-    """Asked right before a request is sent, whether the fence is open at that very moment.
-
-    Between the decision to send and the sending lie waits for a connection, and the process may have been
-    paused.
-    """
+    """Passed right before a request is sent: it may have waited, or the process was paused."""
 
     fence: WriteFence
     was_closed: bool = False
@@ -112,9 +100,9 @@ class Session:
     def __init__(self, api_client: client.ApiClient, credentials: Credentials) -> None:
         self.credentials = credentials
         self._fence: WriteFence | None = None
-        self._observer: RequestObserver | None = None
+        self._observer: Observer | None = None
         self._permissions: Permissions | None = None
-        self._configuration = api_client.configuration
+        self.configuration = api_client.configuration  #: also for clients with their own connections (kopf)
         # The client's own session looks for proxies and .netrc in two threads a request; where the
         # environment names no proxy that is half of what a request costs. Its TLS is kept.
         pooled: aiohttp.ClientSession = api_client.rest_client.pool_manager
@@ -126,7 +114,7 @@ class Session:
         )
         self._server_hostname: str | None = api_client.rest_client.server_hostname
         self._proxy: str | None = api_client.rest_client.proxy
-        self.address: str = str(self._configuration.host).rstrip("/")
+        self.address: str = str(self.configuration.host).rstrip("/")
         tls = getattr(pooled.connector, "_ssl", None)
         self._wire: Wire | None = None
         if not self._proxy and not getproxies_environment() and isinstance(tls, ssl.SSLContext):
@@ -138,7 +126,7 @@ class Session:
         behind._fence = fence  # noqa: SLF001 - our own
         return behind
 
-    def observed(self, observer: RequestObserver) -> Self:
+    def observed(self, observer: Observer) -> Self:
         """The same connection; its exchanges are reported to the observer."""
         observed = copy.copy(self)
         observed._observer = observer  # noqa: SLF001 - our own
@@ -281,6 +269,14 @@ class Session:
         self._report(method, status, time.monotonic() - began)
         return status, answer
 
+    async def write(self, method: str, path: str, body: Any = None, **options: Any) -> WriteResult:
+        """The same, with the outcome of the write instead of the answer."""
+        return await answered(self.request(method, path, body, **options))
+
+    async def merge(self, path: str, body: Any) -> WriteResult:
+        """Write a merge patch."""
+        return await self.write("PATCH", path, body, content_type=MERGE_PATCH)
+
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         """The same, the answer parsed."""
         return _parsed(await self.request(method, path, body, **options))
@@ -291,10 +287,7 @@ class Session:
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch, in batches as they arrive.
 
-        Args:
-            path: The collection.
-            params: Of the watch.
-            silence_s: Seconds without a byte after which the stream is given up.
+        It is given up after ``silence_s`` seconds without a byte.
 
         Raises:
             APIError: The server refused the watch, or the stream broke.
@@ -337,11 +330,6 @@ class Session:
         if self._wire is not None:
             await self._wire.close()
 
-    @property
-    def configuration(self) -> client.Configuration:
-        """Address, TLS and credentials, for a client with its own connections (kopf)."""
-        return self._configuration
-
     async def _headers(self, content_type: str) -> dict[str, str]:
         headers = {"Accept": JSON, "Content-Type": content_type}
         if shown := await self.credentials.authorization():
@@ -349,7 +337,6 @@ class Session:
         return headers
 
     async def _is_renewed(self, headers: Mapping[str, str]) -> bool:
-        """Whether there are other credentials than those that were refused."""
         return await self.credentials.refused(headers.get("Authorization", ""))
 
 
@@ -364,6 +351,18 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
         lines = b"".join((*pending, head)).split(b"\n")
         pending = [tail] if tail else []
         yield [line for line in lines if line]
+
+
+async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The body that another server than the API server sent; None when it has more than ``limit`` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > limit:
+            return None
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _parsed(content: bytes) -> dict[str, Any]:

@@ -78,11 +78,6 @@ class CountColumns:
             self._owned.add(key)
         column[row] += amount
 
-    def start(self, key: Hashable) -> None:
-        """Make an all-zero column."""
-        self.columns[key] = np.zeros(self.capacity, dtype=np.int64)
-        self._owned.add(key)
-
     def move_row(self, source: int, target: int) -> None:
         """Carry a node's cells to another row."""
         for key in list(self.columns):

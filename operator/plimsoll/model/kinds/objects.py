@@ -1,6 +1,6 @@
 """The objects, other than pods and nodes, that decisions read: a shelf by kind."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -29,6 +29,25 @@ T = TypeVar("T")
 
 #: Derived values are dropped, all of them, when there are more than this.
 LARGEST_SHELF = 65_536
+
+
+#: The shelf of ClusterObjects that each kind lies on.
+SHELVES: Mapping[type, str] = {
+    Namespace: "namespaces",
+    Service: "services",
+    ReplicationController: "replication_controllers",
+    ReplicaSet: "replica_sets",
+    StatefulSet: "stateful_sets",
+    PodDisruptionBudget: "budgets",
+    PriorityClass: "priority_classes",
+    PersistentVolume: "volumes",
+    PersistentVolumeClaim: "claims",
+    StorageClass: "storage_classes",
+    CSINode: "csi_nodes",
+    CSIDriver: "csi_drivers",
+    CSIStorageCapacity: "csi_capacities",
+    VolumeAttachment: "attachments",
+}
 
 
 @dataclass(slots=True)
@@ -78,7 +97,7 @@ class ClusterObjects:
 
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""
-        copies = {name: dict(getattr(self, name)) for name in _KINDS}
+        copies = {name: dict(getattr(self, name)) for name in SHELVES.values()}
         return ClusterObjects(
             **copies,
             version=self.version,
@@ -86,8 +105,3 @@ class ClusterObjects:
             _derived=dict(self._derived),
             _derived_version=self._derived_version,
         )
-
-
-_KINDS = tuple(
-    name for name in ClusterObjects.__slots__ if not name.startswith("_") and not name.endswith("version")
-)

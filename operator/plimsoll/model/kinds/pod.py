@@ -84,6 +84,9 @@ class NodeAffinityTerms(msgspec.Struct, frozen=True, kw_only=True, rename="camel
     )
 
 
+NO_NODE_AFFINITY = NodeAffinityTerms()
+
+
 class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Pods (by selector, in namespaces) to be near to or far from, near meaning one topology value."""
 
@@ -220,6 +223,17 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
     restart_policy: str = "Always"
     termination_grace_period_seconds: int | None = None
     scheduling_group: PodSchedulingGroup | None = None
+
+    @property
+    def node_affinity(self) -> NodeAffinityTerms:
+        """The node affinity; when absent, one without terms."""
+        return (self.affinity and self.affinity.node_affinity) or NO_NODE_AFFINITY
+
+    @property
+    def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        """The required terms of the pod anti-affinity."""
+        terms = self.affinity and self.affinity.pod_anti_affinity
+        return terms.required if terms else ()
 
 
 class PodCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

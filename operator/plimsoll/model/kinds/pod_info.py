@@ -16,7 +16,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodStatus, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
 from plimsoll.model.kinds.requests import bounded, existing, fit_score, incoming, nonzero_existing, unreadable
-from plimsoll.model.selectors import SelectorError
+from plimsoll.model.selectors import NodeMatcher, SelectorError, compile_node_matcher
 
 T = TypeVar("T")
 
@@ -71,6 +71,14 @@ class PodTemplate:
             self.terms = ()
             self.terms_error = str(exc)
         self._memo: dict[Hashable, object] = {}
+
+    @property
+    def required_nodes(self) -> NodeMatcher:
+        """The node selector and the required node affinity."""
+        spec = self.sample.spec
+        return self.memo(
+            "required nodes", lambda: compile_node_matcher(spec.node_selector, spec.node_affinity.required)
+        )
 
     def terms_of(self, kind: TermKind) -> tuple[PodTerm, ...]:
         """The terms of one list."""

@@ -107,12 +107,6 @@ class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="came
     required: NodeSelector | None = None
 
 
-class LocalVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A disk or directory of one node."""
-
-    path: str = ""
-
-
 class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A piece of storage."""
 
@@ -124,7 +118,6 @@ class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     volume_attributes_class_name: str | None = None
     volume_mode: str = "Filesystem"
     csi: CSIVolumeSource | None = None
-    local: LocalVolumeSource | None = None
     gce_persistent_disk: GCEPersistentDiskSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
     iscsi: ISCSISource | None = None

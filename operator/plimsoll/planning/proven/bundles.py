@@ -121,17 +121,12 @@ def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:
 
 def _no_use(plan: PlanBuilder, bundle: Bundle) -> Refusal | None:
     """Why the moves, all made, do not help the pod that they are for."""
-    placed: list[str] = []
-    try:
+    with plan.context.prospects.attempt() as attempt:
         for each in bundle.beneficiary.all if bundle.beneficiary is not None else ():
             refusal = _no_use_for(plan, each, bundle)
             if refusal is not None:
                 return refusal
-            plan.fork.place(each.pod, each.node)  # members of a gang see those before them
-            placed.append(each.pod.uid)
-    finally:
-        for uid in placed:
-            plan.fork.displace(uid)
+            attempt.place(each.pod, each.node)  # members of a gang see those before them
     return None
 
 

@@ -9,39 +9,9 @@ from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTe
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
+from plimsoll.planning.aftermath import ForkAttempt
 from plimsoll.planning.fork_schedulers import ForkSchedulers
-from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
-
-
-class ForkAttempt:
-    """Moves made on trial in a fork."""
-
-    def __init__(self, fork: Cluster) -> None:
-        self._fork = fork
-        self._made: list[tuple[PodInfo, str]] = []
-
-    def move(self, pod: PodInfo, target: str) -> None:
-        """The pod goes, its replacement is on the target."""
-        row = self._fork.row_of_pod(pod.uid)
-        assert row is not None
-        self._made.append((pod, self._fork.nodes[row].name))
-        self._fork.displace(pod.uid)
-        self._fork.place(replacement_of(pod, self._fork, target), target)
-
-    def place(self, pod: PodInfo, node: str) -> None:
-        """The pending pod is on the node."""
-        self._made.append((pod, ""))
-        self._fork.place(pod, node)
-
-    def undo(self) -> None:
-        """Everybody is back."""
-        for pod, source in reversed(self._made):
-            if not source:
-                self._fork.displace(pod.uid)
-                continue
-            self._fork.displace(replacement_uid(pod))
-            self._fork.place(pod, source)
-        self._made.clear()
+from plimsoll.planning.moves import RebalancingConfig, replacement_of
 
 
 class ForkProspects:

@@ -1,31 +1,30 @@
 """Probes whether the server serves the EvictionRequest API; repeats every 30 s.
 
-A policy that wants its pods to leave by EvictionRequest evicts nothing while they cannot be had: taking the
-other way would break what it promises to those who respond for the pods.
+A policy that wants its pods to leave by EvictionRequest evicts nothing while the API is missing: another
+way would break what it promises to their responders.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.eviction_requests import EvictionRequester
-from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.breakers.stop_button import barred
+from plimsoll.rebalancing.breakers.stop_button import bounded
 from plimsoll.timing.signal import Signal
 
 #: Seconds after which the server is asked again.
 ASK_S = 30.0
 
-#: Seconds for which nothing is asked for after no controller took a request up.
+#: Seconds for which no request is made after no controller took one up.
 UNATTENDED_S = 600.0
 
 #: Reasons of conditions and records.
 NOT_OFFERED, UNATTENDED = "EvictionRequestsNotOffered", "EvictionRequestsUnattended"
 
-#: What is told as the budget that allows no eviction.
+#: Name of the breaker in refusals.
 BUDGET = "lifecycle.k8s.io"
 
 _WHERE = "spec.rebalancing.evictBy is EvictionRequest"
@@ -36,14 +35,13 @@ class EvictionRequestProbe:
     """What the server offers.
 
     Args:
-        policies: Those that rebalance, by name, at any moment.
+        policies: Those that rebalance, keyed by name, at any moment.
         requester: Asks the server.
         clock: Time.
-        observer: Told when nobody could be told.
+        changed: Notified when evictions by request may have become available, or are so no longer.
 
     Attributes:
-        on_change: Called when what is told has changed.
-        wanted: Notified when there may be something to ask or to tell.
+        wanted: Notified when there may be something to ask.
         judged: Notified after each answer of the server.
     """
 
@@ -52,20 +50,18 @@ class EvictionRequestProbe:
         policies: Mapping[str, SchedulingPolicy],
         requester: EvictionRequester,
         clock: Clock,
-        observer: Observer,
+        changed: Signal,
     ) -> None:
-        self.on_change: Callable[[], Awaitable[None]] = _nobody
+        self.wanted = Signal()
+        self.judged = Signal()
         self._policies = policies
         self._requester = requester
         self._clock = clock
-        self._observer = observer
+        self._changed = changed
         self._asked: float | None = None
         self._why_not = f"{_WHERE}: the server has not been asked yet whether it offers {BUDGET}/v1alpha1"
         self._left_alone_until = float("-inf")
         self._left_alone = ""
-        self._told = ""
-        self.wanted = Signal()
-        self.judged = Signal()
 
     @property
     def is_served(self) -> bool:
@@ -74,7 +70,7 @@ class EvictionRequestProbe:
 
     @property
     def problem(self) -> str:
-        """Why nothing can be asked for, "" when it can."""
+        """Why no request can be made, "" when one can."""
         if self._why_not:
             return self._why_not
         return self._left_alone if self._clock.monotonic() < self._left_alone_until else ""
@@ -85,25 +81,20 @@ class EvictionRequestProbe:
         return NOT_OFFERED if self._why_not else UNATTENDED
 
     def refusal(self) -> tuple[str, str] | None:
-        """Reason and sentence why nothing can be asked for; None when it can."""
+        """Reason and sentence why no request can be made; None when one can."""
         return (self.reason, self.problem) if self.problem else None
 
-    def concerns(self, policy: SchedulingPolicy) -> bool:
-        """Whether a policy's pods leave by request."""
-        spec = policy.spec.rebalancing
-        return spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
-
     def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
-        """The same, without any eviction while the policy's way cannot be had; predictions go on."""
+        """The same, without any eviction while the policy's way is not available; predictions go on."""
         spec = policy.spec.rebalancing
-        if spec is None or spec.mode is Mode.DRY_RUN or not self.concerns(policy) or not self.problem:
+        if spec is None or spec.mode is Mode.DRY_RUN or not _concerns(policy) or not self.problem:
             return rebalancing
-        return barred(rebalancing, BUDGET)
+        return bounded(rebalancing, BUDGET)
 
     def troubles(self, name: str) -> Mapping[str, str]:
-        """What is told of a policy, in sentences by reason."""
+        """What keeps a policy from moving pods, in sentences by reason."""
         policy = self._policies.get(name)
-        if policy is None or self._asked is None or not self.concerns(policy) or not self.problem:
+        if policy is None or self._asked is None or not _concerns(policy) or not self.problem:
             return {}
         return {self.reason: self.problem}
 
@@ -120,45 +111,33 @@ class EvictionRequestProbe:
         return min(due, self._left_alone_until) if is_left_alone else due
 
     def _is_wanted(self) -> bool:
-        return any(self.concerns(policy) for policy in self._policies.values())
+        return any(_concerns(policy) for policy in self._policies.values())
 
     def withdrawn(self, message: str) -> None:
-        """The server serves the API no more."""
+        """The server no longer serves the API."""
         self._asked = self._clock.monotonic()
         self._judge(WriteResult(WriteOutcome.GONE, message))
         self.wanted.notify()
 
     def unattended(self, message: str) -> None:
-        """Nobody acts on requests; nothing is asked for during a while."""
+        """No controller acts on requests; none is made for a while."""
         self._left_alone_until = self._clock.monotonic() + UNATTENDED_S
         self._left_alone = f"{_WHERE}: {message}; tried again within {UNATTENDED_S / 60:.0f} minutes"
         self.wanted.notify()
 
     async def refresh(self, *, immediately: bool = False) -> None:
-        """Ask the server if a policy wants it and it was not asked lately; tell what has changed."""
-        wanted = self._is_wanted()
+        """Ask the server if a policy wants the API and the server was not asked lately."""
         now = self._clock.monotonic()
         is_due = immediately or self._asked is None or now - self._asked >= ASK_S
-        if wanted and is_due:
+        if is_due and self._is_wanted():
             self._asked = now
             answer = await self._requester.offered()
             if answer.is_done:
                 answer, _ = await self._requester.list()
             self._judge(answer)
-        told = self.problem if wanted else ""
-        if told != self._told:
-            self._told = told
-            try:
-                await self.on_change()
-            except Exception as exc:  # noqa: BLE001 - a status that cannot be written stops nothing else
-                self._observer.failed("telling whether evictions by request can be had", repr(exc))
+        self._changed.notify()
 
     def _judge(self, answer: WriteResult) -> None:
-        """Take in what the server says."""
-        self._take(answer)
-        self.judged.notify()
-
-    def _take(self, answer: WriteResult) -> None:
         match answer.verdict:
             case WriteOutcome.DONE:
                 self._why_not = ""
@@ -172,11 +151,12 @@ class EvictionRequestProbe:
                     f"{_WHERE}, but the operator may not use {BUDGET}/v1alpha1: {answer.message}; apply"
                     " deploy/components/eviction-requests, or set evictionRequests of the chart"
                 )
-            case _:
-                if not self._why_not:
-                    return  # it was there a moment ago
+            case _ if self._why_not:  # else it was there a moment ago
                 self._why_not = f"{_WHERE}, but whether the server offers it is not known: {answer.message}"
+        self.judged.notify()
 
 
-async def _nobody() -> None:
-    """Nobody wants to know."""
+def _concerns(policy: SchedulingPolicy) -> bool:
+    """Whether a policy's pods leave by request."""
+    spec = policy.spec.rebalancing
+    return spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST

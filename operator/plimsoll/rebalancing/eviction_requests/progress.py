@@ -1,12 +1,17 @@
-"""Translates the progress of an EvictionRequest into phase, reason and message of our record.
+"""Translates the progress of an EvictionRequest into our record, and says when one is withdrawn or deleted.
 
-The protocol (KEP-4563): a controller makes an Eviction of the request; those who respond for the pod have
-their turns, the last of them asks the Eviction API, budgets included. It ends when the pod has left, when
-nobody wants it to leave any more, or when no responder is left.
+The protocol (KEP-4563): a controller makes an Eviction of the request; the pod's responders act in turn, and
+the last of them calls the Eviction API, budgets included. It ends when the pod has left, or when no requester
+or no responder is left.
+
+A request that is withdrawn, or has come to its end, stays for a while, so that responders can see that: the
+server deletes its Eviction with the last request. One whose pod has left stays until its record is complete:
+its controller may still say how it ended.
 """
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.eviction_requests import EvictionRequest
@@ -22,7 +27,10 @@ REQUESTED, NOT_TAKEN_UP, TIMED_OUT, ENDED = (
 #: Seconds in which a controller is to take a request up.
 TAKEN_UP_S = 120.0
 
-#: The controller's word for a request that nobody has any more.
+#: Seconds from withdrawing a request to deleting it, and from its end.
+WITHDRAWN_S, FINAL_S = 60.0, 15.0
+
+#: The controller's word for a request that has no requester left.
 _NO_REQUESTERS = "CanceledDueToNoRequesters"
 
 
@@ -85,3 +93,34 @@ def _progress(request: EvictionRequest) -> str:
         moment = datetime.fromtimestamp(request.expected, UTC)
         told += f", expects to be done at {moment:%Y-%m-%dT%H:%M:%SZ}"
     return f"{told}: {request.said}" if request.said else told
+
+
+class Clearing(Enum):
+    """What is done with a request."""
+
+    WITHDRAW = "withdraw"
+    DELETE = "delete"
+    LATER = "later"  #: it stays for now
+
+
+def clearing(
+    request: EvictionRequest, *, pod_gone: bool, pod_leaves: bool, is_recorded: bool, for_s: float
+) -> Clearing:
+    """What is done with a request that no move waits for.
+
+    Args:
+        request: As it is.
+        pod_gone: Whether its pod is gone.
+        pod_leaves: Whether its pod is on its way out.
+        is_recorded: Whether a record of its name is not complete yet.
+        for_s: Seconds since it was first seen like this, withdrawn or at its end.
+    """
+    if request.is_final:
+        return Clearing.DELETE if for_s >= FINAL_S else Clearing.LATER
+    if pod_gone and not is_recorded:
+        return Clearing.DELETE
+    if request.is_withdrawn:
+        return Clearing.DELETE if for_s >= WITHDRAWN_S else Clearing.LATER
+    if pod_gone or pod_leaves:
+        return Clearing.LATER
+    return Clearing.WITHDRAW

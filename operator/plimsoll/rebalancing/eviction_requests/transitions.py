@@ -17,12 +17,11 @@ from plimsoll.rebalancing.breakers.stop_button import STOP
 from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUESTED, TAKEN_UP_S, standing
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (
+    EvictionAnswered,
     PodGone,
-    PodProtected,
     PodTerminating,
     PolicyChanged,
     ProcessRestarted,
-    RequestAnswered,
     RequestProgressed,
     RequestReviewed,
     StopPressed,
@@ -95,7 +94,7 @@ def begin(step: Step) -> None:
 # -- the request -------------------------------------------------------------------------------------
 
 
-def answered(step: Step, event: RequestAnswered) -> None:
+def answered(step: Step, event: EvictionAnswered) -> None:
     """The creation was answered: once more, or the pod is waited for, or it stays."""
     state, answer = step.state, event.answer
     pause_s = None if event.broke else CREATING.pause_after(state.attempts, answer)
@@ -230,11 +229,6 @@ def proposal_answered(step: Step, event: events.ProposalAnswered) -> None:
         _call_off_soon(step, cancelled(REJECTED, f"somebody took {APPROVED}=true back"))
 
 
-def protected(step: Step, event: PodProtected) -> None:
-    """An annotation forbids the eviction of the pod by now."""
-    _call_off_soon(step, cancelled(event.reason, event.message))
-
-
 def record_deleted(step: Step, _event: events.RecordDeleted) -> None:
     """Without its record nothing tells why the pod is to leave."""
     step.become(recorded=False)
@@ -266,7 +260,7 @@ def _left(step: Step) -> None:
 def recovered(step: Step, event: ProcessRestarted) -> bool:
     """A record of an earlier process; whether its pod was asked to leave and still stands."""
     stands = event.pod is not None and not event.pod.terminating
-    if event.phase is not Phase.EVICTING or event.reason != REQUESTED or not stands:
+    if event.status.phase is not Phase.EVICTING or event.status.reason != REQUESTED or not stands:
         return False
     step.become(
         MoveStage.REQUESTING,
@@ -289,15 +283,13 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
 _IN_REQUESTING: Mapping[type, Transition] = {
     events.MovePlanned: nothing,
     events.MoveUnplanned: nothing,
-    events.RecordWritten: nothing,
-    events.RecordRefused: nothing,
+    events.RecordAnswered: nothing,
     events.RecordDeleted: record_deleted,
     events.ProposalAnswered: proposal_answered,
     events.PolicyChanged: policy_changed,
     events.StopPressed: stopped,
     events.MoveDropped: nothing,
-    events.PodProtected: protected,
-    events.RequestAnswered: answered,
+    events.EvictionAnswered: answered,
     events.RequestProgressed: progressed,
     events.RequestReviewed: reviewed,
     events.PodTerminating: departed,
@@ -322,11 +314,10 @@ _ELSEWHERE = (
 TABLE = MoveTable(
     transitions={
         **{(MoveStage.REQUESTING, kind): transition for kind, transition in _IN_REQUESTING.items()},
-        **{(stage, RequestAnswered): nothing for stage in _LATER},
         **{
             (stage, kind): nothing
             for stage in (*_ELSEWHERE, *_LATER)
-            for kind in (RequestProgressed, RequestReviewed, PodProtected)
+            for kind in (RequestProgressed, RequestReviewed)
         },
     },
     begins={Way.REQUEST: begin},

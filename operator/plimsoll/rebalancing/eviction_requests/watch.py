@@ -22,10 +22,11 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.eviction_requests.leftovers import Clearing, clearing
 from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
+from plimsoll.rebalancing.eviction_requests.progress import Clearing, clearing
 from plimsoll.rebalancing.execution.executor import MoveExecutor
-from plimsoll.rebalancing.moves.events import PodProtected, RequestProgressed
+from plimsoll.rebalancing.moves.events import RequestProgressed, RequestReviewed
+from plimsoll.rebalancing.moves.outcomes import cancelled
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
@@ -40,7 +41,7 @@ class RequestWatch:
     Args:
         executor: Takes what becomes of requests.
         requester: Speaks to the API server.
-        offer: Whether it serves the API.
+        probe: Whether it serves the API.
         cache: The cluster.
         timer: Deadlines.
         clock: Time.
@@ -49,10 +50,9 @@ class RequestWatch:
 
     def __init__(
         self,
-        *,
         executor: MoveExecutor,
         requester: EvictionRequester,
-        offer: EvictionRequestProbe,
+        probe: EvictionRequestProbe,
         cache: Cache,
         timer: Timer,
         clock: Clock,
@@ -60,7 +60,7 @@ class RequestWatch:
     ) -> None:
         self._executor = executor
         self._requester = requester
-        self._offer = offer
+        self._probe = probe
         self._cache = cache
         self._timer = timer
         self._clock = clock
@@ -73,28 +73,28 @@ class RequestWatch:
     async def run(self) -> None:
         """Mirror, report and clear up, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._probe(), name="eviction request probe")
+            group.create_task(self._ask(), name="eviction request probe")
             group.create_task(self._mirror(), name="eviction request watch")
             group.create_task(self._clear_up(), name="eviction request clearing")
 
-    async def _probe(self) -> None:
+    async def _ask(self) -> None:
         seen = 0
         while True:
-            await self._contained("probing for EvictionRequests", self._offer.refresh)
-            due = self._offer.next_due()
+            await self._contained("probing for EvictionRequests", self._probe.refresh)
+            due = self._probe.next_due()
             if due is not None:
-                self._timer.set("eviction request probe", due, self._offer.wanted.notify)
-            seen = await self._offer.wanted.wait(seen)
+                self._timer.set("eviction request probe", due, self._probe.wanted.notify)
+            seen = await self._probe.wanted.wait(seen)
 
     async def _mirror(self) -> None:
         while True:
-            await self._offer.judged.until(lambda: self._offer.is_served)
+            await self._probe.judged.until(lambda: self._probe.is_served)
             try:
                 answer = await self._requester.watch(self._changed)
             except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next watch comes
                 answer = WriteResult(WriteOutcome.UNKNOWN, repr(exc))
             self._lost(answer)
-            await self._offer.judged.wait()
+            await self._probe.judged.wait()
 
     async def _clear_up(self) -> None:
         seen = 0
@@ -128,10 +128,10 @@ class RequestWatch:
         if answer.verdict is not WriteOutcome.GONE:
             self._observer.failed("watching EvictionRequests", answer.message)
             return
-        self._offer.withdrawn(answer.message)
+        self._probe.withdrawn(answer.message)
         self._ours.clear()
         self._since.clear()
-        problem = (self._offer.reason, self._offer.problem)
+        problem = (self._probe.reason, self._probe.problem)
         for state in self._waiting():
             self._executor.post(RequestProgressed(state.key, None, problem))
 
@@ -155,7 +155,9 @@ class RequestWatch:
         present = self._cache.cluster.pods.get(state.pod_uid)
         never = never_evict(present, self._cache.cluster.objects) if present is not None else None
         if never is not None:
-            self._executor.post(PodProtected(state.key, never.reason, never.message))
+            self._executor.post(
+                RequestReviewed(state.key, None, call_off=cancelled(never.reason, never.message))
+            )
 
     def _waits(self, key: str) -> bool:
         """Whether a move waits for this request, or for the answer to its creation."""

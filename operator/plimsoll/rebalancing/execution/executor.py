@@ -8,44 +8,29 @@ that wait are carried out one after the other for each record, by a task of thei
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from plimsoll.api.v1alpha1.eviction import Replacement
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.pods import PodEviction
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.events import (
-    Event,
-    EvictionAnswered,
-    NodeClosed,
-    PodGone,
-    PodTerminating,
-    RecordRefused,
-    TimedOut,
-)
-from plimsoll.rebalancing.moves.instructions import (
-    CancelTimer,
-    CloseNode,
-    CreateRecord,
-    Evict,
-    FollowReplacement,
-    Instruction,
-    MoveInstruction,
-    NodeDone,
-    RetryAt,
-    StopFollowing,
-    WriteRecord,
-)
+from plimsoll.rebalancing.closed_nodes import ClosedNodes
+from plimsoll.rebalancing.moves import events, instructions
 from plimsoll.rebalancing.moves.machine import InvalidTransition, MoveMachine
 from plimsoll.rebalancing.moves.sightings import Sightings
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
 
 #: Carries an instruction out; the events that follow from it, if any.
-Immediate = Callable[[Any], Sequence[Event] | None]
+Immediate = Callable[[Any], Sequence[events.Event] | None]
 
 #: Carries an instruction out that waits for an answer; the answer, None when it has none.
-Awaited = Callable[[Any], Awaitable[Event | None]]
+Awaited = Callable[[Any], Awaitable[events.Event | None]]
 
 
 class MoveExecutor:
@@ -61,7 +46,6 @@ class MoveExecutor:
         awaited: What carries out the others.
 
     Attributes:
-        machine: The same.
         progress: Notified after each event that was handled.
     """
 
@@ -83,16 +67,18 @@ class MoveExecutor:
         self._observer = observer
         self._sightings = sightings
         self._immediate: Mapping[type, Immediate] = {
-            RetryAt: self._retry_at,
-            CancelTimer: lambda order: self._timer.cancel((order.key, order.timer)),
-            FollowReplacement: lambda order: [event for each in sightings for event in each.follow(order)],
-            StopFollowing: self._stop_following,
+            instructions.RetryAt: self._retry_at,
+            instructions.CancelTimer: lambda order: self._timer.cancel((order.key, order.timer)),
+            instructions.FollowReplacement: self._follow,
+            instructions.StopFollowing: self._stop_following,
             **immediate,
         }
         self._awaited = awaited
-        self._events: deque[Event] = deque()
+        self._events: deque[events.Event] = deque()
         self._is_handling = False
-        self._waiting: dict[str, deque[Instruction]] = {}  #: instructions that wait, by record or node
+        self._waiting: dict[
+            str, deque[instructions.Instruction]
+        ] = {}  #: instructions that wait, by record or node
         self._tasks: set[asyncio.Task[None]] = set()
 
     # -- events --------------------------------------------------------------------------------------
@@ -105,7 +91,7 @@ class MoveExecutor:
         if found:
             self.post(*found)
 
-    def post(self, *events: Event) -> None:
+    def post(self, *events: events.Event) -> None:
         """Something has happened; returns when all that needs no answer from outside is done."""
         self._events.extend(events)
         if self._is_handling:
@@ -130,7 +116,7 @@ class MoveExecutor:
 
     # -- instructions --------------------------------------------------------------------------------
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: events.Event) -> None:
         try:
             orders = self.machine.handle(event, self._clock.monotonic())
         except InvalidTransition as exc:
@@ -146,7 +132,7 @@ class MoveExecutor:
             except Exception as exc:  # noqa: BLE001 - one instruction's failure must not stop the others
                 self._observer.failed(f"carrying out {type(order).__name__}", repr(exc))
 
-    def _enqueue(self, order: Instruction) -> None:
+    def _enqueue(self, order: instructions.Instruction) -> None:
         key = _subject(order)
         if key in self._waiting:
             self._waiting[key].append(order)
@@ -172,48 +158,115 @@ class MoveExecutor:
             del self._waiting[key]
         self.progress.notify()
 
-    def _retry_at(self, order: RetryAt) -> None:
-        event = TimedOut(order.key, order.timer)
+    def _retry_at(self, order: instructions.RetryAt) -> None:
+        event = events.TimedOut(order.key, order.timer)
         self._timer.set((order.key, order.timer), order.at, lambda: self.post(event))
 
-    def _stop_following(self, order: StopFollowing) -> None:
+    def _follow(self, order: instructions.FollowReplacement) -> list[events.Event]:
+        return [event for each in self._sightings for event in each.follow(order)]
+
+    def _stop_following(self, order: instructions.StopFollowing) -> None:
         for each in self._sightings:
             each.stop(order)
 
 
-def _departures(machine: MoveMachine, event: WatchEvent) -> list[Event]:
+def _departures(machine: MoveMachine, event: WatchEvent) -> list[events.Event]:
     """Whether a pod that is moved goes, or is gone."""
     match event:
         case PodDeleted(pod):
-            return [PodGone(state.key) for state in machine.of_pod(pod.uid)]
+            return [events.PodGone(state.key) for state in machine.of_pod(pod.uid)]
         case PodUpdated(_, pod) if pod.is_terminal:
-            return [PodGone(state.key, deleted=False) for state in machine.of_pod(pod.uid)]
+            return [events.PodGone(state.key, deleted=False) for state in machine.of_pod(pod.uid)]
         case PodUpdated(_, pod) if pod.is_terminating:
-            return [PodTerminating(state.key) for state in machine.of_pod(pod.uid)]
+            return [events.PodTerminating(state.key) for state in machine.of_pod(pod.uid)]
         case _:
             return []
 
 
-def _subject(order: Instruction) -> str:
+def _subject(order: instructions.Instruction) -> str:
     """What an instruction is about: those about one subject are carried out in order."""
     match order:
-        case MoveInstruction(key):
+        case instructions.MoveInstruction(key):
             return key
-        case CloseNode(_, node) | NodeDone(node):
+        case instructions.CloseNode(_, node) | instructions.NodeDone(node):
             return f"node {node}"
         case _:
             return type(order).__name__
 
 
-def _unanswered(order: Instruction, problem: str) -> Event | None:
+def _unanswered(order: instructions.Instruction, problem: str) -> events.Event | None:
     """The answer to an instruction that broke, so that no move waits for it without an end."""
     match order:
-        case CreateRecord(key) | WriteRecord(key):
-            return RecordRefused(key, WriteResult(WriteOutcome.UNKNOWN, problem))
-        case Evict(key):
+        case instructions.CreateRecord(key, phase=phase) | instructions.WriteRecord(key, phase=phase):
+            return events.RecordAnswered(key, phase, WriteResult(WriteOutcome.UNKNOWN, problem))
+        case instructions.Evict(key) | instructions.RequestEviction(key):
             answer = WriteResult(WriteOutcome.UNKNOWN, f"asking for the eviction broke: {problem}")
-            return EvictionAnswered(key, answer, broke=True)
-        case CloseNode(bundle):
-            return NodeClosed(bundle, succeeded=False)
+            return events.EvictionAnswered(key, answer, broke=True)
+        case instructions.CloseNode(bundle):
+            return events.NodeClosed(bundle, succeeded=False)
         case _:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveHandlers:
+    """Makes the calls to ports that every way of moving pods needs: records, evictions, events, nodes."""
+
+    keeper: EvictionRecordStore
+    evictor: PodEviction
+    recorder: EventRecorder
+    closed: ClosedNodes
+    clock: Clock
+
+    @property
+    def immediate(self) -> Mapping[type, Immediate]:
+        """What carries out instructions that need no answer from outside."""
+        return {instructions.EmitEvent: self._emit}
+
+    @property
+    def awaited(self) -> Mapping[type, Awaited]:
+        """What carries out the others."""
+        return {
+            instructions.CreateRecord: self._create,
+            instructions.WriteRecord: self._write,
+            instructions.Evict: self._evict,
+            instructions.CloseNode: self._close_node,
+            instructions.NodeDone: self._node_done,
+        }
+
+    async def _create(self, order: instructions.CreateRecord) -> events.Event:
+        if order.key in self.keeper.known:
+            return events.RecordAnswered(order.key, order.phase, WriteResult(WriteOutcome.CONFLICT))
+        answer = await self.keeper.create(
+            order.key, order.spec, order.phase, order.reason, order.message, now=self.clock.now()
+        )
+        return events.RecordAnswered(order.key, order.phase, answer)
+
+    async def _write(self, order: instructions.WriteRecord) -> events.Event:
+        pod = order.replacement
+        answer = await self.keeper.write(
+            order.key,
+            order.phase,
+            reason=order.reason,
+            message=order.message,
+            blocked_by=order.blocked_by or None,
+            replacement=Replacement(name=pod.name, uid=pod.uid, node=pod.node or None) if pod else None,
+        )
+        return events.RecordAnswered(order.key, order.phase, answer)
+
+    async def _evict(self, order: instructions.Evict) -> events.Event:
+        return events.EvictionAnswered(order.key, await self.evictor.evict(order.move.pod.pod))
+
+    def _emit(self, order: instructions.EmitEvent) -> None:
+        self.recorder.record(EventNote(order.reference, order.reason, order.action, order.message))
+
+    async def _close_node(self, order: instructions.CloseNode) -> events.Event:
+        succeeded = await self.closed.close(order.node)
+        if not succeeded:
+            self.closed.done([order.node])
+        return events.NodeClosed(order.bundle, succeeded)
+
+    async def _node_done(self, order: instructions.NodeDone) -> None:
+        if order.reopen:
+            await self.closed.reopen(order.node)
+        self.closed.done([order.node])

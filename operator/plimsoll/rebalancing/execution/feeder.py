@@ -4,66 +4,37 @@ The next bundle follows when the one before it is over, or waits for another mov
 of it is known to the planner that judges the next.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
-from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
+from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
 from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
-from plimsoll.rebalancing.run_status import RunTotals
 
 
+@dataclass(frozen=True, slots=True)
 class MoveFeeder:
-    """Feeds moves.
+    """Feeds moves."""
 
-    Args:
-        executor: Takes them.
-        revalidator: Knows what broke the judgement of one.
-        policies: Those that rebalance, as they are at any moment; keys are their names.
-        empties: Whether a move empties its node together with others.
-    """
-
-    def __init__(
-        self,
-        executor: MoveExecutor,
-        revalidator: MoveRevalidator,
-        policies: Mapping[str, SchedulingPolicy],
-        empties: Callable[[Move], bool],
-    ) -> None:
-        self._executor = executor
-        self._revalidator = revalidator
-        self._policies = policies
-        self._empties = empties
-
-    async def carry_out(self, totals: RunTotals, memory: Memory) -> None:
-        """Make the moves of a run; ``memory`` is what past moves teach.
-
-        Raises:
-            Exception: What broke the judgement of a move; the rest of the run is dropped.
-        """
-        name = totals.policy.metadata.name
-        with self.remembering(totals.cycle, memory):
-            for _, group in groupby(enumerate(totals.plan.moves), lambda each: each[1].bundle or each[0]):
-                if self._policies.get(name) is not totals.policy:
-                    return  # changed, suspended or deleted meanwhile: the rest is dropped
-                await self.feed([move for _, move in group], name, Mode.ENFORCE, totals.cycle)
+    executor: MoveExecutor
+    revalidator: MoveRevalidator
+    empties: Callable[[Move], bool]  #: whether a move empties its node together with others
 
     @contextmanager
     def remembering(self, run: str, memory: Memory) -> Iterator[None]:
         """During a run its moves are judged with what past moves taught when it began."""
-        self._revalidator.memories[run] = memory
+        self.revalidator.memories[run] = memory
         try:
             yield
         finally:
-            self._revalidator.memories.pop(run, None)
+            self.revalidator.memories.pop(run, None)
 
     async def feed(self, moves: Sequence[Move], policy: str, mode: Mode, run: str) -> Sequence[str]:
         """Have moves made that go together, or one, or proposed; their keys.
@@ -80,37 +51,28 @@ class MoveFeeder:
         Raises:
             Exception: What broke the judgement of one.
         """
-        ordered = sorted(moves, key=lambda move: move.waits) if mode is Mode.ENFORCE else list(moves)
-        keys = [key_of(move, policy, mode, run) for move in ordered]
-        first = ordered[0]
-        bundle = bundle_key(policy, first.bundle, keys[0])
-        self._executor.post(
-            BundlePlanned(
-                BundleState(
-                    bundle,
-                    policy,
-                    tuple(keys),
-                    len(keys),
-                    due=mode is not Mode.APPROVE,
-                    empties=first.source if mode is Mode.ENFORCE and self._empties(first) else "",
-                    beneficiaries=beneficiaries_of(first) if mode is Mode.ENFORCE else (),
-                )
-            ),
-            *(
-                MovePlanned(
-                    key,
-                    spec_of(move, policy, mode),
-                    move,
-                    run,
-                    first_reason(mode, move),
-                    first_message(move, mode),
-                )
-                for key, move in zip(keys, ordered, strict=True)
-            ),
-        )
-        machine, executor = self._executor.machine, self._executor
+        ordered = sorted(moves, key=lambda move: move.waits) if mode is Mode.ENFORCE else moves
+        planned = [
+            MovePlanned(
+                key_of(move, policy, mode, run),
+                spec_of(move, policy, mode),
+                move,
+                run,
+                first_reason(mode, move),
+                first_message(move, mode),
+            )
+            for move in ordered
+        ]
+        keys, first = tuple(each.key for each in planned), planned[0]
+        bundle = bundle_of(first.spec, first.key)
+        state = BundleState(bundle, policy, keys, len(keys), due=mode is not Mode.APPROVE)
+        if mode is Mode.ENFORCE:
+            empties = first.move.source if self.empties(first.move) else ""
+            state = replace(state, empties=empties, beneficiaries=beneficiaries_of(first.move))
+        self.executor.post(BundlePlanned(state), *planned)
+        machine, executor = self.executor.machine, self.executor
         await executor.progress.until(lambda: machine.is_quiet(bundle) and executor.is_idle(*keys))
-        problems = [self._revalidator.problems.pop(key, None) for key in keys]
+        problems = [self.revalidator.problems.pop(key, None) for key in keys]
         for problem in filter(None, problems):
             raise problem
         return keys

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -10,7 +11,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, RolloutAnswered
-from plimsoll.rebalancing.moves.recovery import in_order, restarted
+from plimsoll.rebalancing.moves.recovery import rank
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.pending_pods import PendingPods
@@ -19,58 +20,41 @@ from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """Goes on with what earlier processes left open, each record exactly once.
+    """Goes on with what earlier processes left open, each record exactly once."""
 
-    Args:
-        keeper: Reads the records.
-        executor: Takes the events.
-        answer: What people say of a proposal, by record; None for nothing.
-        pending: The pods, placed or not.
-        inspect: Says what the Deployment of a surge, by record, is like now.
-        clock: Time.
-    """
-
-    def __init__(
-        self,
-        *,
-        keeper: EvictionRecordStore,
-        executor: MoveExecutor,
-        answer: Callable[[str], bool | None],
-        pending: PendingPods,
-        inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]],
-        clock: Clock,
-    ) -> None:
-        self._keeper = keeper
-        self._executor = executor
-        self._answer = answer
-        self._pending = pending
-        self._inspect = inspect
-        self._clock = clock
+    keeper: EvictionRecordStore
+    executor: MoveExecutor
+    answer: Callable[[str], bool | None]  #: what people say of a proposal, by record; None for nothing
+    pending: PendingPods
+    inspect: Callable[[str, EvictionSpec], Awaitable[RolloutAnswered | None]]  #: the Deployment of a surge
+    clock: Clock
 
     async def recover(self) -> None:
         """Read the records and have each open one carried on; returns when all of it is on record."""
-        await self._keeper.load()
-        records = list(self._keeper.known.values())
+        await self.keeper.load()
+        records = list(self.keeper.known.values())
         found = [await self._event_of(record) for record in records]
-        self._executor.post(*self._proposals(records), *in_order(found))
-        await self._executor.progress.until(self._executor.is_idle)
-        self._keeper.is_recovered = True
+        found.sort(key=lambda each: rank(each.status.phase))
+        self.executor.post(*self._proposals(records), *found)
+        await self.executor.progress.until(self.executor.is_idle)
+        self.keeper.is_recovered = True
 
     async def _event_of(self, record: Record) -> ProcessRestarted:
-        pod = self._pending.find(record.spec.pod.uid)
+        pod = self.pending.find(record.spec.pod.uid)
         rollout = None
         if record.phase is Phase.SURGING:
-            rollout = await self._inspect(record.key, record.spec)
-        return restarted(
+            rollout = await self.inspect(record.key, record.spec)
+        return ProcessRestarted(
             record.key,
             record.spec,
             record.status,
-            now=self._clock.now(),
+            self.clock.now(),
             pod=None if pod is None else facts_of(pod.pod),
             move=None if pod is None or record.is_finished else move_of(record.spec, pod),
             rollout=rollout,
-            approved=self._answer(record.key),
+            approved=self.answer(record.key),
         )
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:

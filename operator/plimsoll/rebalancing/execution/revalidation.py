@@ -6,6 +6,7 @@ closed since the plan, and a way of leaving that is not the one on record.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
@@ -33,50 +34,24 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoveRevalidator:
-    """Judges moves again.
+    """Judges moves again."""
 
-    Args:
-        book: The cluster, and the room that is reserved in it.
-        keeper: The records.
-        context: What surrounds the placed pods.
-        deployments_of: Reads the Deployment of a surge; nothing for other moves.
-        clock: Time.
-        configured: What a policy wants now, in plain values; None when it rebalances no longer.
-        spec_of: The same as its spec.
-        observer: Notified of judgements that raise, unless a run waits for them.
-
-    Attributes:
-        memories: What past moves teach in the runs under way, by run; in others it is looked up each time.
-        problems: What broke the judgement of a move, by record.
-    """
-
-    def __init__(
-        self,
-        *,
-        book: ReservationBook,
-        keeper: EvictionRecordStore,
-        context: PlanningContexts,
-        deployments_of: Callable[[Move], Awaitable[Deployments]],
-        clock: Clock,
-        configured: Callable[[str], RebalancingConfig | None],
-        spec_of: Callable[[str], RebalancingSpec | None],
-        observer: Observer,
-    ) -> None:
-        self.memories: dict[str, Memory] = {}
-        self.problems: dict[str, Exception] = {}
-        self._book = book
-        self._keeper = keeper
-        self._context = context
-        self._deployments_of = deployments_of
-        self._clock = clock
-        self._configured = configured
-        self._spec_of = spec_of
-        self._observer = observer
+    book: ReservationBook
+    keeper: EvictionRecordStore
+    context: PlanningContexts
+    deployments_of: Callable[[Move], Awaitable[Deployments]]  #: reads the Deployment of a surge
+    clock: Clock
+    configured: Callable[[str], RebalancingConfig | None]  #: None for a policy that rebalances no longer
+    spec_of: Callable[[str], RebalancingSpec | None]  #: the same as its spec
+    observer: Observer
+    memories: dict[str, Memory] = field(default_factory=dict)  #: what past moves teach, by run under way
+    problems: dict[str, Exception] = field(default_factory=dict)  #: what broke a judgement, by record
 
     async def judge(self, order: Revalidate) -> Event:
         """Whether a move is still to be made, and how."""
-        record = self._keeper.known.get(order.key)
+        record = self.keeper.known.get(order.key)
         if record is None:
             return RevalidationRefused(order.key, cancelled("RecordDeleted", "the record was deleted"))
         try:
@@ -85,12 +60,12 @@ class MoveRevalidator:
             if order.run in self.memories:
                 self.problems[order.key] = exc
             else:
-                self._observer.failed(f"judging the move of record {order.key}", repr(exc))
+                self.observer.failed(f"judging the move of record {order.key}", repr(exc))
             cause = cancelled(NOT_REVALIDATED, f"the move could not be judged again: {exc!r}")
             return RevalidationRefused(order.key, cause)
         if isinstance(found, Landing):
             return RevalidationRefused(order.key, found)
-        spec = self._spec_of(record.spec.policy)
+        spec = self.spec_of(record.spec.policy)
         way, timeout_s = Way.EVICT, float("inf")
         if found.surge is not None:
             way = Way.SURGE
@@ -101,19 +76,19 @@ class MoveRevalidator:
     async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
         move, run, evicted = order.move, order.run, order.evicted
         policy = record.spec.policy
-        if self._configured(policy) is None:
+        if self.configured(policy) is None:
             return POLICY_CHANGED
-        deployments = await self._deployments_of(move)
-        rebalancing = self._configured(policy)
+        deployments = await self.deployments_of(move)
+        rebalancing = self.configured(policy)
         if rebalancing is None:
             return POLICY_CHANGED
-        memory = self.memories.get(run) or memory_of(self._keeper.known.values(), self._clock.now())
+        memory = self.memories.get(run) or memory_of(self.keeper.known.values(), self.clock.now())
         # Pods on their way out still take their room: a replacement that needs it would not find it.
         present = ask_again(
             move,
             rebalancing,
-            self._book.claimed(),
-            self._context.of(policy, memory, move, deployments),
+            self.book.claimed(),
+            self.context.of(policy, memory, move, deployments),
         )
         if isinstance(present, Refusal):
             return cancelled(present.reason, present.message)
@@ -131,7 +106,7 @@ class MoveRevalidator:
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why the moves under way of other policies leave no room for this one, None when they do."""
         others, all_of_them = 0, 1
-        for each in self._keeper.unfinished():
+        for each in self.keeper.unfinished():
             if each.phase not in MOVING or each.key == record.key:
                 continue
             is_other = each.spec.policy != record.spec.policy
@@ -142,7 +117,7 @@ class MoveRevalidator:
                 all_of_them += 1
                 others += is_other
         ceiling = rebalancing.limits.per_workload
-        pods = self._book.cache.cluster.pods.values()
+        pods = self.book.cache.cluster.pods.values()
         replicas = sum(workload_of(pod) == move.workload for pod in pods)
         most = ceiling.of(replicas) if others else None
         if most is None or all_of_them <= most:
@@ -154,7 +129,7 @@ class MoveRevalidator:
 
     def _closed_budget(self, rebalancing: RebalancingConfig, evicted: int) -> str:
         """The budget that opened since the plan was made and allows no further eviction, "" for none."""
-        populations = Populations(self._book.cache.cluster, rebalancing.evictors, rebalancing.nodes)
+        populations = Populations(self.book.cache.cluster, rebalancing.evictors, rebalancing.nodes)
         for name, ceiling in rebalancing.limits.budgets:
             most = ceiling.of(0 if ceiling.percent is None else populations(LimitLevel.BUDGET, ""))
             if most is not None and evicted >= most:

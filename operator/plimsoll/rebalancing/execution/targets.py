@@ -11,6 +11,7 @@ or goes, and after ``ROOM_S``.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -20,14 +21,7 @@ from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import Immediate
-from plimsoll.rebalancing.moves.instructions import (
-    ReleaseReplacement,
-    ReleaseRoom,
-    ReleaseTarget,
-    ReserveRoom,
-    ReserveTarget,
-    TransferTarget,
-)
+from plimsoll.rebalancing.moves import instructions
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.pending_pods import PendingPods
 
@@ -35,86 +29,75 @@ from plimsoll.rebalancing.pending_pods import PendingPods
 ROOM_S = 300.0
 
 
+@dataclass(frozen=True, slots=True)
 class MoveTargets:
-    """Carries out the instructions about room.
+    """Carries out the instructions about room."""
 
-    Args:
-        book: Where room is reserved.
-        pending: The pods, placed or not.
-        machine: Knows the records of the moves.
-        siblings: The pods of a controller, by its uid.
-        clock: Time.
-    """
+    book: ReservationBook
+    pending: PendingPods
+    machine: MoveMachine
+    siblings: Callable[[str], Mapping[str, Pod]]  #: the pods of a controller, by its uid
+    clock: Clock
+    _leaving: dict[str, set[str]] = field(default_factory=dict)  #: pods that a bundle's room still waits for
 
-    def __init__(
-        self,
-        book: ReservationBook,
-        pending: PendingPods,
-        machine: MoveMachine,
-        siblings: Callable[[str], Mapping[str, Pod]],
-        clock: Clock,
-    ) -> None:
-        self._book = book
-        self._pending = pending
-        self._machine = machine
-        self._siblings = siblings
-        self._clock = clock
-        self._leaving: dict[str, set[str]] = {}  #: uids of the pods that a bundle's room still waits for
-        self.immediate: Mapping[type, Immediate] = {
-            ReserveTarget: self._reserve,
-            TransferTarget: self._transfer,
-            ReleaseTarget: lambda order: book.release_uid(_replacement(order.key).uid),
-            ReleaseReplacement: lambda order: book.release_uid(order.uid),
-            ReserveRoom: self._reserve_room,
-            ReleaseRoom: lambda order: self._release_room(order.bundle),
+    @property
+    def immediate(self) -> Mapping[type, Immediate]:
+        """What carries each instruction out."""
+        return {
+            instructions.ReserveTarget: self._reserve,
+            instructions.TransferTarget: self._transfer,
+            instructions.ReleaseTarget: lambda order: self.book.release_uid(_replacement(order.key).uid),
+            instructions.ReleaseReplacement: lambda order: self.book.release_uid(order.uid),
+            instructions.ReserveRoom: self._reserve_room,
+            instructions.ReleaseRoom: lambda order: self._release_room(order.bundle),
         }
 
     # -- targets -------------------------------------------------------------------------------------
 
-    def _reserve(self, order: ReserveTarget) -> None:
-        spec = self._machine.moves[order.key].spec
+    def _reserve(self, order: instructions.ReserveTarget) -> None:
+        spec = self.machine.moves[order.key].spec
         like = self._like(order.key) if order.move is None else order.move.pod
         target = spec.target_node if order.move is None else order.move.target
         if like is not None and target:
             reason = ReservationReason.MOVE_TARGET
-            self._book.reserve_in_stead(
+            self.book.reserve_in_stead(
                 _replacement(order.key), like, target, reason, spec.policy, priority=FIRM
             )
 
     def _like(self, key: str) -> PodInfo | None:
         """The pod of a record of an earlier process, or a pod of the same controller in its stead."""
-        spec, cache = self._machine.moves[key].spec, self._book.cache
+        spec, cache = self.machine.moves[key].spec, self.book.cache
         present = cache.cluster.pods.get(spec.pod.uid)
         if present is not None:
             return present
-        pods = self._siblings(spec.owner.uid).values() if spec.owner is not None else ()
+        pods = self.siblings(spec.owner.uid).values() if spec.owner is not None else ()
         found = next((pod for pod in pods if pod.namespace == spec.pod.namespace), None)
         if found is None:
             return None
         metadata = msgspec.structs.replace(found.metadata, name=spec.pod.name)
         return cache.info(msgspec.structs.replace(found, metadata=metadata))
 
-    def _transfer(self, order: TransferTarget) -> None:
-        pod, spec = self._pending.find(order.pod.uid), self._machine.moves[order.key].spec
+    def _transfer(self, order: instructions.TransferTarget) -> None:
+        pod, spec = self.pending.find(order.pod.uid), self.machine.moves[order.key].spec
         if pod is not None and spec.target_node is not None:
-            self._book.nominate(pod, spec.target_node, spec.policy)
+            self.book.nominate(pod, spec.target_node, spec.policy)
 
     # -- room for pending pods -----------------------------------------------------------------------
 
-    def _reserve_room(self, order: ReserveRoom) -> None:
-        if any(each.owner == order.bundle for each in self._book.of_reason(ReservationReason.ROOM)):
+    def _reserve_room(self, order: instructions.ReserveRoom) -> None:
+        if any(each.owner == order.bundle for each in self.book.of_reason(ReservationReason.ROOM)):
             return
         self._leaving[order.bundle] = set(order.leaving)
-        until = self._clock.monotonic() + ROOM_S
+        until = self.clock.monotonic() + ROOM_S
         for uid, node in order.pods:
-            pod, holder = self._pending.waits(uid), Holder(HolderKind.BENEFICIARY, uid)
+            pod, holder = self.pending.waits(uid), Holder(HolderKind.BENEFICIARY, uid)
             if pod is not None:
                 reason = ReservationReason.ROOM
-                self._book.reserve_in_stead(holder, pod, node, reason, order.bundle, until=until)
+                self.book.reserve_in_stead(holder, pod, node, reason, order.bundle, until=until)
 
     def _release_room(self, bundle: str) -> None:
         self._leaving.pop(bundle, None)
-        self._book.release_owner(bundle, ReservationReason.ROOM)
+        self.book.release_owner(bundle, ReservationReason.ROOM)
 
     def observe(self, event: WatchEvent) -> None:
         """Moved pods leave; pods that room is made for find another place, or go."""
@@ -125,7 +108,7 @@ class MoveTargets:
                 has_left = pod.is_terminal
             case _:
                 return
-        room = self._book.held_by_uid(Holder(HolderKind.BENEFICIARY, pod.uid).uid)
+        room = self.book.held_by_uid(Holder(HolderKind.BENEFICIARY, pod.uid).uid)
         if room is not None:
             self._release_room(room.owner)
         for bundle, leaving in list(self._leaving.items()):
@@ -137,12 +120,12 @@ class MoveTargets:
     def _hand_over(self, bundle: str) -> None:
         """The room is there: it is the pod's, against others of no higher priority, until it is tried."""
         del self._leaving[bundle]
-        room = self._book.release_owner(bundle, ReservationReason.ROOM)
-        held = [(self._pending.waits(each.holder.key), each.node) for each in room]
+        room = self.book.release_owner(bundle, ReservationReason.ROOM)
+        held = [(self.pending.waits(each.holder.key), each.node) for each in room]
         pods = [(pod, node) for pod, node in held if pod is not None]
         if len(pods) == len(held):
             for pod, node in pods:
-                self._book.nominate(pod, node, bundle)
+                self.book.nominate(pod, node, bundle)
 
 
 def _replacement(key: str) -> Holder:

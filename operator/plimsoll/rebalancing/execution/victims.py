@@ -8,6 +8,7 @@ A victim's record says who needed the room. It is *Settled* when the victim has 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
@@ -17,7 +18,6 @@ from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
-from plimsoll.rebalancing.execution.surroundings import ClusterSurroundings
 from plimsoll.rebalancing.moves.events import MovePlanned
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.moves.state import MoveStage
@@ -29,34 +29,16 @@ from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 _ANSWERED = (MoveStage.LEAVING, MoveStage.CLOSED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VictimEvictions:
-    """Evicts victims.
+    """Evicts victims."""
 
-    Args:
-        cache: The cluster.
-        keeper: The records.
-        executor: Takes the moves.
-        around: Told whether the pods that need room still do.
-        clock: Time.
-        observer: Notified of victims that stay.
-    """
-
-    def __init__(
-        self,
-        *,
-        cache: Cache,
-        keeper: EvictionRecordStore,
-        executor: MoveExecutor,
-        around: ClusterSurroundings,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._cache = cache
-        self._keeper = keeper
-        self._executor = executor
-        self._around = around
-        self._clock = clock
-        self._observer = observer
+    cache: Cache
+    keeper: EvictionRecordStore
+    executor: MoveExecutor
+    needs: dict[str, Callable[[], str]]  #: why a victim need not go, by record, while that is being prepared
+    clock: Clock
+    observer: Observer
 
     async def evict(
         self,
@@ -75,11 +57,11 @@ class VictimEvictions:
             is_wanted: Whether the pod still waits; asked before each eviction.
             told: Called with each victim whose eviction was accepted.
         """
-        if not self._keeper.is_recovered:
+        if not self.keeper.is_recovered:
             return False  # a record written now would be taken for one of an earlier process
-        budgets = DisruptionBudgets(self._cache.cluster.objects)
+        budgets = DisruptionBudgets(self.cache.cluster.objects)
         for victim in sorted(victims, key=lambda each: not budgets.covering(each)):
-            present = self._cache.cluster.pods.get(victim.uid)
+            present = self.cache.cluster.pods.get(victim.uid)
             if present is None or present.is_terminating:
                 continue
             if not is_wanted() or not await self._evict(present, pod, policy, is_wanted, told):
@@ -94,33 +76,33 @@ class VictimEvictions:
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:
-        move, run = self._move(victim, pod), f"{pod.uid}/{self._clock.now():.6f}"
+        move, run = self._move(victim, pod), f"{pod.uid}/{self.clock.now():.6f}"
         key = key_of(move, policy, Mode.ENFORCE, run)
-        machine = self._executor.machine
+        machine = self.executor.machine
         needless = f"pod {pod.key} waits for a node no longer"
-        self._around.needs[key] = lambda: "" if is_wanted() else needless
+        self.needs[key] = lambda: "" if is_wanted() else needless
         spec, message = spec_of(move, policy, Mode.ENFORCE), f"the room is for pod {pod.key}"
         try:
-            self._executor.post(MovePlanned(key, spec, move, run, first_reason(Mode.ENFORCE, move), message))
-            await self._executor.progress.until(
+            self.executor.post(MovePlanned(key, spec, move, run, first_reason(Mode.ENFORCE, move), message))
+            await self.executor.progress.until(
                 lambda: (
                     (key not in machine.moves or machine.moves[key].stage in _ANSWERED)
-                    and self._executor.is_idle(key)
+                    and self.executor.is_idle(key)
                 )
             )
         finally:
-            del self._around.needs[key]
-        state, record = machine.moves.get(key), self._keeper.known.get(key)
+            del self.needs[key]
+        state, record = machine.moves.get(key), self.keeper.known.get(key)
         if state is None or record is None:
             return False  # what is not on record is not done
         if state.begun:
             told(victim, record.name)
         elif state.attempts:
-            self._observer.failed(f"preempting {victim.key}", record.status.message or "")
+            self.observer.failed(f"preempting {victim.key}", record.status.message or "")
         return state.begun
 
     def _move(self, victim: PodInfo, pod: PodInfo) -> Move:
-        node = self._cache.node_of(victim.uid)
+        node = self.cache.node_of(victim.uid)
         return Move(
             pod=victim,
             strategy=PREEMPTION,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from math import inf
 from typing import ClassVar
 
-from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.moves import Move
@@ -26,9 +26,6 @@ class MoveEvent:
     answers: ClassVar[str] = ""  #: what it answers: ``asks`` of an instruction
 
     key: str
-
-
-# -- what was decided ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,46 +66,36 @@ class ProcessRestarted(MoveEvent):
     """A record of an earlier process was found."""
 
     spec: EvictionSpec
-    phase: Phase | None  #: of the record; None for one without a status
-    reason: str = ""
-    message: str = ""
-    approved: bool | None = None  #: what people say of a proposal
-    since: datetime | None = None  #: when phase Evicting was reached; None when it was not
-    evicting_for_s: float = 0.0  #: seconds since phase Evicting or Surging was reached; 0 when it was not
+    status: EvictionStatus
+    now: float  #: seconds since the epoch
     pod: PodFacts | None = None  #: the pod that was to be moved, None when it is gone
-    rollout: RolloutSight | None = None  #: what the Deployment says of a surge; None for other records
     move: Move | None = None  #: what the record proposes, for a pod that stands; else None
-    replacement: str = ""  #: uid of the pod that took the evicted one's place, as the record has it
-    patience_s: float = 300.0  #: the Deployment's progress deadline in seconds, if it was read
+    rollout: "RolloutAnswered | None" = None  #: what the Deployment says of a surge
+    approved: bool | None = None  #: what people say of a proposal
 
+    @property
+    def since(self) -> datetime | None:
+        """When phase Evicting was reached; None when it was not."""
+        return {each.phase: each.time for each in self.status.transitions}.get(Phase.EVICTING)
 
-# -- records ---------------------------------------------------------------------------------------------
+    @property
+    def evicting_for_s(self) -> float:
+        """Seconds since phase Evicting was reached; 0 when it was not."""
+        return 0.0 if self.since is None else max(0.0, self.now - self.since.timestamp())
 
 
 @dataclass(frozen=True, slots=True)
-class RecordWritten(MoveEvent):
-    """A record was created, or its status was written."""
+class RecordAnswered(MoveEvent):
+    """The creation of a record, or the write of its status, was answered."""
 
     answers: ClassVar[str] = "record"
-
-    phase: Phase
-
-
-@dataclass(frozen=True, slots=True)
-class RecordRefused(MoveEvent):
-    """A record could not be created (CONFLICT when it exists already), or its status not be written."""
-
-    answers: ClassVar[str] = "record"
-
-    answer: WriteResult
+    phase: Phase  #: that was written
+    answer: WriteResult  #: CONFLICT when a record of the name exists already
 
 
 @dataclass(frozen=True, slots=True)
 class RecordDeleted(MoveEvent):
     """Somebody deleted a record."""
-
-
-# -- people and policies ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +128,6 @@ class HoldUpsChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class PodProtected(MoveEvent):
-    """A pod that was asked to leave may not be evicted any more."""
-
-    reason: str
-    message: str
-
-
-# -- computed by the machine itself ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
 class TurnReached(MoveEvent):
     """Nothing that a move has waited for is left."""
 
@@ -165,9 +141,6 @@ class MoveDropped(MoveEvent):
     cause: Landing
 
 
-# -- nodes -----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class NodeClosed:
     """The scheduler sees the node closed that a bundle empties, or it could not be closed."""
@@ -176,15 +149,11 @@ class NodeClosed:
     succeeded: bool = True
 
 
-# -- the planner about the present cluster ---------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Revalidated(MoveEvent):
     """The planner would make the move now as well."""
 
     answers: ClassVar[str] = "planner"
-
     move: Move  #: as it is now
     way: Way
     request_timeout_s: float = inf  #: seconds that a pod gets that leaves by EvictionRequest
@@ -195,31 +164,16 @@ class RevalidationRefused(MoveEvent):
     """The planner would not make the move now, or a budget that has closed forbids it."""
 
     answers: ClassVar[str] = "planner"
-
     cause: Landing  #: Cancelled or Blocked
-
-
-# -- the API server's answers ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionAnswered(MoveEvent):
-    """The Eviction API has answered."""
+    """The Eviction API has answered, or the creation of an EvictionRequest was answered."""
 
     answers: ClassVar[str] = "eviction"
-
     answer: WriteResult
     broke: bool = False  #: whether asking it raised; there is no further try then
-
-
-@dataclass(frozen=True, slots=True)
-class RequestAnswered(MoveEvent):
-    """The creation of an EvictionRequest was answered."""
-
-    answers: ClassVar[str] = "request"
-
-    answer: WriteResult
-    broke: bool = False  #: whether asking raised; there is no further try then
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +181,6 @@ class RequestProgressed(MoveEvent):
     """An EvictionRequest has changed, or is gone."""
 
     answers: ClassVar[str] = "inspection"
-
     request: EvictionRequest | None  #: as it is; None when somebody deleted it
     problem: tuple[str, str] | None = None  #: reason and sentence when the API is served no longer
     is_known: bool = True  #: whether the API server could be read; else it is read again
@@ -235,7 +188,7 @@ class RequestProgressed(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class RequestReviewed(MoveEvent):
-    """What may call off a move whose pod was just asked to leave, as it is now."""
+    """What may call off a move whose pod was asked to leave, as it is now."""
 
     mode: Mode | None  #: None when no policy of the name is known
     evict_by: EvictBy | None = None
@@ -248,13 +201,9 @@ class RolloutAnswered(MoveEvent):
     """A Deployment was looked at, and maybe marked."""
 
     answers: ClassVar[str] = "rollout"
-
     sight: RolloutSight
     answer: WriteResult  #: the last one of the API server
     patience_s: float = inf  #: the Deployment's progress deadline in seconds, if it was read
-
-
-# -- pods ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

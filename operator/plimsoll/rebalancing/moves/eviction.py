@@ -9,21 +9,8 @@ its name never.
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves import events
+from plimsoll.rebalancing.moves import events, outcomes
 from plimsoll.rebalancing.moves.instructions import Evict, FollowReplacement
-from plimsoll.rebalancing.moves.outcomes import (
-    NOT_RECORDED,
-    REPLACEMENT,
-    cancelled,
-    conclude,
-    end,
-    gave_up,
-    is_victim,
-    leaves,
-    left,
-    refused,
-    unreplaced,
-)
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
 from plimsoll.rebalancing.moves.transition import Begin, MoveTable, Step
 from plimsoll.timing.retry import RetryPolicy
@@ -35,12 +22,17 @@ SENDING = RetryPolicy((0.5, 2.0, 5.0))
 # -- sending ---------------------------------------------------------------------------------------------
 
 
-def committed(step: Step, event: events.RecordWritten, begins: Begin) -> None:
-    """The record announces what is about to be sent; a victim that is needed no longer stays."""
-    if event.phase not in (Phase.EVICTING, Phase.SURGING):
+def committed(step: Step, event: events.RecordAnswered, begins: Begin) -> None:
+    """The record announces what is about to be sent, or nothing is: the next process would not know of it.
+
+    A victim that need not go stays.
+    """
+    if not event.answer.is_done:
+        outcomes.end(step, outcomes.NOT_RECORDED)
+    elif event.phase not in (Phase.EVICTING, Phase.SURGING):
         return
-    if is_victim(step) and (why := step.around.needless(step.state.key)):
-        end(step, cancelled("NotNeeded", why))
+    elif outcomes.is_victim(step) and (why := step.around.needless(step.state.key)):
+        outcomes.end(step, outcomes.cancelled("NotNeeded", why))
     else:
         begins(step)
 
@@ -55,7 +47,7 @@ def begin(step: Step) -> None:
         pod_gone=False,
         pod_terminating=False,
     )
-    if not is_victim(step):
+    if not outcomes.is_victim(step):
         follow(step, FollowReplacement(state.key, state.spec))
     _send(step)
 
@@ -63,9 +55,9 @@ def begin(step: Step) -> None:
 def follow(step: Step, instruction: FollowReplacement) -> None:
     """Look out for the replacement; the outcome is known already when none is expected."""
     move = step.state.move
-    landing = unreplaced(step, has_ended=move is not None and move.pod.pod.is_terminal)
+    landing = outcomes.unreplaced(step, has_ended=move is not None and move.pod.pod.is_terminal)
     if landing is not None:
-        conclude(step, landing)
+        outcomes.conclude(step, landing)
     else:
         step.order(instruction)
 
@@ -88,9 +80,9 @@ def _answered(step: Step, event: events.EvictionAnswered) -> None:
         else:
             step.wait(TimerName.RETRY, pause_s)
     elif answer.is_done or (not event.broke and _is_ours(step, answer.verdict)):
-        leaves(step, "Accepted")
+        outcomes.leaves(step, "Accepted")
     else:
-        refused(step, answer)
+        outcomes.refused(step, answer)
 
 
 def _is_ours(step: Step, verdict: WriteOutcome) -> bool:
@@ -110,12 +102,12 @@ def _has_left(step: Step) -> bool:
 
 
 def _found_gone(step: Step) -> None:
-    """The pod has left while no answer told."""
+    """The pod has outcomes.left while no answer told."""
     step.wait_no_more(TimerName.RETRY)
     if step.state.answer_lost:
-        leaves(step, "Accepted")
+        outcomes.leaves(step, "Accepted")
     else:
-        refused(step, WriteResult(WriteOutcome.GONE, "it left before it was evicted"))
+        outcomes.refused(step, WriteResult(WriteOutcome.GONE, "it outcomes.left before it was evicted"))
 
 
 def _departed(step: Step, event: events.PodTerminating | events.PodGone) -> None:
@@ -138,25 +130,23 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
             else:
                 _send(step)
         case MoveStage.REPLACING, TimerName.REPLACEMENT:
-            end(step, gave_up(step))
+            outcomes.end(step, outcomes.gave_up(step))
         case MoveStage.LEAVING, TimerName.LEAVING:
-            text = f"the pod was evicted and has not left {step.state.spec.from_node} in time"
+            text = f"the pod was evicted and has not outcomes.left {step.state.spec.from_node} in time"
             step.close(Landing(Phase.FAILED, "StillThere", text))
 
 
 TABLE = MoveTable(
     transitions={
-        # What is not on record is not done: the next process would not know of it.
-        (MoveStage.COMMITTING, events.RecordRefused): lambda step, _: end(step, NOT_RECORDED),
         (MoveStage.EVICTING, events.EvictionAnswered): _answered,
         (MoveStage.EVICTING, events.PodTerminating): _departed,
         (MoveStage.EVICTING, events.PodGone): _departed,
         (MoveStage.EVICTING, events.TimedOut): _timed_out,
         (MoveStage.REPLACING, events.TimedOut): _timed_out,
-        (MoveStage.LEAVING, events.PodGone): left,
+        (MoveStage.LEAVING, events.PodGone): outcomes.left,
         (MoveStage.LEAVING, events.TimedOut): _timed_out,
-        **{(MoveStage.EVICTING, kind): follows for kind, follows in REPLACEMENT.items()},
-        **{(MoveStage.REPLACING, kind): follows for kind, follows in REPLACEMENT.items()},
+        **{(MoveStage.EVICTING, kind): follows for kind, follows in outcomes.REPLACEMENT.items()},
+        **{(MoveStage.REPLACING, kind): follows for kind, follows in outcomes.REPLACEMENT.items()},
     },
     begins={Way.EVICT: begin},
 )

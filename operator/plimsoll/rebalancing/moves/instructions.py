@@ -23,15 +23,11 @@ class MoveInstruction:
     key: str
 
 
-# -- records ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class CreateRecord(MoveInstruction):
-    """Write the record of a move; answered by ``RecordWritten`` or ``RecordRefused``."""
+    """Write the record of a move; answered by ``RecordAnswered``."""
 
     asks: ClassVar[str] = "record"
-
     spec: EvictionSpec
     phase: Phase
     reason: str
@@ -40,18 +36,14 @@ class CreateRecord(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord(MoveInstruction):
-    """Write a record's status; answered by ``RecordWritten`` or ``RecordRefused``."""
+    """Write a record's status; answered by ``RecordAnswered``."""
 
     asks: ClassVar[str] = "record"
-
     phase: Phase
     reason: str
     message: str
     blocked_by: str = ""
     replacement: PodFacts | None = None
-
-
-# -- room ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +88,6 @@ class ReleaseRoom:
     bundle: str
 
 
-# -- the replacement -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class FollowReplacement(MoveInstruction):
     """Look out for the pod that replaces the moved one; what is seen comes as replacement events."""
@@ -114,15 +103,11 @@ class StopFollowing(MoveInstruction):
     spent: str = ""  #: uid of the replacement that the record names, which replaces no other pod; or ""
 
 
-# -- the cluster -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Revalidate(MoveInstruction):
     """Have the planner judge the move now; answered by ``Revalidated`` or ``RevalidationRefused``."""
 
     asks: ClassVar[str] = "planner"
-
     move: Move
     run: str  #: that decided it
     evicted: int  #: how many moves of that run, or of the proposal, have been made
@@ -133,16 +118,14 @@ class Evict(MoveInstruction):
     """Ask the Eviction API; answered by ``EvictionAnswered``."""
 
     asks: ClassVar[str] = "eviction"
-
     move: Move
 
 
 @dataclass(frozen=True, slots=True)
 class RequestEviction(MoveInstruction):
-    """Create an EvictionRequest; answered by ``RequestAnswered``."""
+    """Create an EvictionRequest; answered by ``EvictionAnswered``."""
 
-    asks: ClassVar[str] = "request"
-
+    asks: ClassVar[str] = "eviction"
     move: Move
 
 
@@ -170,7 +153,6 @@ class StartRollout(MoveInstruction):
     """Mark the Deployment's template; answered by ``RolloutAnswered``."""
 
     asks: ClassVar[str] = "rollout"
-
     spec: EvictionSpec
 
 
@@ -179,7 +161,6 @@ class RevertRollout(MoveInstruction):
     """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``."""
 
     asks: ClassVar[str] = "rollout"
-
     spec: EvictionSpec
 
 
@@ -197,9 +178,6 @@ class NodeDone:
 
     node: str
     reopen: bool  #: immediately
-
-
-# -- what people and policies see ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +205,6 @@ class NoteDisplacement:
     """A policy is about to move a pod: count who has a place now."""
 
     policy: str
-
-
-# -- time ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

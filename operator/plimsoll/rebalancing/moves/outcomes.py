@@ -12,15 +12,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.instructions import (
-    CountMove,
-    EmitEvent,
-    ReleaseReplacement,
-    ReleaseTarget,
-    StopFollowing,
-    TransferTarget,
-)
+from plimsoll.rebalancing.moves import events, instructions
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, Landing, MoveStage, MoveState, PodFacts, TimerName
 from plimsoll.rebalancing.moves.transition import Step, Transition
 
@@ -89,7 +81,7 @@ def count(step: Step) -> None:
     if not state.begun:
         step.become(begun=True)
         if not is_victim(step):
-            step.order(CountMove(state.policy, _run(step), evicted=1))
+            step.order(instructions.CountMove(state.policy, _run(step), evicted=1))
 
 
 def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
@@ -138,14 +130,14 @@ def end(step: Step, landing: Landing) -> None:
     pod = landing.replacement
     release(step)
     if step.state.stage in IN_FLIGHT - {MoveStage.COMMITTING} and not is_victim(step):
-        step.order(StopFollowing(step.state.key, spent=pod.uid if pod is not None else ""))
+        step.order(instructions.StopFollowing(step.state.key, spent=pod.uid if pod is not None else ""))
     if pod is not None:
-        step.order(ReleaseReplacement(step.state.key, pod.uid))
+        step.order(instructions.ReleaseReplacement(step.state.key, pod.uid))
     was_begun = step.state.begun
     step.close(landing)
     if was_begun:
         verified = int(landing.phase is Phase.SETTLED)
-        step.order(CountMove(step.state.policy, _run(step), verified=verified))
+        step.order(instructions.CountMove(step.state.policy, _run(step), verified=verified))
 
 
 def _run(step: Step) -> str:
@@ -157,7 +149,7 @@ def release(step: Step) -> None:
     """The target is free again."""
     if step.state.holds:
         step.become(holds=False)
-        step.order(ReleaseTarget(step.state.key))
+        step.order(instructions.ReleaseTarget(step.state.key))
 
 
 def is_victim(step: Step) -> bool:
@@ -173,7 +165,7 @@ def _tell(step: Step) -> None:
     pod, record = move.pod.pod, state.key.partition("/")[2]
     target = f", expected on {move.target}" if move.target else ""
     text = f"{move.strategy}: {move.reason}; evicted from {move.source}{target} (record {record})"
-    step.order(EmitEvent(pod_reference(pod), "Evicted", "Evicting", text))
+    step.order(instructions.EmitEvent(pod_reference(pod), "Evicted", "Evicting", text))
     owner = pod.metadata.controller
     if owner is not None:
         reference = {
@@ -183,7 +175,7 @@ def _tell(step: Step) -> None:
             "name": owner.name,
             "uid": owner.uid,
         }
-        step.order(EmitEvent(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}"))
+        step.order(instructions.EmitEvent(reference, "PodEvicted", "Evicting", f"pod {pod.name}: {text}"))
 
 
 def is_in_flight(state: MoveState) -> bool:
@@ -208,7 +200,7 @@ def credited(step: Step, event: events.ReplacementEvent) -> None:
         return
     release(step)
     if state.spec.target_node is not None and not pod.node and not is_forecast(step):
-        step.order(TransferTarget(state.key, pod))
+        step.order(instructions.TransferTarget(state.key, pod))
 
 
 def running(step: Step, event: events.ReplacementRunning) -> None:
@@ -255,7 +247,7 @@ def conclude(step: Step, landing: Landing) -> None:
         return
     release(step)
     if landing.replacement is not None:
-        step.order(ReleaseReplacement(step.state.key, landing.replacement.uid))
+        step.order(instructions.ReleaseReplacement(step.state.key, landing.replacement.uid))
     step.become(landing=landing, replacement=landing.replacement)
 
 

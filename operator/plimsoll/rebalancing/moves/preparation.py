@@ -8,24 +8,7 @@ from collections.abc import Iterable
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.rebalancing.moves import events
-from plimsoll.rebalancing.moves.instructions import (
-    CreateRecord,
-    NoteDisplacement,
-    ReserveTarget,
-    Revalidate,
-)
-from plimsoll.rebalancing.moves.outcomes import (
-    GONE,
-    POLICY_CHANGED,
-    REJECTION,
-    UNPLANNED,
-    cancelled,
-    end,
-    is_forecast,
-    is_victim,
-    release,
-)
+from plimsoll.rebalancing.moves import events, instructions, outcomes
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
@@ -39,7 +22,7 @@ REQUESTED = "Requested"
 def _planned(step: Step, event: events.MovePlanned) -> None:
     """A move that was decided waits for its turn; a proposal or a victim is recorded now."""
     step.become(move=event.move, run=event.run, reason=event.reason, message=event.message)
-    if event.spec.mode is Mode.ENFORCE and not is_victim(step):
+    if event.spec.mode is Mode.ENFORCE and not outcomes.is_victim(step):
         _wait_for_turn(step)
     else:
         _record(step)
@@ -48,26 +31,24 @@ def _planned(step: Step, event: events.MovePlanned) -> None:
 def _record(step: Step) -> None:
     state = step.state
     step.become(MoveStage.OPENING, phase=Phase.PLANNED)
-    step.order(CreateRecord(state.key, state.spec, Phase.PLANNED, state.reason, state.message))
+    step.order(instructions.CreateRecord(state.key, state.spec, Phase.PLANNED, state.reason, state.message))
 
 
-def _recorded(step: Step, _event: events.RecordWritten) -> None:
-    """The record exists: the move goes on from there."""
+def _recorded(step: Step, event: events.RecordAnswered) -> None:
+    """The record exists, and the move goes on from there; what is not on record is not done."""
+    if not event.answer.is_done:
+        outcomes.release(step)
+        step.close(outcomes.cancelled("NotRecorded", event.answer.message))
+        return
     step.become(recorded=True)
     if step.state.ending is not None:
-        end(step, step.state.ending)
+        outcomes.end(step, step.state.ending)
     elif step.state.spec.mode is Mode.APPROVE:
         step.become(MoveStage.PROPOSED)
-    elif is_victim(step):
+    elif outcomes.is_victim(step):
         _announce(step, Phase.EVICTING, "Sent", "")
     else:
         _check(step)
-
-
-def _not_created(step: Step, event: events.RecordRefused) -> None:
-    """There is no record, and what is not on record is not done."""
-    release(step)
-    step.close(cancelled("NotRecorded", event.answer.message))
 
 
 # -- what calls it off -----------------------------------------------------------------------------------
@@ -78,7 +59,7 @@ def _call_off(step: Step, landing: Landing) -> None:
     if step.state.stage is MoveStage.OPENING:
         step.become(ending=landing)
     else:
-        end(step, landing)
+        outcomes.end(step, landing)
 
 
 def _answered(step: Step, event: events.ProposalAnswered) -> None:
@@ -86,7 +67,7 @@ def _answered(step: Step, event: events.ProposalAnswered) -> None:
     if step.state.stage is not MoveStage.WAITING:
         step.become(approved=event.approved)
     if event.approved is False:
-        _call_off(step, REJECTION)
+        _call_off(step, outcomes.REJECTION)
 
 
 def _dropped(step: Step, event: events.MoveDropped) -> None:
@@ -97,22 +78,22 @@ def _policy_changed(step: Step, event: events.PolicyChanged) -> None:
     """A proposal stays while the policy, whatever else has changed in it, asks people."""
     is_proposal = step.state.stage in (MoveStage.PROPOSED, MoveStage.OPENING)
     if not (is_proposal and step.state.spec.mode is event.mode is Mode.APPROVE):
-        _call_off(step, POLICY_CHANGED)
+        _call_off(step, outcomes.POLICY_CHANGED)
 
 
 def _unplanned(step: Step, _event: events.MoveUnplanned) -> None:
-    end(step, UNPLANNED)
+    outcomes.end(step, outcomes.UNPLANNED)
 
 
 def _gone(step: Step, event: events.PodGone) -> None:
     if event.deleted:
-        end(step, GONE)
+        outcomes.end(step, outcomes.GONE)
 
 
 def _deleted(step: Step, _event: events.RecordDeleted) -> None:
     """Somebody deleted the record: there is nothing to write to."""
     step.become(recorded=False)
-    end(step, cancelled("RecordDeleted", "the record was deleted"))
+    outcomes.end(step, outcomes.cancelled("RecordDeleted", "the record was deleted"))
 
 
 # -- its turn --------------------------------------------------------------------------------------------
@@ -123,7 +104,7 @@ def _wait_for_turn(step: Step) -> None:
     move = step.state.move
     if move is not None and move.waits and move.target and not move.is_forecast:
         step.become(holds=True)
-        step.order(ReserveTarget(step.state.key, move))
+        step.order(instructions.ReserveTarget(step.state.key, move))
 
 
 def _due(step: Step, event: events.TurnReached) -> None:
@@ -134,12 +115,12 @@ def _due(step: Step, event: events.TurnReached) -> None:
 
 def _its_turn(step: Step, _event: events.TurnReached) -> None:
     """Nothing is left to wait for: the move is recorded if it is not yet, and checked."""
-    release(step)
+    outcomes.release(step)
     if step.state.recorded:
         _check(step)
     else:
         _record(step)
-    step.order(NoteDisplacement(step.state.policy))
+    step.order(instructions.NoteDisplacement(step.state.policy))
 
 
 # -- the check -------------------------------------------------------------------------------------------
@@ -149,7 +130,7 @@ def _check(step: Step) -> None:
     state = step.state
     if state.move is not None:
         step.become(MoveStage.CHECKING)
-        step.order(Revalidate(state.key, state.move, state.run, step.evicted))
+        step.order(instructions.Revalidate(state.key, state.move, state.run, step.evicted))
 
 
 def _judged(step: Step, event: events.Revalidated) -> None:
@@ -161,11 +142,11 @@ def _judged(step: Step, event: events.Revalidated) -> None:
         if is_asked(step.peers):
             cannot = ("AlreadyRequested", "the pod has been asked to leave already")
         if cannot is not None:
-            end(step, cancelled(*cannot))
+            outcomes.end(step, outcomes.cancelled(*cannot))
             return
-    if move.target and not is_forecast(step):
+    if move.target and not outcomes.is_forecast(step):
         step.become(holds=True)
-        step.order(ReserveTarget(step.state.key, move))
+        step.order(instructions.ReserveTarget(step.state.key, move))
     if event.way is Way.SURGE and surge is not None:
         expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
         _announce(step, Phase.SURGING, "Sent", expected)
@@ -187,14 +168,13 @@ def _announce(step: Step, phase: Phase, reason: str, message: str) -> None:
 
 
 def _not_judged(step: Step, event: events.RevalidationRefused) -> None:
-    end(step, event.cause)
+    outcomes.end(step, event.cause)
 
 
 TABLE = MoveTable(
     transitions={
         (MoveStage.NEW, events.MovePlanned): _planned,
-        (MoveStage.OPENING, events.RecordWritten): _recorded,
-        (MoveStage.OPENING, events.RecordRefused): _not_created,
+        (MoveStage.OPENING, events.RecordAnswered): _recorded,
         (MoveStage.OPENING, events.ProposalAnswered): _answered,
         (MoveStage.OPENING, events.PolicyChanged): _policy_changed,
         (MoveStage.OPENING, events.MoveDropped): _dropped,

@@ -16,14 +16,7 @@ from typing import Protocol
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
-from plimsoll.rebalancing.moves.events import (
-    ReplacementEvent,
-    ReplacementLost,
-    ReplacementReady,
-    ReplacementReturned,
-    ReplacementRunning,
-    ReplacementSeen,
-)
+from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
 from plimsoll.rebalancing.moves.state import PodFacts
 
@@ -31,27 +24,22 @@ from plimsoll.rebalancing.moves.state import PodFacts
 class Sightings(Protocol):
     """Finds the replacements of moves that are followed."""
 
-    def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
+    def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
         """Look out for the replacement of a moved pod."""
 
     def stop(self, instruction: StopFollowing) -> None:
         """Look out no longer."""
 
-    def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
+    def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
         """What an event of the cluster means for the moves that are followed."""
 
 
 @dataclass(slots=True)
-class _Followed:
-    """A move that waits for its replacement.
-
-    Attributes:
-        instruction: What is looked out for.
-        reported: The replacement as last reported; None while no pod is credited.
-    """
+class Followed:
+    """A move whose replacement is looked for."""
 
     instruction: FollowReplacement
-    reported: PodFacts | None = None
+    reported: PodFacts | None = None  #: the replacement as last reported; None while no pod is credited
 
     @property
     def key(self) -> str:
@@ -60,10 +48,7 @@ class _Followed:
 
     def may_be_replaced_by(self, pod: Pod) -> bool:
         """Whether it is another pod of the record's namespace; a pod elsewhere may name the same owner."""
-        return (
-            pod.uid != self.instruction.spec.pod.uid
-            and pod.namespace == self.instruction.key.partition("/")[0]
-        )
+        return pod.uid != self.instruction.spec.pod.uid and pod.namespace == self.key.partition("/")[0]
 
 
 @dataclass(slots=True)
@@ -71,13 +56,13 @@ class ReplacementSightings:
     """Credits pods to the moves whose pods they replace."""
 
     _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid
-    _waiting: dict[str, list[_Followed]] = field(default_factory=dict)  #: by owner uid, the longest first
-    _credited: dict[str, _Followed] = field(default_factory=dict)  #: by uid of the replacement
+    _waiting: dict[str, list[Followed]] = field(default_factory=dict)  #: by owner uid, the longest first
+    _credited: dict[str, Followed] = field(default_factory=dict)  #: by uid of the replacement
     _spent: set[str] = field(default_factory=set)  #: uids of pods that replace no other pod
 
     # -- what the executor asks for ------------------------------------------------------------------
 
-    def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
+    def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
         """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``.
 
         Of the latter the oldest is credited: a younger one may be needed for a later eviction. Surges are
@@ -86,7 +71,7 @@ class ReplacementSightings:
         owner = instruction.spec.owner
         if owner is None or instruction.spec.surge is not None:
             return ()
-        followed = _Followed(instruction)
+        followed = Followed(instruction)
         self._waiting.setdefault(owner.uid, []).append(followed)
         made_since = [
             pod
@@ -110,7 +95,7 @@ class ReplacementSightings:
             for followed in [each for each in waiting if each.key == instruction.key]:
                 self._forget(followed)
 
-    def observe(self, event: WatchEvent) -> tuple[ReplacementEvent, ...]:
+    def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
         """What happened to replacements."""
         match event:
             case PodUpdated(old, pod) if old.metadata.controller != pod.metadata.controller:
@@ -147,7 +132,7 @@ class ReplacementSightings:
 
     # ------------------------------------------------------------------------------------------------
 
-    def _see(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _see(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         owner = pod.metadata.controller
         if owner is None:
             return ()
@@ -163,16 +148,16 @@ class ReplacementSightings:
                     return self._credit(followed, pod)
         return ()
 
-    def _credit(self, followed: _Followed, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _credit(self, followed: Followed, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         facts = facts_of(pod)
         followed.reported = facts
         self._credited[pod.uid] = followed
         further = self._changed(followed, pod, is_first=True)
-        return (ReplacementSeen(followed.key, facts), *further)
+        return (events.ReplacementSeen(followed.key, facts), *further)
 
     def _changed(
-        self, followed: _Followed, pod: Pod, *, is_first: bool = False
-    ) -> tuple[ReplacementEvent, ...]:
+        self, followed: Followed, pod: Pod, *, is_first: bool = False
+    ) -> tuple[events.ReplacementEvent, ...]:
         """The strongest event that holds of a credited pod; none when it is as reported."""
         key, facts = followed.key, facts_of(pod)
         is_as_reported = facts == followed.reported
@@ -184,13 +169,17 @@ class ReplacementSightings:
             self._forget(followed)
             spec = followed.instruction.spec
             has_returned = pod.node_name == spec.from_node and spec.purpose is not Purpose.RESTART
-            return (ReplacementReturned(key, facts) if has_returned else ReplacementReady(key, facts),)
+            return (
+                events.ReplacementReturned(key, facts)
+                if has_returned
+                else events.ReplacementReady(key, facts),
+            )
         followed.reported = facts
         if facts.runs and (is_first or not is_as_reported):
-            return (ReplacementRunning(key, facts),)
-        return () if is_as_reported else (ReplacementSeen(key, facts),)
+            return (events.ReplacementRunning(key, facts),)
+        return () if is_as_reported else (events.ReplacementSeen(key, facts),)
 
-    def _lose(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _lose(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         owner = pod.metadata.controller
         if owner is None:
             return ()
@@ -201,15 +190,15 @@ class ReplacementSightings:
         self._spent.discard(pod.uid)
         return self._take_back(pod)
 
-    def _take_back(self, pod: Pod) -> tuple[ReplacementEvent, ...]:
+    def _take_back(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         """The pod is credited to no move any more."""
         followed = self._credited.pop(pod.uid, None)
         if followed is None:
             return ()
         followed.reported = None
-        return (ReplacementLost(followed.key, facts_of(pod)),)
+        return (events.ReplacementLost(followed.key, facts_of(pod)),)
 
-    def _forget(self, followed: _Followed) -> None:
+    def _forget(self, followed: Followed) -> None:
         owner = followed.instruction.spec.owner
         if owner is None:
             return

@@ -3,12 +3,11 @@
 Values only. :mod:`plimsoll.rebalancing.moves.machine` draws the stages and what leads from one to another.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from types import MappingProxyType
-from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -175,26 +174,15 @@ class BundleState:
     parked: bool = False  #: whether it waits for other moves, or is approved and held up
 
 
-class Surroundings(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
     """What the machine reads of the world at the moment of an event; in memory, never awaited."""
 
-    def pod(self, uid: str) -> PodFacts | None:
-        """A pod, placed or not; None when there is none."""
-
-    def held_up(self, policy: str) -> str:
-        """Why approved moves of a policy wait (stop, displaced pods, missing rights); "" if not."""
-
-    def waits(self, uid: str) -> bool:
-        """Whether a pod still waits for a node."""
-
-    def needless(self, key: str) -> str:
-        """Why a victim need not go: the pod that it makes room for waits no longer; "" when it must."""
-
-    def proposed(self, specs: Sequence[EvictionSpec]) -> tuple[Move, ...] | None:
-        """The moves of approved records, for the pods as they are; None when they would be for no pod."""
-
-    def empties(self, move: Move) -> bool:
-        """Whether the move empties its node together with others of its bundle."""
-
-    def cannot_request(self) -> tuple[str, str] | None:
-        """Reason and sentence why no EvictionRequest can be made now; None when it can."""
+    pod: Callable[[str], PodFacts | None]  #: by uid, placed or not; None for one that does not exist
+    held_up: Callable[[str], str]  #: why approved moves of a policy wait; "" when they do not
+    waits: Callable[[str], bool]  #: whether a pod, by uid, still waits for a node
+    needless: Callable[[str], str]  #: why a victim, by record, need not go; "" when it must
+    #: The moves of approved records, for the pods as they are; None when they would be for no pod.
+    proposed: Callable[[Sequence[EvictionSpec]], tuple[Move, ...] | None]
+    empties: Callable[[Move], bool]  #: whether a move empties its node together with others of its bundle
+    cannot_request: Callable[[], tuple[str, str] | None]  #: reason and sentence why there are no requests

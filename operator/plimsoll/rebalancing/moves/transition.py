@@ -100,8 +100,7 @@ _UNFOLLOWED = (_PR, _WA, _OP, _CH, _CO, _LE, _CL)
 #: Events that may arrive late or twice, by stage; the optional ways of moving pods have tables of their own.
 _LATE: Mapping[type, tuple[MoveStage, ...]] = {
     events.MovePlanned: _ALL,
-    events.RecordWritten: (_PR, _WA, _CH, _EV, _RE, _LE, _CL),
-    events.RecordRefused: (_PR, _WA, _CH, _EV, _RE, _LE, _CL),
+    events.RecordAnswered: (_PR, _WA, _CH, _EV, _RE, _LE, _CL),
     events.RecordDeleted: (_OP, _CO, _EV, _RE, _LE, _CL),
     events.ProposalAnswered: (_CH, _CO, _EV, _RE, _LE, _CL),
     events.MoveUnplanned: (_WA, _OP, _CH, _CO, _EV, _RE, _LE, _CL),

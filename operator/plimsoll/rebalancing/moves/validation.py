@@ -29,7 +29,7 @@ _ENDS: Mapping[MoveStage, tuple[str, ...]] = {
     MoveStage.CHECKING: ("planner",),
     MoveStage.COMMITTING: ("record",),
     MoveStage.EVICTING: ("eviction", TimerName.RETRY),
-    MoveStage.REQUESTING: ("request", "inspection", *TimerName),
+    MoveStage.REQUESTING: ("eviction", "inspection", *TimerName),
     MoveStage.SURGING: ("rollout", *TimerName),
     MoveStage.REVERTING: ("rollout", *TimerName),
     MoveStage.REPLACING: (TimerName.REPLACEMENT,),

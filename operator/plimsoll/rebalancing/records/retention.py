@@ -27,7 +27,6 @@ class Retention:
 
     def __init__(
         self,
-        *,
         policies: Mapping[str, SchedulingPolicy],
         keeper: EvictionRecordStore,
         post: Callable[[RecordDeleted], None],

@@ -21,8 +21,8 @@ from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.records import Records
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.timing.signal import Signal

@@ -1,4 +1,4 @@
-"""SurgeRollouts reads Deployments, and starts and reverts the rollouts of surges, one attempt each.
+"""RolloutSurges read Deployments, and start and revert the rollouts of surges, one attempt each.
 
 A rollout is started by one PATCH: the mark in the annotations of the pod template, which names the record.
 That makes it safe to repeat: whether it was started is read off the Deployment, by this process or the next.
@@ -6,27 +6,45 @@ The PATCH carries the version that was read, so a change that somebody else make
 mark becomes what it was only as long as nothing else in the template has changed.
 """
 
+from collections.abc import Mapping, Sequence
+
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.deployment import Deployment, mark_of
 from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments, obstacle
-from plimsoll.ports.deployments import Rollouts
+from plimsoll.ports.objects import Rollouts
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.execution.executor import Awaited, Immediate
 from plimsoll.rebalancing.moves.events import RolloutAnswered, RolloutSight
+from plimsoll.rebalancing.moves.instructions import RevertRollout, StartRollout
+from plimsoll.rebalancing.moves.recovery import RecoveryRule
+from plimsoll.rebalancing.moves.sightings import Sightings
+from plimsoll.rebalancing.surges import transitions
+from plimsoll.rebalancing.surges.sightings import SurgeSightings
 from plimsoll.timing.retry import OPEN_OR_CONFLICT
 
 _FORBIDDEN = "spec.rebalancing.surge is on, and the operator may not {verb} Deployments: {said}"
 
 
-class SurgeRollouts:
-    """Deployments as surges see them.
+class RolloutSurges:
+    """Surges; see :class:`plimsoll.rebalancing.ways.SurgeWay`.
+
+    Args:
+        rollouts: Reads and marks Deployments.
+        objects: Where ReplicaSets are looked up.
 
     Attributes:
         trouble: Which right is missing, in a sentence; empty when none is known to be.
     """
 
-    def __init__(self, rollouts: Rollouts) -> None:
+    def __init__(self, rollouts: Rollouts, objects: ClusterObjects) -> None:
         self.trouble = ""
+        self.table = transitions.TABLE
+        self.recovered: RecoveryRule = transitions.recovered
+        self.sightings: Sequence[Sightings] = (SurgeSightings(objects),)
+        self.immediate: Mapping[type, Immediate] = {}
+        self.awaited: Mapping[type, Awaited] = {StartRollout: self.start, RevertRollout: self.revert}
         self._rollouts = rollouts
 
     # -- what a plan reads ---------------------------------------------------------------------------
@@ -56,8 +74,9 @@ class SurgeRollouts:
         """What the Deployment says of a surge."""
         return (await self._look(key, spec))[0]
 
-    async def start(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
+    async def start(self, order: StartRollout) -> RolloutAnswered:
         """Mark the template if it is untouched."""
+        key, spec = order.key, order.spec
         seen, found = await self._look(key, spec)
         if seen.sight is not RolloutSight.UNTOUCHED or found is None:
             return seen
@@ -66,12 +85,13 @@ class SurgeRollouts:
         mark = mark_of(key.partition("/")[2], spec.from_node)
         return await self._mark(seen, found, mark, RolloutSight.MARKED)
 
-    async def revert(self, key: str, spec: EvictionSpec) -> RolloutAnswered:
+    async def revert(self, order: RevertRollout) -> RolloutAnswered:
         """Make the mark what it was, if nothing else in the template has changed."""
-        seen, found = await self._look(key, spec)
-        if seen.sight is not RolloutSight.MARKED or found is None or spec.surge is None:
+        seen, found = await self._look(order.key, order.spec)
+        surge = order.spec.surge
+        if seen.sight is not RolloutSight.MARKED or found is None or surge is None:
             return seen
-        return await self._mark(seen, found, spec.surge.before, RolloutSight.UNTOUCHED)
+        return await self._mark(seen, found, surge.before, RolloutSight.UNTOUCHED)
 
     async def _mark(
         self, seen: RolloutAnswered, found: Deployment, mark: str | None, done: RolloutSight

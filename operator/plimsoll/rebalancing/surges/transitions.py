@@ -259,13 +259,14 @@ def _settle(step: Step, pod: PodFacts) -> None:
 
 def recovered(step: Step, event: ProcessRestarted) -> bool:
     """A record of an earlier process; whether it is one of a surge that is under way."""
-    if event.phase is not Phase.SURGING:
+    if event.status.phase is not Phase.SURGING:
         return False
-    is_reverting = event.reason == TAKING_BACK
-    if not is_reverting and event.rollout is RolloutSight.UNTOUCHED and event.pod is not None:
+    is_reverting, found = event.status.reason == TAKING_BACK, event.rollout
+    is_untouched = found is not None and found.answer.is_done and found.sight is RolloutSight.UNTOUCHED
+    if not is_reverting and is_untouched and event.pod is not None:
         end(step, cancelled(_RESTARTED, "the operator ended before the rollout was started"))
         return True
-    patience_s = 0.0 if is_reverting else min(event.patience_s, PATIENCE_S)
+    patience_s = 0.0 if is_reverting else min(math.inf if found is None else found.patience_s, PATIENCE_S)
     step.become(
         MoveStage.SURGING,
         way=Way.SURGE,
@@ -291,13 +292,11 @@ _INDIFFERENT = (
     events.MovePlanned,
     events.MoveUnplanned,
     events.ProposalAnswered,
-    events.RecordWritten,
-    events.RecordRefused,
+    events.RecordAnswered,
     events.RecordDeleted,
     events.PolicyChanged,
     events.StopPressed,
     events.MoveDropped,
-    events.PodProtected,
     events.PodTerminating,
     events.RequestProgressed,
     events.RequestReviewed,

@@ -12,7 +12,7 @@ A lost answer leaves two mistakes open: to forget a pod that is bound gives its 
 that is not wastes it. The server's word decides between them, however long it takes to come.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from plimsoll.framework import Pod
 from plimsoll.ports.clock import Clock
@@ -29,12 +29,12 @@ READING_RETRIES = RetryPolicy.doubling(
 )
 
 
+@dataclass(eq=False)
 class ConfirmedBinder:
     """Binds through another binder; no answer of it leaves open whether the pod is bound."""
 
-    def __init__(self, binder: PodBinding, clock: Clock) -> None:
-        self._binder = binder
-        self._clock = clock
+    _binder: PodBinding
+    _clock: Clock
 
     async def bind(self, pod: Pod, node: str) -> WriteResult:
         """POST the binding; CONFLICT when the pod is on another node by now."""

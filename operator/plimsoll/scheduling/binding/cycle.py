@@ -14,13 +14,15 @@ Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``), ``framewor
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
     Code,
+    CycleState,
     PermitResult,
     Plugin,
     PluginError,
@@ -35,12 +37,36 @@ from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter
-from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
-from plimsoll.scheduling.binding.permits import Permits
+from plimsoll.scheduling.binding.permits import HeldPod, Permits
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class BindingAttempt:
+    """One pod on its way to one node.
+
+    Attributes:
+        state: What the scheduling cycle's plugins wrote; the attempt's own.
+        began: When the attempt began, in seconds that never go back.
+        held: Set while plugins make it wait.
+        works: PreBind plugins that have something to do.
+        nominated: Whether the API server knows where the pod will go.
+        answer: The API server's answer to the binding, None when none was sent.
+    """
+
+    pod: PodInfo
+    node: str
+    profile: Profile
+    state: CycleState
+    began: float = 0.0
+    held: HeldPod | None = None
+    works: list[PreBindPlugin] = field(default_factory=list)
+    nominated: bool = False
+    answer: WriteResult | None = None
 
 
 @dataclass(slots=True)
@@ -57,18 +83,7 @@ class _Port:
 
 
 class BindingCycle:
-    """Carries attempts out.
-
-    Args:
-        binder: Sends bindings.
-        statuses: Writes where a pod will go while it waits.
-        volumes: Books and binds volumes.
-        clock: Time.
-        observer: Told of plugins that raise.
-
-    Attributes:
-        permits: The pods that wait on Permit.
-    """
+    """Carries attempts out."""
 
     def __init__(
         self,
@@ -88,8 +103,7 @@ class BindingCycle:
     def begin(self, attempt: BindingAttempt) -> Status:
         """Reserve, ask Permit, and ask what PreBind will have to do; awaits nothing.
 
-        Returns:
-            SUCCESS: go on with ``finish``; WAIT: ``permission`` first; anything else: ``undo``.
+        SUCCESS: go on with ``finish``; WAIT: ``permission`` first; anything else: ``undo``.
         """
         try:
             return self._begin(attempt)
@@ -182,11 +196,7 @@ class BindingCycle:
         return error("no bind plugin took the pod; enable DefaultBinder")
 
     async def _pre_bind(self, attempt: BindingAttempt) -> Status:
-        """Ask the plugins that have something to do; SUCCESS when the pod may be bound.
-
-        Raises:
-            PluginError: One raised.
-        """
+        """Ask the plugins that have something to do; SUCCESS when the pod may be bound."""
         if not attempt.works:
             return SUCCESS
         uid = attempt.pod.uid
@@ -213,7 +223,7 @@ class BindingCycle:
                 if called_off.done():
                     return called_off.result()
                 pending -= done
-                for task in tasks:  # in the profile's order, should several end at once
+                for task in tasks:  # in the profile's order, should several end together
                     if task in done and not task.result().is_success:
                         return task.result()
             return SUCCESS
@@ -224,7 +234,8 @@ class BindingCycle:
             await asyncio.gather(*pending, return_exceptions=True)
 
     def undo(self, attempt: BindingAttempt) -> None:
-        """Unreserve everything in reverse order, also what was never reserved."""
+        """Unreserve everything in reverse order, also what was never reserved; the pod waits no longer."""
+        self.permits.drop(attempt.pod.uid)
         for plugin in reversed(attempt.profile.reserve):
             try:
                 with calling(plugin.name, "reserve"):
@@ -242,7 +253,7 @@ class BindingCycle:
                 self._broken(exc)
 
     async def _announce(self, attempt: BindingAttempt) -> None:
-        """Say where the pod will go while it cannot be bound yet; nobody depends on it."""
+        """Say where the pod will go while it cannot be bound yet; no caller depends on it."""
         if not attempt.nominated:
             attempt.nominated = True
             await self._statuses.nominate(attempt.pod.pod, attempt.node)
@@ -273,11 +284,7 @@ async def _work(plugin: PreBindPlugin, attempt: BindingAttempt) -> Status:
 
 
 def _answer(given: T, kind: type[T]) -> T:
-    """What a plugin answered, if it is an answer at all.
-
-    Raises:
-        TypeError: It is something else; the caller names the plugin.
-    """
+    """What a plugin answered; TypeError when it is no answer, and the caller names the plugin."""
     if not isinstance(given, kind):
         raise TypeError(f"it answered {given!r}; expected a {kind.__name__}")
     return given

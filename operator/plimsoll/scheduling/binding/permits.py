@@ -1,4 +1,4 @@
-"""Permit's WAIT: pods that are assumed on a node and bind when all who hold them allow it.
+"""Holds assumed pods that wait on Permit until all plugins that hold them allow it.
 
 Waiting happens outside of the scheduling cycle: the loop goes on, other pods see the room as taken. A pod
 is let go when every plugin that holds it has allowed it, and rejected by the first rejection or when the
@@ -56,11 +56,7 @@ class HeldPod:
 
 
 class Permits:
-    """The pods that wait.
-
-    Args:
-        clock: Measures the timeouts.
-    """
+    """The pods that wait."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -70,27 +66,18 @@ class Permits:
         """Those that wait; a plugin may allow or reject while it looks."""
         return iter(tuple(self._held.values()))
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def find(self, uid: str) -> HeldPod | None:
         """A waiting pod."""
         return self._held.get(uid)
 
     def hold(self, pod: PodInfo, node: str, timeouts: Mapping[str, float]) -> HeldPod:
-        """Make a pod wait.
-
-        Args:
-            pod: The pod, assumed on ``node``.
-            node: Where it will be bound.
-            timeouts: Plugin to seconds; cut to 15 minutes each.
-        """
+        """Make a pod wait; ``timeouts`` are seconds by plugin, cut to 15 minutes each."""
         cut = {plugin: min(max(seconds, 0.0), LONGEST_WAIT_S) for plugin, seconds in timeouts.items()}
         held = self._held[pod.uid] = HeldPod(pod, node, cut)
         return held
 
     def drop(self, uid: str) -> None:
-        """The pod will not bind, and nobody asks for the verdict."""
+        """The pod will not bind, and no caller waits for the verdict."""
         self._held.pop(uid, None)
 
     async def verdict(self, held: HeldPod) -> Status:

@@ -8,6 +8,7 @@ the user is decided here.
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
 from plimsoll.cluster.changes import room_freed
@@ -20,13 +21,12 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
 from plimsoll.ports.writes import WriteOutcome
-from plimsoll.scheduling.binding.attempt import BindingAttempt
-from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.conditions import Explanations, nominated_to
 from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
-#: Bindings in flight at once.
+#: The most bindings in flight.
 BINDINGS = 100
 
 
@@ -43,47 +43,25 @@ class BindingHook:
         """The binding of a pod to that node failed; it was undone already."""
 
 
+@dataclass(eq=False)
 class BindingPipeline:
     """Takes pods to their nodes.
 
-    Args:
-        book: Nominations, and the cache where pods are assumed and forgotten.
-        queue: Where attempts that fail continue.
-        cycle: Runs the plugins.
-        explanations: Says on a pod why it was not bound.
-        recorder: Records that it was.
-        clock: Time.
-        observer: Notified of attempts and bindings.
-        hooks: Take part.
-
     Attributes:
-        cache: Where pods are assumed and forgotten.
         slots: Bindings in flight; one is taken before ``bind`` and given back after.
         tasks: What runs concurrently with the scheduling loop.
     """
 
-    def __init__(
-        self,
-        book: ReservationBook,
-        queue: SchedulingQueue,
-        cycle: BindingCycle,
-        explanations: Explanations,
-        recorder: EventRecorder,
-        clock: Clock,
-        observer: Observer,
-        hooks: Sequence[BindingHook] = (),
-    ) -> None:
-        self.slots = asyncio.Semaphore(BINDINGS)
-        self.tasks: set[asyncio.Task[None]] = set()
-        self._book = book
-        self.cache = book.cache
-        self._queue = queue
-        self._cycle = cycle
-        self._explanations = explanations
-        self._recorder = recorder
-        self._clock = clock
-        self._observer = observer
-        self._hooks = tuple(hooks)
+    _book: ReservationBook
+    _queue: SchedulingQueue
+    _cycle: BindingCycle
+    _explanations: Explanations
+    _recorder: EventRecorder
+    _clock: Clock
+    _observer: Observer
+    _hooks: Sequence[BindingHook]
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(BINDINGS), init=False)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work in a task; what it raises is contained."""
@@ -101,7 +79,7 @@ class BindingPipeline:
         self, queued: QueuedPod, profile: Profile, node: str, state: CycleState, began: float
     ) -> tuple[BindingAttempt, Status]:
         """Assume a pod on its node and begin its binding cycle; the plugins write into ``state``."""
-        self.cache.assume(queued.pod, node)
+        self._book.cache.assume(queued.pod, node)
         if self._book.nominator.by_node:
             self._book.release_uid(queued.pod.uid)
         attempt = BindingAttempt(queued.pod, node, profile, state, began)
@@ -142,10 +120,6 @@ class BindingPipeline:
     async def permission(self, attempt: BindingAttempt) -> Status:
         """Wait until the plugins that hold a pod allow it, or one rejects it."""
         return await self._cycle.permission(attempt)
-
-    def drop_permit(self, uid: str) -> None:
-        """A pod that waits on Permit will not bind, and nothing waits for the verdict."""
-        self._cycle.permits.drop(uid)
 
     def start_bind_when_permitted(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
         """Wait for Permit and then for a slot in a task, and bind."""
@@ -219,7 +193,7 @@ class BindingPipeline:
         """Give back what was reserved and assumed; the pod is tried again, and others may have its room."""
         uid = attempt.pod.uid
         self._cycle.undo(attempt)
-        self.cache.forget(uid)
+        self._book.cache.forget(uid)
         rejected = frozenset((status.plugin,)) if status is not None and status.is_rejected else frozenset()
         rejected -= {""}  # called off: no plugin waits for an event, back-off will do
         is_pending = status is not None and status.code is Code.PENDING
@@ -230,14 +204,14 @@ class BindingPipeline:
 
     def free(self, pod: PodInfo, node: str, but: str = "") -> None:
         """The room that a pod was about to take is free: for all that wait, but one."""
-        freed = room_freed(pod, self.cache.cluster.objects, node)
+        freed = room_freed(pod, self._book.cache.cluster.objects, node)
         self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=but, is_ours=True)
 
     def drop_assumed(self, pod: PodInfo) -> None:
         """An attempt broke somewhere: the pod counts nowhere, and is tried again."""
-        node = self.cache.assumed.get(pod.uid, "")
-        self.cache.forget(pod.uid)
-        self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic(), frozenset())
+        node = self._book.cache.assumed.get(pod.uid, "")
+        self._book.cache.forget(pod.uid)
+        self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic())
         if node:
             self.free(pod, node)
 

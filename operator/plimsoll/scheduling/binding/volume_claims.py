@@ -1,4 +1,4 @@
-"""Volumes for claims that waited for their pod: booked in memory, written, awaited.
+"""Books, writes and awaits volumes for claims that waited for their pod.
 
 A booking is what the API server will show once it is written: the volume's ``claimRef``, or the claim's
 selected node. It lies on the shelf of the cluster's objects, where the next decision sees it, until the watch
@@ -19,19 +19,13 @@ from plimsoll.model.kinds.storage import ObjectReference, PersistentVolume, Pers
 from plimsoll.model.kinds.volume_claims import SELECTED_NODE, is_bound
 from plimsoll.model.selectors import compile_node_terms
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.volumes import VolumeWriter
+from plimsoll.ports.objects import VolumeWriter
 from plimsoll.timing.task_sets import first_of
 from plimsoll.toolkit.scheduling.node_matching import term_nodes
 
 
 class ClaimBinder:
-    """Books and binds; the objects' second writer besides ingestion, in the same event loop.
-
-    Args:
-        cache: Its cluster has the shelves, and the nodes that volumes are reached from.
-        writer: Writes to the API server.
-        clock: Time.
-    """
+    """Books and binds; the objects' second writer besides ingestion, in the same event loop."""
 
     def __init__(self, cache: Cache, writer: VolumeWriter, clock: Clock) -> None:
         self.cluster = cache.cluster

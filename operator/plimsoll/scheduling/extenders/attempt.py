@@ -1,5 +1,7 @@
 """Takes over the attempts of pods that concern an extender: they continue in a task, over the network."""
 
+from dataclasses import dataclass
+
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -12,30 +14,15 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
+@dataclass(eq=False)
 class ExtenderTaker:
-    """Tries pods with their extenders.
+    """Tries pods with their extenders."""
 
-    Args:
-        extending: Sends what an attempt asks.
-        queue: Where attempts end that did not place their pod.
-        failures: Ends attempts that place no pod.
-        pipeline: Binds.
-        clock: Time.
-    """
-
-    def __init__(
-        self,
-        extending: Extending,
-        queue: SchedulingQueue,
-        failures: AttemptFailures,
-        pipeline: BindingPipeline,
-        clock: Clock,
-    ) -> None:
-        self._extending = extending
-        self._queue = queue
-        self._failures = failures
-        self._pipeline = pipeline
-        self._clock = clock
+    _extending: Extending
+    _queue: SchedulingQueue
+    _failures: AttemptFailures
+    _pipeline: BindingPipeline
+    _clock: Clock
 
     def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
         """Whether the pod concerns an extender; its attempt goes on in a task then."""
@@ -57,9 +44,7 @@ class ExtenderTaker:
                 decision = await self._extending.decide(scheduler, pod) if is_wanted else None
                 # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
                 if decision is None or not self._is_as_asked(queued, pod, scheduler):
-                    self._queue.add_unschedulable_if_not_present(
-                        pod.uid, self._clock.monotonic(), frozenset()
-                    )
+                    self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic())
                 elif decision.outcome is not AttemptOutcome.SCHEDULED:
                     self._failures.reject(queued, scheduler, decision, began)
                 else:

@@ -1,6 +1,6 @@
-"""Carries the asks of extended attempts to HTTP extenders, beside the scheduling loop.
+"""Sends the requests of attempts to HTTP extenders, concurrently with the scheduling loop.
 
-The loop decides in memory and waits for nobody; a pod that an extender has a say in leaves it, takes one of
+The loop decides in memory and never waits; a pod that an extender has a say in leaves it, takes one of
 its profile's turns, and comes back with a decision. An extender that hangs therefore holds up to
 ``TURNS`` pods of its own profile, and nothing else: no slot, no connection and no turn is shared.
 
@@ -8,36 +8,44 @@ Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.v1alpha1.extender import LONGEST_TIMEOUT_S, ExtenderSpec, ExtenderTLS
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.attempt import schedule_steps
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.extenders.asks import AnswerError, Ask, BindAsk, Failure, NodeDocuments, ReportedError
-from plimsoll.engine.extenders.extender import Extender, interested
+from plimsoll.engine.extenders.asks import Ask, Failure, NodeDocuments, bind_ask
+from plimsoll.engine.extenders.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
+    SKIP,
+    SUCCESS,
+    BindPlugin,
     ConfigurationError,
+    CycleState,
+    NoArgs,
     PodInfo,
+    Status,
+    error,
 )
 from plimsoll.leadership.fence import Fence
+from plimsoll.model.kinds import extender_wire as wire
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.extenders import Endpoint, ExtenderPort, TLSSettings
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodReader
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.pipeline import BindingHook
-from plimsoll.scheduling.extenders.binder import ExtenderBinder
 from plimsoll.scheduling.extenders.health import ExtenderHealth
 from plimsoll.timing.priority_semaphore import Turns
+from plimsoll.timing.signal import Signal
 
-#: Pods of one profile that ask, and that are bound by an extender, at once.
+#: Pods of one profile that ask simultaneously, and that are bound by an extender simultaneously.
 TURNS = 16
 
 #: As in kube-scheduler, where the policy says 0.
@@ -54,20 +62,19 @@ class _Served:
 
 
 class Extending(BindingHook):
-    """The extenders of all profiles.
-
-    Args:
-        port: Speaks to them.
-        pods: Reads pods whole: extenders see every field.
-        fence: Says whether a binding may be asked for.
-        clock: Time.
-        observer: Told of each ask.
-    """
+    """The extenders of all profiles; notifies ``conditions`` when one begins or ceases to fail."""
 
     def __init__(
-        self, port: ExtenderPort, pods: PodReader, *, fence: Fence, clock: Clock, observer: Observer
+        self,
+        port: ExtenderPort,
+        pods: PodReader,
+        *,
+        fence: Fence,
+        clock: Clock,
+        observer: Observer,
+        conditions: Signal,
     ) -> None:
-        self.health = ExtenderHealth()
+        self.health = ExtenderHealth(conditions)
         self._port = port
         self._pods = pods
         self._fence = fence
@@ -76,13 +83,11 @@ class Extending(BindingHook):
         self._served: dict[str, _Served] = {}
         self._documents = NodeDocuments()
 
-    # -- configuration -------------------------------------------------------------------------------
-
     def check(self, spec: SchedulingSpec) -> None:
         """Judge what the API server could not.
 
         Raises:
-            ConfigurationError: A certificate is none; names the field.
+            ConfigurationError: A certificate is invalid; names the field.
         """
         for position, each in enumerate(spec.extenders):
             problem = self._port.problem_of(endpoint_of(each))
@@ -114,8 +119,6 @@ class Extending(BindingHook):
     def failing(self, scheduler_name: str) -> Sequence[str]:
         """What the extenders of a profile have done wrong, in sentences."""
         return self.health.of(scheduler_name)
-
-    # -- one pod -------------------------------------------------------------------------------------
 
     def slot(self, pod: PodInfo, profile: Profile) -> AbstractAsyncContextManager[object] | None:
         """Turns to be bound, for pods that concern an extender, which may be slow."""
@@ -173,9 +176,9 @@ class Extending(BindingHook):
         if reply.content is not None:
             try:
                 result = ask.read(reply.content)
-            except ReportedError as exc:
+            except wire.ReportedError as exc:
                 problem, is_alive = str(exc), True
-            except AnswerError as exc:
+            except wire.AnswerError as exc:
                 problem = f'extender "{name}" {exc}'
             else:
                 self.health.succeeded(scheduler, name)
@@ -188,7 +191,7 @@ class Extending(BindingHook):
         self._observer.extender_asked(name, ask.point, "error", now - began, problem)
         return Failure(problem)
 
-    async def bind(self, scheduler: str, ask: BindAsk) -> Failure | None:
+    async def bind(self, scheduler: str, ask: Ask) -> Failure | None:
         """Have a pod bound: a write like any other, that only a leader sends; None when it is bound."""
         left_s = self._fence.seconds_left()
         if left_s <= 0:
@@ -204,6 +207,35 @@ class Extending(BindingHook):
         finally:
             self._fence.end(answered=is_answered)
         return failure
+
+
+class ExtenderBinder(BindPlugin):
+    """Lets the extender with bindVerb bind its pods (upstream: extendersBinding); the first Bind plugin."""
+
+    name: ClassVar = EXTENDER
+    args_model: ClassVar = NoArgs
+
+    def __init__(
+        self,
+        send: Callable[[str, Ask], Awaitable[Failure | None]],
+        scheduler: str,
+        extenders: tuple[Extender, ...],
+    ) -> None:
+        self._send = send
+        self._scheduler = scheduler
+        self._extenders = extenders
+
+    async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:  # noqa: ARG002 - the port's
+        """SKIP when no extender binds the pod, or one that may be ignored failed to."""
+        for extender in interested(self._extenders, pod):
+            if not extender.bind_verb:
+                continue
+            failure = await self._send(self._scheduler, bind_ask(extender, pod, node))
+            if failure is None:
+                return SUCCESS
+            if not extender.ignorable:
+                return error(failure.message)
+        return SKIP
 
 
 def extender_of(spec: ExtenderSpec) -> Extender:

@@ -1,16 +1,16 @@
-"""Extenders that keep failing: asked less often, and named in the status of their policy.
+"""Pauses requests to extenders that keep failing, and describes these for the status of their policy.
 
 ::
 
     closed ──FAILURES in a row──▶ open ──PAUSE_S later, one ask──▶ closed again, or open for another pause
 
-While it is open every ask fails at once with the last failure's sentence: pods that need the extender back
-off without waiting for it, and those that may do without it are not held up.
+While it is open every ask fails immediately with the last failure's sentence: pods that need the extender
+back off without waiting for it, and those that may do without it are not held up.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+
+from plimsoll.timing.signal import Signal
 
 #: Failures in a row after which an extender is asked no more, and the seconds until it is asked again.
 FAILURES, PAUSE_S = 3, 5.0
@@ -27,14 +27,14 @@ class _Record:
 
 
 class ExtenderHealth:
-    """How the extenders of all profiles do; an extender is known by scheduler name and URL."""
+    """Failures by scheduler name and URL; notifies ``conditions`` when one begins or ceases to fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, conditions: Signal) -> None:
         self._records: dict[tuple[str, str], _Record] = {}
-        self._news = asyncio.Event()
+        self._conditions = conditions
 
     def obstacle(self, scheduler: str, extender: str, now: float) -> str:
-        """Why the extender is not to be asked now; empty when it is, and then the answer must be told."""
+        """Why the extender is not to be asked now; empty when it is; then the caller reports the answer."""
         record = self._records.get((scheduler, extender))
         if record is None or record.failures < FAILURES:
             return ""
@@ -50,13 +50,13 @@ class ExtenderHealth:
         record.sentence = sentence if len(sentence) <= SENTENCE else sentence[: SENTENCE - 1] + "…"
         record.closed_until = now + PAUSE_S
         if record.failures == FAILURES:
-            self._news.set()
+            self._conditions.notify()
 
     def succeeded(self, scheduler: str, extender: str) -> None:
         """An ask was answered."""
         record = self._records.pop((scheduler, extender), None)
         if record is not None and record.failures >= FAILURES:
-            self._news.set()
+            self._conditions.notify()
 
     def forgive(self, scheduler: str) -> None:
         """The policy has changed: its extenders have another chance."""
@@ -70,10 +70,3 @@ class ExtenderHealth:
             for (name, extender), record in sorted(self._records.items())
             if name == scheduler and record.failures >= FAILURES
         ]
-
-    async def run(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Call ``tell`` when an extender begins or ceases to fail, until cancelled."""
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            await tell()

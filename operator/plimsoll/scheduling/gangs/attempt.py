@@ -1,20 +1,22 @@
-"""Gangs: the members of a PodGroup are decided together, assumed in one turn, and bound when all may be.
+"""Decides on the members of a PodGroup together, assumes them in one turn and binds them when all may be.
 
 The loop hands over a popped member; its siblings are taken out of the queue, and
 :mod:`plimsoll.engine.gang` looks for places for all of them on a fork.
 
 * Enough fit: all that fit are assumed and reserved in this turn of the event loop. Should a plugin refuse
   some of them now and too few be left, all is undone in the same turn.
-* Too few fit: higher priority may preempt, if the whole then fits; otherwise nothing is assumed, and every
-  member is told how many fit and what the others lack.
+* Too few fit: higher priority may preempt, if the whole then fits; otherwise nothing is assumed, and each
+  member's condition says how many fit and what the others lack.
 
-Members wait for one another on Permit. A binding that fails afterwards unbinds nobody: the member is tried
+Members wait for one another on Permit. A binding that fails afterwards unbinds no other: the member is tried
 again, and its room is reserved until ``scheduleTimeoutSeconds`` after the decision. A group
 that has started has no say any more in where its further members go.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Group, shortage
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
@@ -25,54 +27,32 @@ from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.attempt import AttemptFailures
-from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.scheduling.binding.cycle import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.conditions import Explanations
 from plimsoll.scheduling.gangs.gates import PLUGIN, sentence
 from plimsoll.scheduling.gangs.oversight import GangOversight, timeout_s
-from plimsoll.scheduling.gangs.release import Begun, GangRelease, too_few
+from plimsoll.scheduling.gangs.release import Begun, release, too_few
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 
+@dataclass(eq=False)
 class GangTaker:
-    """Starts gangs.
+    """Starts gangs."""
 
-    Args:
-        oversight: The groups and their state.
-        served: The schedulers of members.
-        queue: The waiting members.
-        pipeline: Takes members to their nodes.
-        failures: Makes room.
-        explanations: Says on a member why it has no node.
-        clock: Time.
-        observer: Notified of attempts.
-    """
+    _oversight: GangOversight
+    _served: ServedProfiles
+    _queue: SchedulingQueue
+    _pipeline: BindingPipeline
+    _failures: AttemptFailures
+    _explanations: Explanations
+    _clock: Clock
+    _observer: Observer
 
-    def __init__(
-        self,
-        oversight: GangOversight,
-        served: ServedProfiles,
-        queue: SchedulingQueue,
-        pipeline: BindingPipeline,
-        failures: AttemptFailures,
-        explanations: Explanations,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._oversight = oversight
-        self._book = oversight.book
-        self._cache = oversight.book.cache
-        self._served = served
-        self._queue = queue
-        self._pipeline = pipeline
-        self._failures = failures
-        self._explanations = explanations
-        self._clock = clock
-        self._observer = observer
-        self._release = GangRelease(pipeline, clock)
-
-    # -- one attempt ---------------------------------------------------------------------------------
+    @property
+    def _cache(self) -> Cache:
+        return self._oversight.book.cache
 
     def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:  # noqa: ARG002 - the protocol's
         """Decide on a popped pod together with its siblings; False when it is to be tried by itself."""
@@ -88,11 +68,9 @@ class GangTaker:
         try:
             self._decide(group, taken, schedulers)
         except Exception:
-            for each in taken:  # whoever is on no way yet is tried again
+            for each in taken:  # those not on their way yet are tried again
                 self._cache.forget(each.pod.uid)
-                self._queue.add_unschedulable_if_not_present(
-                    each.pod.uid, self._clock.monotonic(), frozenset()
-                )
+                self._queue.add_unschedulable_if_not_present(each.pod.uid, self._clock.monotonic())
             raise
         self._oversight.changed(group.key)
         return True
@@ -141,7 +119,7 @@ class GangTaker:
         if not rescue.awaits_victims:
             for pod, _ in members:
                 if not self._oversight.keeps_room(pod.uid):
-                    self._book.release_uid(pod.uid)
+                    self._oversight.book.release_uid(pod.uid)
         self._reject(
             group,
             taken,
@@ -159,7 +137,7 @@ class GangTaker:
         *,
         keeps_nominations: bool = False,
     ) -> None:
-        """Nobody starts: all are told the same, and back off as one."""
+        """No member starts: all get the same condition, and back off as one."""
         if message != group.refusal:
             self._oversight.note(group, "Unschedulable", message, is_warning=True)
         group.refusal = message
@@ -193,7 +171,7 @@ class GangTaker:
                     uid, self._clock.monotonic(), rescue.plugins or frozenset({PLUGIN})
                 )
                 continue
-            # Before the next decision: nobody else may count on that room, or preempt the same victims.
+            # Before the next decision: no other pod may count on that room, or preempt the same victims.
             self._oversight.reserve(queued.pod, placement.node, group, keeps=self._oversight.keeps_room(uid))
             nomination = placement.decision.nomination
             if nomination is None or not placement.victims:
@@ -202,10 +180,8 @@ class GangTaker:
                 )
                 continue
             for outranked in nomination.outranked:
-                self._book.release_uid(outranked.uid)
+                self._oversight.book.release_uid(outranked.uid)
             self._failures.start_preemption(queued, nomination, frozenset({PLUGIN}))
-
-    # -- starting ------------------------------------------------------------------------------------
 
     def _start(
         self,
@@ -215,7 +191,7 @@ class GangTaker:
         schedulers: Mapping[str, ProfileScheduler],
         began: float,
     ) -> None:
-        """Assume all that fit, or nobody; then let them bind."""
+        """Assume all that fit, or none; then let them bind."""
         needed = decision.needed
         begun: list[Begun] = []
         stopped: list[tuple[QueuedPod, BindingAttempt, Status]] = []
@@ -235,7 +211,6 @@ class GangTaker:
             ).by(PLUGIN)
             stopped += [(queued, attempt, why) for queued, attempt in begun]
         for queued, attempt, status in stopped:
-            self._pipeline.drop_permit(attempt.pod.uid)
             self._pipeline.unbound(queued, attempt, status)
         for refused in decision.refused:
             plugins = refused.diagnosis.plugins if refused.diagnosis is not None else frozenset({PLUGIN})
@@ -252,8 +227,8 @@ class GangTaker:
         self._pipeline.start(self._bind_together(group.key, begun, needed, timeout_s(group)))
 
     async def _bind_together(self, key: str, begun: Sequence[Begun], needed: int, patience_s: float) -> None:
-        """Let them bind once enough members may, or nobody."""
-        permitted = await self._release.release(key, begun, needed, patience_s)
+        """Let them bind once enough members may, or none."""
+        permitted = await release(self._pipeline, self._clock, key, begun, needed, patience_s)
         group = self._oversight.groups.find(key)
         if permitted < needed and group is not None:
             group.refusal = sentence(self._cache, too_few(key, permitted, needed))
@@ -261,7 +236,7 @@ class GangTaker:
 
 
 def _veto(members: Sequence[tuple[PodInfo, ProfileScheduler]]) -> str:
-    """An extender without whose consent some member may go nowhere, or drive nobody away; "" for none."""
+    """An extender without whose consent some member may go nowhere, or preempt no pod; "" without one."""
     for pod, scheduler in members:
         for each in interested(scheduler.profile.extenders, pod):
             if each.filter_verb or each.preempt_verb:

@@ -17,13 +17,7 @@ PLUGIN = "Coscheduling"
 
 
 class GangGate:
-    """Holds members back.
-
-    Args:
-        groups: Which pods belong together; it observes an event before the queue does.
-        cache: The nodes, for the message.
-        explain: Says on a pod why it waits.
-    """
+    """Holds members back; the groups observe an event before the queue does."""
 
     def __init__(self, groups: Groups, cache: Cache, explain: Explain) -> None:
         self._groups = groups

@@ -1,6 +1,7 @@
 """Watches over gangs: opens their gates, keeps room for members whose binding failed, ends late starts."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.pod_groups import Group, Groups, placed_members
@@ -25,39 +26,23 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.timing.timer import Timer
 
 
+@dataclass(eq=False)
 class GangOversight(BindingHook):
     """Keeps the groups' state between attempts.
 
     Args:
         groups: Which pods belong together; it observes an event before this does.
-        queue: The waiting members.
-        book: Where members' room is reserved; its cache knows which are placed.
-        gate: Holds members back.
         changed: Called with the key of a group of which something new is to be reported.
-        recorder: Records events on PodGroups.
-        clock: Time.
-        timer: Ends starts that take too long.
     """
 
-    def __init__(
-        self,
-        groups: Groups,
-        queue: SchedulingQueue,
-        book: ReservationBook,
-        gate: GangGate,
-        changed: Callable[[str], None],
-        recorder: EventRecorder,
-        clock: Clock,
-        timer: Timer,
-    ) -> None:
-        self.groups = groups
-        self.book = book
-        self.changed = changed
-        self._queue = queue
-        self._gate = gate
-        self._recorder = recorder
-        self._clock = clock
-        self._timer = timer
+    groups: Groups
+    _queue: SchedulingQueue
+    book: ReservationBook
+    _gate: GangGate
+    changed: Callable[[str], None]
+    _recorder: EventRecorder
+    _clock: Clock
+    _timer: Timer
 
     def observe(self, event: WatchEvent) -> None:
         """Something happened, and was applied: gates may open, and there may be news to report."""

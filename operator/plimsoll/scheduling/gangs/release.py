@@ -1,4 +1,4 @@
-"""Members wait for one another on Permit: bound once enough of them may be, or not at all.
+"""Waits for Permit of gang members, and binds them once enough may be bound, or none.
 
 Other plugins decide about each member; here they are counted. Who is still asked about when the others go
 follows when its turn comes.
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from plimsoll.framework import Status, unschedulable
 from plimsoll.ports.clock import Clock
-from plimsoll.scheduling.binding.attempt import BindingAttempt
+from plimsoll.scheduling.binding.cycle import BindingAttempt
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
 from plimsoll.scheduling.gangs.gates import PLUGIN
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
@@ -19,76 +19,70 @@ Begun = tuple[QueuedPod, BindingAttempt]
 
 
 def too_few(group: str, permitted: int, needed: int) -> str:
-    """Why nobody starts."""
+    """Why no member starts."""
     return f"{permitted} of the {needed} members that PodGroup {group} needs were permitted to start"
 
 
-class GangRelease:
-    """Lets gangs bind.
+async def release(  # noqa: C901, PLR0912 - one wait for permits, time and members
+    pipeline: BindingPipeline, clock: Clock, group: str, begun: Sequence[Begun], needed: int, timeout_s: float
+) -> int:
+    """Bind when enough members may, and none where too few may in time; how many were permitted."""
+    free = [each for each in begun if each[1].held is None]
+    refused: list[tuple[QueuedPod, BindingAttempt, Status]] = []
+    asked = {
+        asyncio.ensure_future(pipeline.permission(each[1])): each
+        for each in begun
+        if each[1].held is not None
+    }
+    over = asyncio.ensure_future(clock.sleep(timeout_s))
+    try:
+        while asked and len(free) < needed <= len(free) + len(asked) and not over.done():
+            await asyncio.wait({*asked, over}, return_when=asyncio.FIRST_COMPLETED)
+            for task in [each for each in asked if each.done()]:
+                queued, attempt = asked.pop(task)
+                status = task.result()
+                if status.is_success:
+                    free.append((queued, attempt))
+                else:
+                    refused.append((queued, attempt, status))
+    except BaseException:
+        for task in asked:
+            task.cancel()
+        for _, attempt in begun:
+            pipeline.undo(attempt)
+        raise
+    finally:
+        over.cancel()
+    permitted = len(free)
+    if permitted < needed:
+        why = unschedulable(too_few(group, permitted, needed)).by(PLUGIN)
+        for _, attempt in asked.values():
+            if attempt.held is not None:
+                attempt.held.reject(PLUGIN, why.message)
+        refused += [(queued, attempt, why) for queued, attempt in free]
+        free = []
+    for queued, attempt, status in refused:
+        pipeline.unbound(queued, attempt, status)
+    for queued, attempt in free:
+        pipeline.start_bind_when_permitted(queued, attempt)
+    for task, (queued, attempt) in asked.items():
+        pipeline.start(_follow(pipeline, task, queued, attempt))
+    return permitted
 
-    Args:
-        pipeline: Binds members, or undoes what was begun.
-        clock: Time.
-    """
 
-    def __init__(self, pipeline: BindingPipeline, clock: Clock) -> None:
-        self._pipeline = pipeline
-        self._clock = clock
-
-    async def release(self, group: str, begun: Sequence[Begun], needed: int, timeout_s: float) -> int:  # noqa: C901, PLR0912 - one wait for permits, time and members
-        """Bind when enough members may, and nobody where too few may in time; how many were permitted."""
-        free = [each for each in begun if each[1].held is None]
-        refused: list[tuple[QueuedPod, BindingAttempt, Status]] = []
-        asked = {
-            asyncio.ensure_future(self._pipeline.permission(each[1])): each
-            for each in begun
-            if each[1].held is not None
-        }
-        over = asyncio.ensure_future(self._clock.sleep(timeout_s))
-        try:
-            while asked and len(free) < needed <= len(free) + len(asked) and not over.done():
-                await asyncio.wait({*asked, over}, return_when=asyncio.FIRST_COMPLETED)
-                for task in [each for each in asked if each.done()]:
-                    queued, attempt = asked.pop(task)
-                    status = task.result()
-                    if status.is_success:
-                        free.append((queued, attempt))
-                    else:
-                        refused.append((queued, attempt, status))
-        except BaseException:
-            for task in asked:
-                task.cancel()
-            for _, attempt in begun:
-                self._pipeline.undo(attempt)
-            raise
-        finally:
-            over.cancel()
-        permitted = len(free)
-        if permitted < needed:
-            why = unschedulable(too_few(group, permitted, needed)).by(PLUGIN)
-            for _, attempt in asked.values():
-                if attempt.held is not None:
-                    attempt.held.reject(PLUGIN, why.message)
-            refused += [(queued, attempt, why) for queued, attempt in free]
-            free = []
-        for queued, attempt, status in refused:
-            self._pipeline.unbound(queued, attempt, status)
-        for queued, attempt in free:
-            self._pipeline.start_bind_when_permitted(queued, attempt)
-        for task, (queued, attempt) in asked.items():
-            self._pipeline.start(self._follow(task, queued, attempt))
-        return permitted
-
-    async def _follow(
-        self, permission: "asyncio.Future[Status]", queued: QueuedPod, attempt: BindingAttempt
-    ) -> None:
-        """A member that waits still when the others have gone."""
-        try:
-            status = await permission
-        except BaseException:
-            self._pipeline.undo(attempt)
-            raise
-        if status.is_success:
-            self._pipeline.start_bind_when_permitted(queued, attempt)
-        else:
-            self._pipeline.unbound(queued, attempt, status)
+async def _follow(
+    pipeline: BindingPipeline,
+    permission: "asyncio.Future[Status]",
+    queued: QueuedPod,
+    attempt: BindingAttempt,
+) -> None:
+    """A member that waits still when the others have gone."""
+    try:
+        status = await permission
+    except BaseException:
+        pipeline.undo(attempt)
+        raise
+    if status.is_success:
+        pipeline.start_bind_when_permitted(queued, attempt)
+    else:
+        pipeline.unbound(queued, attempt, status)

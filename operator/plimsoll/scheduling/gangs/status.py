@@ -1,7 +1,7 @@
-"""The status of PodGroups: phase, counts, and why a group does not start; written when it says something new.
+"""Writes the status of PodGroups when it has changed: phase, counts, and why a group does not start.
 
-Beside the loop: a group of a thousand pods changes a thousand times while it starts, and is written a few
-times. What the API server has is the memory; a process that starts goes on from there.
+A group of a thousand pods changes a thousand times while it starts, and is written a few times. What the API
+server has is the memory; a process that starts goes on from there.
 """
 
 import asyncio
@@ -36,14 +36,7 @@ class PodGroupStatusWriter(Protocol):
 
 
 class GroupReports:
-    """Keeps the status of PodGroups up to date while ``run`` is running.
-
-    Args:
-        groups: What is reported on.
-        writer: Writes.
-        clock: Time.
-        observer: Told of what cannot be written.
-    """
+    """Keeps the status of PodGroups up to date while ``run`` is running."""
 
     def __init__(
         self, groups: Groups, writer: PodGroupStatusWriter, clock: Clock, observer: Observer
@@ -100,13 +93,7 @@ class GroupReports:
 
 
 def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupResourceStatus:
-    """What there is to say of a group.
-
-    Args:
-        group: As it is.
-        standing: The PodGroup as the API server has it; times of conditions and of the start are kept.
-        now: The time.
-    """
+    """What there is to say of a group; times that the ``standing`` PodGroup has are kept."""
     census, least = group.census(), group.min_member
     phase = GroupPhase(
         census.phase(least, is_refused=bool(group.refusal or group.obstacle()), is_overdue=group.overdue)

@@ -3,6 +3,8 @@
 Follows the mirror among the subscribers of events: what it reads is applied already.
 """
 
+from dataclasses import dataclass
+
 from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.ingestion import Mirror
 from plimsoll.cluster.reservations import ReservationBook
@@ -14,34 +16,16 @@ from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 
+@dataclass(eq=False)
 class QueueFeed:
-    """Adds, updates and removes pods of the queue, and moves those that a change may help.
+    """Adds, updates and removes pods of the queue, and moves those that a change may help."""
 
-    Args:
-        mirror: What an event changed.
-        queue: The waiting pods.
-        served: Which pods are ours.
-        book: Nominations end with their pods; those of earlier processes are taken over.
-        clock: Time; measures what moving pods costs.
-        observer: Notified of pods that are left out.
-    """
-
-    def __init__(
-        self,
-        mirror: Mirror,
-        queue: SchedulingQueue,
-        served: ServedProfiles,
-        book: ReservationBook,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._mirror = mirror
-        self._cache = mirror.cache
-        self._queue = queue
-        self._served = served
-        self._book = book
-        self._clock = clock
-        self._observer = observer
+    _mirror: Mirror
+    _queue: SchedulingQueue
+    _served: ServedProfiles
+    _book: ReservationBook
+    _clock: Clock
+    _observer: Observer
 
     def observe(self, event: WatchEvent) -> None:
         """An event was applied to the cache."""
@@ -63,13 +47,13 @@ class QueueFeed:
 
     def take_over(self) -> None:
         """This process leads from now on: nominations are what the pods say, whatever was seen before."""
-        for pod in self._cache.waiting.values():
+        for pod in self._book.cache.waiting.values():
             self._book.release_uid(pod.uid)
             self._take_over_nomination(pod)
 
     def requeue_all(self) -> None:
         """The profiles changed: look at every pod without a node again."""
-        for pod in list(self._cache.waiting.values()):
+        for pod in list(self._book.cache.waiting.values()):
             self._set_waiting(pod, self._clock.monotonic())
 
     def _move(self, change: ClusterEvent, now: float, *, but: str = "", at_most: int | None = None) -> None:
@@ -87,11 +71,11 @@ class QueueFeed:
 
     def _set_waiting(self, pod: Pod, now: float) -> None:
         try:
-            info = self._cache.info(pod)
+            info = self._book.cache.info(pod)
         except Exception as exc:  # noqa: BLE001 - whatever one pod holds, the others go on
             self._observer.object_skipped("pods", pod.key, repr(exc))
             return
-        if self._cache.node_of(pod.uid):
+        if self._book.cache.node_of(pod.uid):
             # Assumed, and the watch lags behind. Should the binding fail, the pod is tried as it is now.
             if pod.uid in self._queue:
                 self._queue.add_or_update(info, now)
@@ -101,7 +85,7 @@ class QueueFeed:
             self._queue.remove(pod.uid)
             self._observer.object_skipped("pods", pod.key, f"not scheduled: {info.template.unreadable[0]}")
         elif self._queue.add_or_update(info, now):
-            objects = self._cache.cluster.objects
+            objects = self._book.cache.cluster.objects
             arrival = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects)
             self._queue.move_all_to_active_or_backoff_queue(arrival, now)
             self._observer.event_handled(arrival.label, self._clock.monotonic() - now)
@@ -110,7 +94,7 @@ class QueueFeed:
         """A pod seen for the first time says where room was made for it, maybe by an earlier process."""
         node = pod.nominated_node_name
         if node and pod.uid in self._queue:
-            self._book.nominate(self._cache.info(pod), node, pod.spec.scheduler_name)
+            self._book.nominate(self._book.cache.info(pod), node, pod.spec.scheduler_name)
 
     def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
         """A pod that waited for a node's room waits no longer, or for another's: others may have it."""
@@ -119,5 +103,5 @@ class QueueFeed:
             return
         if new is not None and (new.node_name or new.nominated_node_name == node):
             return
-        freed = room_freed(self._cache.info(old), self._cache.cluster.objects)
+        freed = room_freed(self._book.cache.info(old), self._book.cache.cluster.objects)
         self._move(freed, now, but=old.uid, at_most=old.priority)

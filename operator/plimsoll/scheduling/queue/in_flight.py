@@ -1,4 +1,4 @@
-"""Pods in flight, and the events during their attempts.
+"""Keeps pods in flight and the events during their attempts.
 
 An event between the look at the cluster and the failure may be just what the pod needed. It is kept until
 the last pod that was in flight then has landed, and replayed for each that fails.
@@ -6,7 +6,7 @@ the last pod that was in flight then has landed, and replayed for each that fail
 Source: kube-scheduler v1.36, ``backend/queue/active_queue.go`` (inFlightPods, inFlightEvents).
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -21,7 +21,7 @@ class Happened:
 
     Attributes:
         change: What happened; None: somebody wants the pod tried.
-        but: Uid of a pod that it does not concern, "" when there is none.
+        but: Uid of a pod that it does not concern, "" without one.
         only: Uid of the only pod that it concerns, "" when it concerns all.
         at_most: The highest priority of the pods that it concerns; None: any.
         is_ours: Whether it is the end of an attempt of ours: whom it wakes sits out its back-off.
@@ -50,9 +50,6 @@ class InFlight:
         self._events: deque[Happened] = deque()
         self._first = 0
 
-    def __len__(self) -> int:
-        return len(self._pods)
-
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods
 
@@ -63,10 +60,6 @@ class InFlight:
     def is_recording(self) -> bool:
         """Whether somebody may want to know later what happens now."""
         return bool(self._begun)
-
-    def events(self) -> Counter[str]:
-        """Events that are kept, by name."""
-        return Counter(each.change.label for each in self._events if each.change is not None)
 
     def find(self, uid: str) -> QueuedPod | None:
         """A pod in flight."""

@@ -56,10 +56,6 @@ class SchedulingQueue:
     """The waiting pods of all profiles.
 
     Args:
-        sort_key: The profile's queue sort.
-        observer: Notified of pods that enter a queue.
-        gate: Calls PreEnqueue plugins.
-        ask: Calls queueing hints.
         objects: What hints see besides the pod and the event.
         work: Notified when a pod enters a queue: it may be tried, now or later.
     """
@@ -91,13 +87,7 @@ class SchedulingQueue:
     # -- what serves the pods ------------------------------------------------------------------------
 
     def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
-        """The profiles are these; what pods of the changed ones were refused for may be over.
-
-        Args:
-            hints: By scheduler name. Pods of other names are woken by every event.
-            changed: Scheduler names whose profile is another one than before.
-            now: Seconds.
-        """
+        """The profiles are these; pods that changed ones refused are tried. Both are by scheduler name."""
         self._judge.use(hints)
         for waiting in (self._unschedulable, self._gated):
             for queued in [each for each in waiting if each.pod.pod.spec.scheduler_name in changed]:
@@ -232,7 +222,7 @@ class SchedulingQueue:
         return count
 
     def activate(self, uids: Collection[str], now: float) -> None:
-        """A plugin wants these pods tried at once; what is not here, or is gated, stays as it is."""
+        """A plugin wants these pods tried immediately; what is not here, or is gated, stays as it is."""
         for uid in uids:
             if uid in self._in_flight:
                 self._in_flight.record(Happened(None, only=uid))
@@ -291,18 +281,12 @@ class SchedulingQueue:
         self,
         uid: str,
         now: float,
-        rejected_by: frozenset[str],
+        rejected_by: frozenset[str] = frozenset(),
         pending_on: frozenset[str] = frozenset(),
     ) -> None:
-        """The attempt failed; with no plugin that rejected it, it was an error.
+        """The attempt failed; with no plugin that rejected it, also with PENDING, it was an error.
 
         A pod that was removed meanwhile is not put back.
-
-        Args:
-            uid: The pod, which is in flight.
-            now: Seconds.
-            rejected_by: Plugins that rejected it.
-            pending_on: Plugins that rejected it with PENDING.
         """
         landed = self._in_flight.land(uid)
         if landed is None:
@@ -383,11 +367,7 @@ class SchedulingQueue:
             self._enter(oldest, now, FLUSHED)
 
     def validate(self) -> None:
-        """Check that every pod is in one place only.
-
-        Raises:
-            AssertionError: One is in two, or in a group where it does not belong.
-        """
+        """Check that every pod is in one place only."""
         uids = [queued.pod.uid for queued in self]
         assert len(uids) == len(set(uids))
         self._unschedulable.validate()

@@ -102,7 +102,7 @@ class QueueingHints:
         return self._has_undeclared or any(self.covering(plugin, change) for plugin in self._declared)
 
 
-#: Of a profile that nobody knows: every event may help.
+#: Of an unknown profile: every event may help.
 UNKNOWN = QueueingHints({}, has_undeclared=True)
 
 
@@ -134,11 +134,7 @@ def can_reject(plugin: Plugin) -> bool:
 
 
 class HintJudge:
-    """Decides which pods an event is to requeue.
-
-    Args:
-        ask: Calls one hint.
-    """
+    """Decides which pods an event is to requeue."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
@@ -210,13 +206,7 @@ class HintJudge:
 
 
 def _is_preselected(why: Rejection, change: ClusterEvent, *, own: bool) -> bool:
-    """Whether a pod that came to a node, or changed there, concerns the rejected pods at all.
-
-    Args:
-        why: The rejected pods.
-        change: What happened.
-        own: Whether any pod of their own namespace does.
-    """
+    """Whether a pod that came or changed concerns the rejected pods; ``own``: any of their namespace does."""
     coming = change.action == ActionType.ADD or (
         change.action & ActionType.UPDATE and change.action != ActionType.UPDATE_POD_SCALE_DOWN
     )

@@ -56,7 +56,6 @@ def _group(pod: PodInfo) -> tuple[str, str, tuple[str, ...]]:
 #: Lower goes first when a ReplicaSet shrinks, and here (Kubernetes v1.36, KEP-2255).
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
-
 EvictionCost = tuple[int, bool, int, bool, int, float]
 
 

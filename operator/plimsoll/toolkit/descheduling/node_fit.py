@@ -14,13 +14,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import to_integer
-from plimsoll.model.selectors import (
-    NodeMatcher,
-    Selector,
-    SelectorError,
-    compile_node_matcher,
-    compile_selector,
-)
+from plimsoll.model.selectors import Selector, SelectorError, compile_selector
 from plimsoll.model.taints import untolerated
 from plimsoll.toolkit.descheduling.node_usage import BASIC, exact_requests, requested, rounded
 
@@ -38,11 +32,6 @@ class AntiAffinityTerm:
         return pod.namespace in self.namespaces and self.selector.matches(pod.labels)
 
 
-def required_nodes(pod: PodInfo) -> NodeMatcher:
-    """The pod's node selector and required node affinity."""
-    return pod.template.memo("required nodes", lambda: _matcher(pod))
-
-
 def anti_affinity_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
     """The pod's own required anti-affinity terms, up to the first whose selector means nothing."""
     return pod.template.memo("own anti-affinity", lambda: _terms(pod))
@@ -50,17 +39,14 @@ def anti_affinity_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
 
 def has_malformed_term(pod: PodInfo) -> bool:
     """Whether the selector of one of them means nothing."""
-    affinity = pod.template.sample.spec.affinity
-    if affinity is None or affinity.pod_anti_affinity is None:
-        return False
-    return len(anti_affinity_terms(pod)) < len(affinity.pod_anti_affinity.required)
+    return len(anti_affinity_terms(pod)) < len(pod.template.sample.spec.required_anti_affinity)
 
 
 def refusal_of(pod: PodInfo, node: Node, context: StrategyContext) -> str:
     """Why the pod does not fit the node, in upstream's words; empty when it does."""
     if node.spec.unschedulable:
         return "node is not schedulable"
-    if not required_nodes(pod).matches(node.labels, node.name):
+    if not pod.template.required_nodes.matches(node.labels, node.name):
         return "pod node selector does not match the node label"
     if untolerated(node.spec.taints, pod.pod.spec.tolerations, numeric=True) is not None:
         return "pod does not tolerate taints on the node"
@@ -103,18 +89,9 @@ def _lacking(pod: PodInfo, node: Node, context: StrategyContext) -> str:
     return ""
 
 
-def _matcher(pod: PodInfo) -> NodeMatcher:
-    spec = pod.template.sample.spec
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    return compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
-
-
 def _terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
-    affinity = pod.template.sample.spec.affinity
-    if affinity is None or affinity.pod_anti_affinity is None:
-        return ()
     terms = []
-    for term in affinity.pod_anti_affinity.required:
+    for term in pod.template.sample.spec.required_anti_affinity:
         try:
             selector = compile_selector(term.label_selector)
         except SelectorError:

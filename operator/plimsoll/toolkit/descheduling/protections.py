@@ -10,12 +10,9 @@ from plimsoll.framework import PluginArgs
 
 DEFAULTS = ("SystemCriticalPods", "FailedBarePods", "PodsWithLocalStorage", "DaemonSetPods")
 
-
 EXTRAS = ("PodsWithPVC", "PodsWithoutPDB", "PodsWithResourceClaims")
 
-
 _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|[µμ]s|ms|s|m|h)")
-
 
 _SECONDS = {
     "ns": Fraction(1, 10**9),

@@ -1,4 +1,4 @@
-"""Pods that topology spread constraints tie together, counted by domain.
+"""Topology spread constraints as plain values, and the pods that they tie together, counted by domain.
 
 The constraints of one namespace whose selectors share pods form a population: a move that mends one of them
 may break another, so they are judged together. The excess of a constraint is::
@@ -6,7 +6,8 @@ may break another, so they are judged together. The excess of a constraint is::
     excess = sum over domains of max(size - smallest size - maxSkew, 0)
 
 Units: counts of pods. Pods that ended or terminate do not count.
-Source: Kubernetes v1.36, ``pod.spec.topologySpreadConstraints``.
+Source: Kubernetes v1.36, ``pod.spec.topologySpreadConstraints``; KEP-3094 (node inclusion policies) and
+KEP-3243 (matchLabelKeys).
 """
 
 from collections import Counter
@@ -14,15 +15,64 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
-from plimsoll.model.selectors import Selector
-from plimsoll.toolkit.descheduling.spread_constraints import SpreadConstraint, spread_constraints_of
+from plimsoll.model.selectors import NodeMatcher, Selector, SelectorError
+from plimsoll.model.taints import untolerated
+from plimsoll.toolkit.scheduling.topology_spread import selector_of
 
 Covers = Callable[[PodInfo], bool]
 """Whether pods like this one count."""
 
 Groups = list[tuple[PodTemplate, Mapping[str, PodInfo]]]
 """The placed pods of a namespace by uid, template by template."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A spread constraint without what does not tell it from others; hashable.
+
+    Attributes:
+        nodes: Only nodes that match count; None when the constraint ignores node affinity.
+        tolerations: Only nodes whose taints these tolerate count; None when it ignores taints.
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    nodes: NodeMatcher | None
+    tolerations: frozenset[Toleration] | None
+
+    def admits(self, node: Node) -> bool:
+        """Whether the node's domain counts for the constraint's pods."""
+        if self.nodes is not None and not self.nodes.matches(node.labels, node.name):
+            return False
+        return (
+            self.tolerations is None or untolerated(node.spec.taints, self.tolerations, numeric=True) is None
+        )
+
+
+def spread_constraints_of(pod: PodInfo, wanted: tuple[str, ...]) -> tuple[SpreadConstraint, ...]:
+    """A pod's constraints of the wanted kinds, such as ``DoNotSchedule``; remembered by template."""
+    return pod.template.memo(("spread constraints", wanted), lambda: tuple(_compiled(pod, wanted)))
+
+
+def _compiled(pod: PodInfo, wanted: tuple[str, ...]) -> Iterator[SpreadConstraint]:
+    for each in pod.pod.spec.topology_spread_constraints:
+        if each.when_unsatisfiable in wanted:
+            try:
+                selector = selector_of(each, pod.labels)
+            except SelectorError:
+                continue
+            tolerations = frozenset(pod.pod.spec.tolerations)
+            yield SpreadConstraint(
+                max_skew=each.max_skew,
+                topology_key=each.topology_key,
+                selector=selector,
+                nodes=pod.template.required_nodes if each.node_affinity_policy == "Honor" else None,
+                tolerations=tolerations if each.node_taints_policy == "Honor" else None,
+            )
 
 
 @dataclass(slots=True)

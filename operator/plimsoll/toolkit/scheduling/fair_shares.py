@@ -1,4 +1,4 @@
-"""Fair shares of a cluster among queues: dominant shares and deserved shares.
+"""Fair shares of a cluster among queues: dominant and deserved shares, and the victims of reclaim.
 
 Formula, for queues q with weight w, demand d and dominant share D = max_r d[q, r] / total[r]::
 
@@ -8,18 +8,25 @@ Formula, for queues q with weight w, demand d and dominant share D = max_r d[q, 
 Weighted max-min fairness of dominant shares: no queue gets more than it demands, the rest goes to the
 others by weight, and a larger weight never means less.
 
+Victims of reclaim are pods of queues above their deserved share. They are chosen greedily, twice: the least
+important first, which disturbs little; where that fails because a queue may give up no more, the largest
+first. Then those whose going was not needed are put back.
+
 Units: cpu in milli, the rest in units; shares are fractions of the cluster.
 Edges: a resource that the cluster has not got counts in no share.
 Source: Ghodsi et al., "Dominant Resource Fairness", NSDI 2011, progressive filling; kube-batch's plugins drf
-and proportion. Differs: proportion fills each resource by itself, and then a queue that leaves one resource
-alone can never be above what it deserves of it; here a queue has one share.
+and proportion, action reclaim.
+Differs: proportion fills each resource by itself, and then a queue that leaves one resource alone can never
+be above what it deserves of it; here a queue has one share. Reclaim frees room on one node, and only if the
+pod fits afterwards.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from plimsoll.framework.extension_points import Plugin
+from plimsoll.framework.extension_points import NodeTrial, Plugin
+from plimsoll.model.columns.pods_by_importance import started
 from plimsoll.model.columns.queue_usage import QUEUE_LABEL as QUEUE_LABEL
 from plimsoll.model.columns.queue_usage import Amounts as Amounts
 from plimsoll.model.columns.queue_usage import QueueKey as QueueKey
@@ -28,6 +35,7 @@ from plimsoll.model.columns.queue_usage import added as added
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import milli, units
+from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: Shares that differ by less are equal: a thousandth of a milli-CPU on a cluster of a million.
 EPSILON = 1e-9
@@ -166,3 +174,60 @@ class FairQueues(Plugin, Protocol):
 
     def standing(self, queue: str, scheduler: str, snapshot: Snapshot) -> float:
         """A queue's dominant share by its weight, among the pods of a scheduler: the lowest goes first."""
+
+
+def victims_to_reclaim(
+    candidates: Sequence[PodInfo],
+    queue_of: Callable[[PodInfo], str],
+    division: Division,
+    budgets: DisruptionBudgets,
+    trial: NodeTrial,
+) -> tuple[PodInfo, ...]:
+    """The victims on one node, most important first; empty when nothing helps.
+
+    Candidates may go, but for their budgets and for what their queues deserve. The caller closes the trial.
+    """
+    orders = (
+        sorted(candidates, key=lambda each: (each.priority, -started(each))),
+        sorted(candidates, key=lambda each: -dominant_share(each.requests, division.total)),
+    )
+    for order in orders:
+        victims = _fewest_needed(order, queue_of, division, budgets, trial)
+        if victims:
+            return victims
+    return ()
+
+
+def _fewest_needed(
+    order: Sequence[PodInfo],
+    queue_of: Callable[[PodInfo], str],
+    division: Division,
+    budgets: DisruptionBudgets,
+    trial: NodeTrial,
+) -> tuple[PodInfo, ...]:
+    left = {queue: dict(amounts) for queue, amounts in division.usage.items()}
+    victims: list[PodInfo] = []
+    for each, violates in zip(order, budgets.violating(order), strict=True):
+        queue = queue_of(each)
+        added(left[queue], each.requests, -1)
+        if violates or dominant_share(left[queue], division.total) < division.deserved(queue) - EPSILON:
+            added(left[queue], each.requests)
+            continue
+        trial.remove(each)
+        victims.append(each)
+        if trial.status().is_success:
+            return _without_needless(victims, trial)
+    for each in victims:
+        trial.add(each)
+    return ()
+
+
+def _without_needless(victims: Sequence[PodInfo], trial: NodeTrial) -> tuple[PodInfo, ...]:
+    """The last one was needed; of the others the most important are put back first, if they may stay."""
+    needed = [victims[-1]]
+    for each in sorted(victims[:-1], key=lambda each: (-each.priority, started(each))):
+        trial.add(each)
+        if not trial.status().is_success:
+            trial.remove(each)
+            needed.append(each)
+    return tuple(sorted(needed, key=lambda each: (-each.priority, started(each))))

@@ -11,11 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.framework import (
-    MAX_SCORE,
-    IntArray,
-    PluginArgs,
-)
+from plimsoll.framework import MAX_SCORE, IntArray, PluginArgs
 
 EXACT = 2**53
 """Every integer up to here is a double."""
@@ -47,16 +43,14 @@ def least_allocated(room: IntArray, weights: Sequence[int], capacity: NDArray[np
     points *= MAX_SCORE
     points /= capacity
     np.floor(points, out=points)
-    score: IntArray = (weighted(points, weights) / sum(weights)).astype(np.int64)
-    return score
+    return (weighted(points, weights) / sum(weights)).astype(np.int64)
 
 
 def divided(numerator: IntArray, divisor: IntArray | int) -> IntArray:
     """The quotient truncated towards zero; products of absurd amounts wrap around and are negative."""
     if len(numerator) and numerator.min() < 0:
         numerator -= np.fmod(numerator, divisor)
-    quotient: IntArray = numerator // divisor
-    return quotient
+    return numerator // divisor
 
 
 def interpolated(shape: Sequence[tuple[int, int]]) -> IntArray:

@@ -1,19 +1,12 @@
 """Topology spread constraints of a pod: compiled, with the defaults of its workload."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from plimsoll.framework import (
-    ABSENT,
-    BoolArray,
-    ClusterObjects,
-    PodInfo,
-    PodTemplate,
-    Snapshot,
-)
+from plimsoll.framework import ABSENT, BoolArray, ClusterObjects, PodInfo, PodTemplate, Snapshot
 from plimsoll.framework.columns import DomainSums, PodClass, PodCounts
 from plimsoll.framework.selectors import (
     NodeMatcher,
@@ -23,7 +16,6 @@ from plimsoll.framework.selectors import (
     StatefulSet,
     Toleration,
     TopologySpreadConstraint,
-    compile_node_matcher,
     compile_selector,
     selector_of_labels,
 )
@@ -122,14 +114,18 @@ NONE = Constraints()
 def own_constraints(template: PodTemplate, own: Iterable[TopologySpreadConstraint]) -> Constraints:
     """The constraints that the pods of a template state, or why one cannot be parsed."""
     try:
-        pairs = [(each, _selector(each, template)) for each in own]
+        pairs = [(each, selector_of(each, template.labels)) for each in own]
     except SelectorError as exc:
         return Constraints(problem=str(exc))
     return compiled(template, pairs, all_keys_required=True)
 
 
-def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Selector:
-    labels = template.labels
+def selector_of(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Selector:
+    """The pods that a constraint counts for a pod with these labels.
+
+    Raises:
+        SelectorError: its selector means nothing.
+    """
     return compile_selector(constraint.label_selector).and_equal(
         {key: labels[key] for key in constraint.match_label_keys if key in labels}
     )
@@ -142,9 +138,7 @@ def compiled(
     all_keys_required: bool,
 ) -> Constraints:
     """Constraints with their selectors, as hard and soft ones."""
-    spec = template.sample.spec
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    matcher = compile_node_matcher(spec.node_selector, affinity.required if affinity else None)
+    matcher = template.required_nodes
     groups: dict[bool, tuple[Constraint, ...]] = {}
     for hard in (True, False):
         chosen = [pair for pair in pairs if (pair[0].when_unsatisfiable == "DoNotSchedule") is hard]

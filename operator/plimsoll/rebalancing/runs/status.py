@@ -1,12 +1,14 @@
 """Status of a run for its policy: counts, rejected candidates with examples, failures."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
+from plimsoll.api.v1alpha1.eviction_phases import OPEN, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import (
     LastRun,
@@ -22,13 +24,25 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
 from plimsoll.framework import PluginError
 from plimsoll.planning.moves import EvictionPlan, Optimisation, Refused
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.policies import PolicyStatusWriter
-from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.rebalancing.records.history import is_victim
+from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.timing.signal import Signal
 
-#: Pods named as examples of one refusal, characters of its sentence, and of what is said of a run.
+
+class RunResult(StrEnum):
+    """How a run ended; a value of a metric's label."""
+
+    SUCCEEDED = "succeeded"  #: every strategy has judged the cluster
+    FAILED = "failed"  #: some strategy could not judge the cluster; the others ran
+    CRASHED = "crashed"  #: it ended with an error
+    TIMED_OUT = "timed_out"  #: the plan was not ready in time
+    SKIPPED = "skipped"  #: it was due and did not begin
+
+
+#: Pods named as examples of one refusal, characters of its sentence, and of the message about a run.
 EXAMPLES, SENTENCE, STORY = 5, 1024, 4096
 
 #: Reason of the policy's event, and what becomes of the moves of a plan.
@@ -38,10 +52,8 @@ _DONE = {
     Mode.ENFORCE: ("Rebalanced", "are moved"),
 }
 
-
 #: Results of runs that broke off.
 _BROKEN = {RunResult.CRASHED: RunOutcome.CRASHED, RunResult.TIMED_OUT: RunOutcome.TIMED_OUT}
-
 
 #: What may be left out of a run.
 _NOTHING: dict[str, Any] = dict.fromkeys(("completionTime", "result", "message", "optimisation"))
@@ -55,7 +67,7 @@ class RunTotals:
         policy: As it was when the run began.
         started: Seconds since the epoch.
         plan: What was planned.
-        cycle: Tells this run from others.
+        cycle: Distinguishes this run from others.
         evicted: Evictions that were accepted.
         verified: Replacements that were there in time.
         completed: Seconds since the epoch, None while the moves are being made.
@@ -69,28 +81,27 @@ class RunTotals:
     verified: int = 0
     completed: float | None = None
 
+    @property
+    def name(self) -> str:
+        """Of the policy."""
+        return self.policy.metadata.name
+
+    @property
+    def spec(self) -> RebalancingSpec:
+        """Of the policy."""
+        return self.policy.spec.rebalancing or RebalancingSpec()
+
 
 class RunReports:
-    """The last run of each policy, and its way into the policy's status.
-
-    Args:
-        policies: Those that rebalance, by name, at any moment; nothing is told of others.
-        statuses: Writes the status.
-        recorder: Told, as events of the policy, of runs that plan moves or in which a strategy fails.
-        next_run: When a policy runs again.
-        totals: What the kept records of a policy come to.
-        clock: Time.
-        observer: Told when a status cannot be written.
-    """
+    """Writes the last run of each of ``policies`` into its status; a status of others is not written."""
 
     def __init__(
         self,
-        *,
         policies: Mapping[str, SchedulingPolicy],
         statuses: PolicyStatusWriter,
         recorder: EventRecorder,
         next_run: Callable[[str], datetime | None],
-        totals: Callable[[str], MoveTotals],
+        keeper: EvictionRecordStore,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -98,7 +109,7 @@ class RunReports:
         self._statuses = statuses
         self._recorder = recorder
         self._next_run = next_run
-        self._move_totals = totals
+        self._keeper = keeper
         self._now = clock.now
         self._observer = observer
         self._totals: dict[str, RunTotals] = {}
@@ -106,11 +117,11 @@ class RunReports:
         self._changed = Signal()
 
     def begin(self, totals: RunTotals) -> None:
-        """A run has a plan; the one before it is told of no more."""
-        self._totals[totals.policy.metadata.name] = totals
+        """Report this run, which has a plan, in place of the one before it."""
+        self._totals[totals.name] = totals
 
     def forget(self, name: str) -> None:
-        """The policy rebalances no more."""
+        """The policy rebalances no longer."""
         self._totals.pop(name, None)
 
     def count(self, name: str, run: str, *, evicted: int = 0, verified: int = 0) -> None:
@@ -131,17 +142,20 @@ class RunReports:
             self._dirty.add(name)  # else the run itself writes the status when it ends
             self._changed.notify()
 
-    async def end(self, totals: RunTotals, now: float) -> None:
-        """The moves of a run have been made, or written down for people."""
-        totals.completed = now
+    async def end(self, totals: RunTotals) -> None:
+        """The moves of a run have been made, or recorded for people."""
+        totals.completed = self._now()
         for note in _notes(totals):
             self._recorder.record(note)
-        await self.write(totals.policy.metadata.name)
+        await self.write(totals.name)
 
-    async def ended(self, policy: SchedulingPolicy, started: float, result: RunResult, problem: str) -> None:
-        """A run has ended; one that broke off is told in its stead, whatever it had planned."""
-        outcome = _BROKEN.get(result)
-        name = policy.metadata.name
+    async def broke_off(
+        self, policy: SchedulingPolicy, started: float, result: RunResult, problem: str
+    ) -> None:
+        """Report a run that broke off in place of whatever it had planned; other results are ignored."""
+        outcome, name = _BROKEN.get(result), policy.metadata.name
+        if result is RunResult.CRASHED:
+            self._observer.failed(f"rebalancing {name}", problem)
         if outcome is None or name not in self._policies:
             return
         self._totals.pop(name, None)
@@ -152,41 +166,41 @@ class RunReports:
             result=outcome,
             message=f"the run broke off: {problem}"[:STORY],
         )
-        document = {
-            "lastRun": broken.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "counts": None,
-        }
-        await self._send(name, document | self._always(name))
+        last_run = broken.model_dump(mode="json", by_alias=True, exclude_none=True)
+        await self._send(name, {"lastRun": last_run, "counts": None})
 
     async def write(self, name: str) -> None:
-        """Write what the last run of a policy came to, and all of its moves."""
-        if name not in self._policies:
-            return
-        totals = self._totals.get(name)
-        document = {} if totals is None else run_status(totals, self._next_run(name))
-        await self._send(name, document | self._always(name))
+        """Write what the last run of a policy came to, and the totals of its records."""
+        if name in self._policies:
+            totals = self._totals.get(name)
+            await self._send(name, {} if totals is None else run_status(totals, self._next_run(name)))
 
     async def run(self) -> None:
-        """Write the status of policies whose moves come on, until cancelled; that of all at first."""
-        await self.write_all()
+        """Write the status of all policies (records outlive a process), then of those with news."""
+        await asyncio.gather(*(self.write(name) for name in list(self._policies)))
         while True:
             await self._changed.until(lambda: bool(self._dirty))
             await self.write(self._dirty.pop())
 
-    async def write_all(self) -> None:
-        """Write what is known of every policy: records outlive the process."""
-        await asyncio.gather(*(self.write(name) for name in list(self._policies)))
-
-    def _always(self, name: str) -> dict[str, Any]:
-        """What is written with every status."""
-        return {"totals": self._move_totals(name).model_dump(mode="json", by_alias=True)}
-
     async def _send(self, name: str, document: dict[str, Any]) -> None:
+        document["totals"] = self._move_totals(name).model_dump(mode="json", by_alias=True)
         if "lastRun" in document:  # what is left out of a merge patch stays, and may be of an earlier run
-            document = {**document, "lastRun": _NOTHING | document["lastRun"]}
+            document["lastRun"] = _NOTHING | document["lastRun"]
         answer = await self._statuses.write_status(name, document)
         if not answer.is_done:
             self._observer.failed(f"status of policy {name}", answer.message)
+
+    def _move_totals(self, name: str) -> MoveTotals:
+        """The totals of a policy's records; victims of preemption were not moved."""
+        phases = Counter(record.phase for record in self._keeper.of_policy(name) if not is_victim(record))
+        return MoveTotals(
+            moved=phases[Phase.SETTLED],
+            returned=phases[Phase.RETURNED],
+            failed=phases[Phase.FAILED],
+            blocked=phases[Phase.BLOCKED],
+            open=sum(phases[phase] for phase in OPEN),
+            predicted=phases[Phase.PREDICTED],
+        )
 
 
 def sentence_of(failure: PluginError) -> str:
@@ -206,18 +220,14 @@ def _notes(totals: RunTotals) -> Iterator[EventNote]:
     for each in made.failures:
         yield EventNote(policy, "StrategyFailed", "Rebalancing", sentence_of(each), is_warning=True)
     if made.moves:
-        reason, _ = _DONE[_mode(totals)]
+        reason, _ = _DONE[totals.spec.mode]
         yield EventNote(policy, reason, "Rebalancing", _counted(totals))
-
-
-def _mode(totals: RunTotals) -> Mode:
-    return (totals.policy.spec.rebalancing or RebalancingSpec()).mode
 
 
 def _counted(totals: RunTotals) -> str:
     """What came of a run, in counts."""
     made = totals.plan
-    mode, planned = _mode(totals), len(made.moves)
+    mode, planned = totals.spec.mode, len(made.moves)
     _, verb = _DONE[mode]
     is_short = mode is Mode.ENFORCE and totals.completed is not None and totals.evicted < planned
     done = f"{totals.evicted} of {planned} planned" if is_short else str(planned)
@@ -229,30 +239,21 @@ def _counted(totals: RunTotals) -> str:
 
 def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
     """The part of a policy's status that its last run determines."""
-    made = totals.plan
-    by_reason: dict[str, dict[str, Refused]] = defaultdict(dict)  # a pod counts once, whoever wanted it
+    made, completed = totals.plan, totals.completed
+    by_reason: dict[str, dict[str, Refused]] = defaultdict(dict)  # by pod: each counts once
     for each in made.refused:
         by_reason[each.refusal.reason].setdefault(each.pod.uid, each)
+    failures = {each.plugin: each.problem[:SENTENCE] for each in made.failures}
+    outcome = RunOutcome.FAILED if failures else RunOutcome.SUCCEEDED
     status = SchedulingPolicyStatus(
         last_run=LastRun(
             start_time=datetime.fromtimestamp(totals.started, UTC),
-            completion_time=None
-            if totals.completed is None
-            else datetime.fromtimestamp(totals.completed, UTC),
-            mode=_mode(totals),
-            result=None
-            if totals.completed is None
-            else RunOutcome.FAILED
-            if made.failures
-            else RunOutcome.SUCCEEDED,
+            completion_time=None if completed is None else datetime.fromtimestamp(completed, UTC),
+            mode=totals.spec.mode,
+            result=None if completed is None else outcome,
             message=_story(_counted(totals), made),
             optimisation=_optimisation(made.optimisation),
-            failures=tuple(
-                {
-                    each.plugin: StrategyFailure(name=each.plugin, message=each.problem[:SENTENCE])
-                    for each in made.failures
-                }.values()
-            ),
+            failures=tuple(StrategyFailure(name=name, message=said) for name, said in failures.items()),
         ),
         next_run_time=next_run,
         counts=RunCounts(

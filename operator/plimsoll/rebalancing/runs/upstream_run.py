@@ -29,11 +29,11 @@ from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
 from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.plan_runner import PlanRunner
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.run_status import RunTotals
+from plimsoll.rebalancing.runs.plan_runner import PlanRunner
+from plimsoll.rebalancing.runs.status import RunTotals
 
 #: Refused evictions in a row after which a run ends; descheduler tries every candidate.
 REFUSALS_IN_A_ROW = 100
@@ -58,7 +58,6 @@ class UpstreamEnforcement:
 
     def __init__(
         self,
-        *,
         policies: Mapping[str, SchedulingPolicy],
         keeper: EvictionRecordStore,
         feeder: MoveFeeder,

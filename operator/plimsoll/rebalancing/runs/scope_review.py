@@ -12,9 +12,9 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.scope import PolicyScope
-from plimsoll.policies.near_misses import near
+from plimsoll.policies.conditions import near
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.plan_runner import PlanRunner
+from plimsoll.rebalancing.runs.plan_runner import PlanRunner
 
 #: Seconds between two reviews of one scope, and for which it must match nothing before that is said.
 REVIEW_S, EMPTY_S = 60.0, 60.0
@@ -122,8 +122,8 @@ class ScopeReviews:
         self._empty_since: dict[str, float] = {}
         self._unknown: dict[str, str] = {}
 
-    async def look(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig, cluster: Cluster) -> bool:
-        """Review a scope in a run of its policy, unless that was done lately; whether something has changed.
+    async def look(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig, cluster: Cluster) -> None:
+        """Review a scope in a run of its policy, unless that was done lately.
 
         Args:
             policy: Whose run it is.
@@ -131,7 +131,6 @@ class ScopeReviews:
             cluster: A fork that nobody changes.
         """
         name = policy.metadata.name
-        before = self.troubles(name), self.advice(name)
         scoped = Scoped.of(name, rebalancing)
         self._unknown[name] = unknown_names(policy, cluster)
         if scoped is not None:
@@ -143,7 +142,6 @@ class ScopeReviews:
                         policy,
                         await self._planning.make(policy, lambda: review(scoped, others, cluster), LIMIT_S),
                     )
-        return (self.troubles(name), self.advice(name)) != before
 
     def _is_due(self, policy: SchedulingPolicy) -> bool:
         known = self._reviews.get(policy.metadata.name)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.policies.status_writer import STATUS_RETRIES, RetriedStatuses
+from plimsoll.policies.status import STATUS_RETRIES, RetriedStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 

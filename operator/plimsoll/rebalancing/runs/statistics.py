@@ -1,7 +1,6 @@
 """Statistics of rebalancing runs: due times, successes, and findings of the latest run.
 
-They are kept by policy, read at each scrape of the metrics, and dropped with the policy. The durations of
-strategies go to the observer.
+They are kept by policy, read at each scrape of the metrics, and dropped with the policy.
 """
 
 from collections import Counter
@@ -16,7 +15,7 @@ from plimsoll.planning.strategy_run import TIMER, StrategyTimer
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.record import Record
-from plimsoll.rebalancing.run_result import RunResult
+from plimsoll.rebalancing.runs.status import RunResult
 
 #: Phases in which a move has begun and not ended.
 IN_FLIGHT = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
@@ -51,20 +50,21 @@ class _Runs:
     """The runs of one policy so far."""
 
     due: float | None = None
+    began: float = 0.0  #: of the monotonic clock
     last_success: float | None = None
     imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     violations: Mapping[str, int] = field(default_factory=dict)
 
 
 class RunStatistics:
-    """Remembers the runs of all policies, and times their strategies.
+    """Remembers the runs of all policies, and reports them and their strategies to the observer.
 
     Args:
         policies: Names of those that rebalance, at any moment.
         next_run: When a policy runs next; None when it does not.
         unfinished: The records of moves that have not ended, of all policies.
         clock: Time.
-        observer: Receives the durations of strategies.
+        observer: Receives durations and counts.
     """
 
     def __init__(
@@ -82,23 +82,33 @@ class RunStatistics:
         self._observer = observer
         self._runs: dict[str, _Runs] = {}
 
-    def fell_due(self, policy: str) -> None:
-        """Record that the timetable has started a run, which may still have to wait."""
-        runs = self._runs.setdefault(policy, _Runs())
+    def fell_due(self, policy: str) -> float:
+        """Record that the timetable has started a run, which may still have to wait; the time."""
+        runs, now = self._runs.setdefault(policy, _Runs()), self._clock.now()
         if runs.due is None:
-            runs.due = self._clock.now()
+            runs.due = now
+        return now
+
+    def begun(self, policy: str) -> None:
+        """Record that a run has begun."""
+        self._runs.setdefault(policy, _Runs()).began = self._clock.monotonic()
+
+    def skipped(self, policy: str) -> None:
+        """Report a run that was due while the one before it was under way."""
+        self._observer.run_finished(policy, RunResult.SKIPPED.value, 0.0)
 
     def finished(self, policy: str, result: RunResult) -> None:
-        """Record how a run ended; one that did not come to its end is still due."""
+        """Record how a run ended; one that did not complete is still due."""
         runs = self._runs.setdefault(policy, _Runs())
         if result in _COMPLETED:
             runs.due = None
         if result is RunResult.SUCCEEDED:
             runs.last_success = self._clock.now()
+        self._observer.run_finished(policy, result.value, self._clock.monotonic() - runs.began)
 
     @contextmanager
     def strategies(self, policy: str) -> Iterator[None]:
-        """Time the strategies of a plan that is made inside; nothing is told of a plan that is not ready."""
+        """Time the strategies of a plan that is made inside; a plan that is not ready reports none."""
         timer = StrategyTimer(self._clock.monotonic)
         outer = TIMER.set(timer)
         try:
@@ -113,9 +123,12 @@ class RunStatistics:
         runs = self._runs.setdefault(policy, _Runs())
         runs.imbalance = plan.imbalance
         runs.violations = {each.name: 0 for each in rebalancing.strategies} | plan.violations()
+        self._observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_by_reason())
+        for failure in plan.failures:
+            self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
 
     def forget(self, policy: str) -> None:
-        """Drop what is kept of a policy that rebalances no longer."""
+        """The policy rebalances no longer."""
         self._runs.pop(policy, None)
 
     def figures(self) -> Mapping[str, RunFigures]:
@@ -124,14 +137,14 @@ class RunStatistics:
         found = {}
         for policy in self._policies:
             next_run, runs = self._next_run(policy), self._runs.get(policy, _Runs())
-            if next_run is None:
-                continue
-            found[policy] = RunFigures(
-                next_run.timestamp(),
-                next_run.timestamp() if runs.due is None else runs.due,
-                runs.last_success,
-                moves[policy],
-                runs.imbalance,
-                runs.violations,
-            )
+            if next_run is not None:
+                due = next_run.timestamp() if runs.due is None else runs.due
+                found[policy] = RunFigures(
+                    next_run.timestamp(),
+                    due,
+                    runs.last_success,
+                    moves[policy],
+                    runs.imbalance,
+                    runs.violations,
+                )
         return found

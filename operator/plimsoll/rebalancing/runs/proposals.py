@@ -7,26 +7,23 @@ bundle are proposed together, called off together, and carried out when all of t
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
-from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.moves import Move
+from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.events import MoveUnplanned, ProposalAnswered, RecordDeleted
 from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED, REJECTED
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.status import RunTotals
 
 
 class Approvals:
-    """What people say of proposals; annotations become events.
-
-    Args:
-        executor: Takes the events.
-    """
+    """What people say of proposals; annotations become events."""
 
     def __init__(self, executor: MoveExecutor) -> None:
         self._executor = executor
@@ -56,34 +53,28 @@ class Proposals:
     """Proposes the moves of plans.
 
     Args:
-        executor: Knows the proposals that wait, and takes what the plan no longer holds.
-        feeder: Takes new moves.
+        executor: Knows the proposals that wait, and receives what the plan no longer holds.
+        feeder: Receives new moves.
         keeper: The records.
+        observer: Notified of moves for which there is no room among the records.
     """
 
-    def __init__(self, executor: MoveExecutor, feeder: MoveFeeder, keeper: EvictionRecordStore) -> None:
+    def __init__(
+        self, executor: MoveExecutor, feeder: MoveFeeder, keeper: EvictionRecordStore, observer: Observer
+    ) -> None:
         self._executor = executor
         self._feeder = feeder
         self._keeper = keeper
+        self._observer = observer
 
-    async def propose(self, moves: Iterable[Move], policy: str, retention: RecordRetention, run: str) -> int:
-        """Write a record for each move that has none, and call off proposals that the plan no longer holds.
-
-        Args:
-            moves: Of the plan.
-            policy: Whose plan it is.
-            retention: How many records there may be.
-            run: Tells this plan from others.
-
-        Returns:
-            How many moves found no room among the records.
-        """
+    async def propose(self, totals: RunTotals) -> None:
+        """Write a record for each move of a run that has none, and call off what its plan no longer holds."""
         planned: defaultdict[str, list[Move]] = defaultdict(list)
-        for move in moves:
+        for move in totals.plan.moves:
             planned[move.bundle or move.pod.uid].append(move)
         wanted = {frozenset(map(_identity_of, group)): group for group in planned.values()}
         known = set()
-        for states in self._waiting(policy):
+        for states in self._waiting(totals.name):
             identity = frozenset(_identity(state.spec) for state in states)
             if identity in wanted and _is_complete(states):
                 known.add(identity)
@@ -91,18 +82,17 @@ class Proposals:
                 self._executor.post(MoveUnplanned(states[0].key))
         rejected = {
             _identity(record.spec)
-            for record in self._keeper.of_policy(policy)
+            for record in self._keeper.of_policy(totals.name)
             if record.spec.mode is Mode.APPROVE and record.status.reason == REJECTED
         }
-        dropped = 0
         for identity, group in wanted.items():
             if identity in known or identity & rejected:
                 continue
-            if not self._keeper.has_room(policy, retention, len(group)):
-                dropped += len(group)
-                continue
-            await self._feeder.feed(group, policy, Mode.APPROVE, run)
-        return dropped
+            if self._keeper.has_room(totals.name, totals.spec.records, len(group)):
+                await self._feeder.feed(group, totals.name, Mode.APPROVE, totals.cycle)
+            else:
+                for _ in group:
+                    self._observer.record_dropped(totals.name, "breaker")
 
     def _waiting(self, policy: str) -> list[list[MoveState]]:
         """Proposals of a policy that are not being carried out, those of a bundle together."""

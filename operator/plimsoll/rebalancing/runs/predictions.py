@@ -7,14 +7,13 @@ import asyncio
 from collections.abc import Collection
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.rebalancing import Mode
-from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.status import RunTotals
 from plimsoll.timing.task_sets import first_of
 
 #: Seconds after the start in which a policy that is not known yet is not taken for deleted.
@@ -25,13 +24,7 @@ AGAIN_S = 60.0
 
 
 class Predictions:
-    """Writes predictions, and deletes those of policies that predict no longer.
-
-    Args:
-        keeper: The records.
-        clock: Time.
-        observer: Told of predictions that are dropped, or for which there is no room.
-    """
+    """Writes predictions, and deletes those of policies that predict no longer."""
 
     def __init__(self, keeper: EvictionRecordStore, clock: Clock, observer: Observer) -> None:
         self._keeper = keeper
@@ -71,27 +64,27 @@ class Predictions:
             and (all_known or record.spec.policy in self._ended)
         ]
 
-    async def write(self, made: EvictionPlan, policy: str, retention: RecordRetention, cycle: str) -> None:
-        """Write down what a run predicts; the same prediction is one record, however often it is made.
+    async def write(self, totals: RunTotals) -> None:
+        """Record what a run predicts; the same prediction is one record, however often it is made.
 
-        Where a strategy failed, nobody knows what it would still predict, and nothing is taken back.
+        Where a strategy failed it is not known what it would still predict, and nothing is deleted.
         """
-        keeper = self._keeper
-        moves = {key_of(move, policy, Mode.DRY_RUN, cycle): move for move in made.moves}
+        keeper, policy, mode = self._keeper, totals.name, Mode.DRY_RUN
+        moves = {key_of(move, policy, mode, totals.cycle): move for move in totals.plan.moves}
         for record in keeper.of_policy(policy):
-            if record.spec.mode is Mode.DRY_RUN and record.key not in moves and not made.failures:
+            if record.spec.mode is mode and record.key not in moves and not totals.plan.failures:
                 await keeper.drop(record, "outdated")
         for key, move in moves.items():
             if key in keeper.known:
                 continue
-            if keeper.has_room(policy, retention):
-                await keeper.create(
-                    key,
-                    spec_of(move, policy, Mode.DRY_RUN),
-                    Phase.PREDICTED,
-                    first_reason(Mode.DRY_RUN, move),
-                    first_message(move, Mode.DRY_RUN),
-                    now=self._clock.now(),
-                )
-            else:
+            if not keeper.has_room(policy, totals.spec.records):
                 self._observer.record_dropped(policy, "breaker")
+                continue
+            await keeper.create(
+                key,
+                spec_of(move, policy, mode),
+                Phase.PREDICTED,
+                first_reason(mode, move),
+                first_message(move, mode),
+                now=self._clock.now(),
+            )

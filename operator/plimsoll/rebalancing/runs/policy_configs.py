@@ -1,4 +1,4 @@
-"""PolicyConfigs says what each policy wants at this moment, within what the breakers allow."""
+"""PolicyConfigs say what each policy wants at this moment, within what the breakers allow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +7,14 @@ from datetime import UTC, datetime
 from plimsoll.access.rights import NO_RIGHTS, Access, Part
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Profile
-from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
-from plimsoll.rebalancing.breakers.stop_button import StopButton, barred, undisturbed
-from plimsoll.rebalancing.config import rebalancing_of
-from plimsoll.rebalancing.plan_runner import PlanRunner
+from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton, bounded
+from plimsoll.rebalancing.config import Registries, rebalancing_of
+from plimsoll.rebalancing.runs.plan_runner import PlanRunner
 from plimsoll.rebalancing.ways import RequestProbe
 
 
@@ -42,36 +41,30 @@ class PolicyConfigs:
     """The live policies in plain values.
 
     Args:
-        policies: Those that rebalance, as they are at any moment; keys are their names.
-        strategies: That policies can name.
-        evictors: That policies can name.
-        forecast: The default profile, for pods of schedulers that are not ours.
-        cache: The cluster.
+        policies: Those that rebalance, keyed by name, at any moment.
+        registries: What policies can name.
+        objects: Where priority classes are looked up.
         breakers: What keeps policies from moving pods.
         clock: Time.
 
     Attributes:
+        breakers: The same.
         profiles: By scheduler name: who places replacements; set when policies change.
     """
 
     def __init__(
         self,
-        *,
         policies: Mapping[str, SchedulingPolicy],
-        strategies: StrategyRegistry,
-        evictors: EvictorRegistry,
-        forecast: Profile,
-        cache: Cache,
+        registries: Registries,
+        objects: ClusterObjects,
         breakers: Breakers,
         clock: Clock,
     ) -> None:
         self.profiles: Mapping[str, Profile] = {}
         self._policies = policies
-        self._strategies = strategies
-        self._evictors = evictors
-        self._forecast = forecast
-        self._cache = cache
-        self._breakers = breakers
+        self._registries = registries
+        self._objects = objects
+        self.breakers = breakers
         self._clock = clock
 
     def configured(self, policy: SchedulingPolicy) -> RebalancingConfig:
@@ -80,19 +73,14 @@ class PolicyConfigs:
         Raises:
             ConfigurationError: It cannot be carried out; names the field.
         """
-        wanted = rebalancing_of(
-            policy,
-            strategies=self._strategies,
-            evictors=self._evictors,
-            profiles=self.profiles,
-            objects=self._cache.cluster.objects,
-            forecast=self._forecast,
-            now=datetime.fromtimestamp(self._clock.now(), UTC),
-        )
-        wanted = undisturbed(wanted, self._breakers.displacements, policy.metadata.name)
-        if self._breakers.access.obstacle(policy, Part.REBALANCING):
-            wanted = barred(wanted, NO_RIGHTS)
-        return self._breakers.stop.heeded(self._breakers.probe.heeded(policy, wanted))
+        now, breakers = datetime.fromtimestamp(self._clock.now(), UTC), self.breakers
+        wanted = rebalancing_of(policy, self._registries, self.profiles, self._objects, now)
+        if breakers.displacements.sentence(policy.metadata.name):
+            wanted = bounded(wanted, "rest until displaced pods have a place")
+        if breakers.access.obstacle(policy, Part.REBALANCING):
+            wanted = bounded(wanted, NO_RIGHTS)
+        wanted = breakers.probe.heeded(policy, wanted)
+        return bounded(wanted, STOP) if breakers.stop.is_pressed else wanted
 
     def of(self, name: str) -> RebalancingConfig | None:
         """What a policy wants; None when it rebalances no longer."""
@@ -110,18 +98,18 @@ class PolicyConfigs:
             other: self.configured(policy)
             for other, policy in self._policies.items()
             if other != name
-            and not self._breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
+            and not self.breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
             and policy.spec.rebalancing is not None
             and policy.spec.rebalancing.mode is not Mode.DRY_RUN
         }
 
     def hold_up(self, name: str) -> str:
         """Why approved moves of a policy wait, "" when they do not."""
-        if self._breakers.stop.is_pressed:
-            return self._breakers.stop.sentence
+        if self.breakers.stop.is_pressed:
+            return self.breakers.stop.sentence
         policy = self._policies.get(name)
         if policy is None:
             return ""
-        return self._breakers.displacements.sentence(name) or self._breakers.access.obstacle(
+        return self.breakers.displacements.sentence(name) or self.breakers.access.obstacle(
             policy, Part.REBALANCING
         )

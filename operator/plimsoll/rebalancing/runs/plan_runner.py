@@ -16,6 +16,10 @@ from plimsoll.timing.signal import Signal
 
 T = TypeVar("T")
 
+#: Seconds that a plan may take, beyond the longest search that a policy may ask for. The thread of one that
+#: takes longer cannot be ended; the other policies go on without it.
+PLANNING_S = 900.0
+
 #: Plans made at the same time, and seconds after which one no longer counts among them: the others go on.
 SLOTS, SLOW_S = 4, 30.0
 

@@ -1,0 +1,51 @@
+"""Gives the rebalancing wing its adapters to the API server."""
+
+import functools
+
+from plimsoll.api.v1alpha1.eviction import EvictionStatus
+from plimsoll.app.clock import SeededRandomness, ThreadComputer
+from plimsoll.app.shared_parts import SharedParts
+from plimsoll.engine.profile import Profile
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.kube.custom_resources import NamespacedResources
+from plimsoll.kube.deployments import DeploymentRollouts
+from plimsoll.kube.eviction_requests import PodEvictionRequester
+from plimsoll.kube.nodes import NodeTainter
+from plimsoll.kube.pods import PodEvictor
+from plimsoll.kube.usage import UsageMeter
+from plimsoll.policies.status import RetriedStatuses
+from plimsoll.rebalancing.config import Registries
+from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
+from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.surges.rollouts import RolloutSurges
+from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
+from plimsoll.strategies import EVICTORS
+
+
+def rebalancing_wing(
+    parts: SharedParts,
+    strategies: StrategyRegistry,
+    forecast: Profile,
+    statuses: RetriedStatuses,
+    namespace: str,
+) -> RebalancingWing:
+    """The wing with its adapters; ``forecast`` is the profile for pods of schedulers that are not ours."""
+    session, clock, observer = parts.session, parts.clock, parts.observer
+    requester = PodEvictionRequester(session, clock, SeededRandomness(parts.seed), observer)
+    return RebalancingWing(
+        parts.book,
+        parts.groups,
+        EvictionRecordStore(NamespacedResources(session, "evictions", EvictionStatus), clock, observer),
+        Registries(strategies, EvictorRegistry(EVICTORS), forecast),
+        parts.access,
+        RebalancingPorts(
+            evictor=PodEvictor(session),
+            closer=NodeTainter(session, clock),
+            recorder=parts.recorder,
+            statuses=statuses,
+            meter=UsageMeter(session),
+            surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),
+            requests=functools.partial(EvictionsByRequest, requester),
+        ),
+        Runtime(parts.timer, clock, ThreadComputer(), observer, parts.conditions, namespace),
+    )

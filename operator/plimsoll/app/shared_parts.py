@@ -1,0 +1,35 @@
+"""SharedParts holds what the wings, the election and the start have in common."""
+
+from dataclasses import dataclass
+
+from plimsoll.access.rights import Access
+from plimsoll.app.clock import SystemClock
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.kube.events import EventPoster
+from plimsoll.kube.session.session import Session
+from plimsoll.ports.observer import Observer
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
+
+
+@dataclass(frozen=True, slots=True)
+class SharedParts:
+    """What both wings, the election and the start use.
+
+    Attributes:
+        session: The connection; its writes pass the fence.
+        access: What the API server allows.
+        conditions: Notified when sentences in the status of policies have changed.
+    """
+
+    session: Session
+    clock: SystemClock
+    observer: Observer
+    access: Access
+    recorder: EventPoster
+    timer: Timer
+    book: ReservationBook
+    groups: Groups
+    conditions: Signal
+    seed: int | None

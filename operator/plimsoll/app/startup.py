@@ -1,0 +1,108 @@
+"""Mirrors the cluster, and takes the process from its first lists to the lead."""
+
+import functools
+import gc
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.scheduling_wing import SchedulingWing
+from plimsoll.app.shared_parts import SharedParts
+from plimsoll.cluster.ingestion import Ingestion
+from plimsoll.kube.custom_resources import RECORDS
+from plimsoll.kube.reflector import Reflector, Sink
+from plimsoll.kube.watched_resources import WATCHED, WatchedResource
+from plimsoll.leadership.leader import Leadership
+from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.rebalancing.wing import RebalancingWing
+
+#: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
+WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
+
+#: Objects of the first lists after which the garbage collector forgets them: at 100,000 pods, a collection of
+#: all objects takes half a second, in which no thread runs. Reference counts still free them.
+FREEZE_EVERY = 5000
+
+
+class Startup:
+    """The reflectors, and the steps before the first decision.
+
+    Args:
+        wing: Whose mirror takes the events.
+        rebalancing: Takes those of Eviction records.
+        ingestion: The way of all other events.
+    """
+
+    def __init__(
+        self,
+        parts: SharedParts,
+        leadership: Leadership,
+        wing: SchedulingWing,
+        rebalancing: RebalancingWing,
+        ingestion: Ingestion,
+    ) -> None:
+        self._clock = parts.clock
+        self._observer = parts.observer
+        self._leadership = leadership
+        self._wing = wing
+        self._ingestion = ingestion
+        self._is_synced = False
+        self._unfrozen = 0
+        sinks: dict[WatchedResource, Sink] = {
+            resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
+        }
+        randomness = SeededRandomness(parts.seed)
+        self._reflectors = [
+            Reflector(
+                parts.session,
+                resource,
+                sink,
+                clock=parts.clock,
+                randomness=randomness,
+                observer=parts.observer,
+            )
+            for resource, sink in {**sinks, RECORDS: rebalancing.take_records}.items()
+        ]
+
+    @property
+    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
+        """The watches, keyed by task."""
+        return {f"watch of {each.resource.name}": self._mirror(each) for each in self._reflectors}
+
+    async def _mirror(self, reflector: Reflector) -> None:
+        """Open watches once the leader is known: a new leader then needs no second list."""
+        await self._leadership.tried.wait()
+        await reflector.run()
+
+    def _ingest(self, resource: str, events: list[WatchEvent]) -> None:
+        began = self._clock.monotonic()
+        self._ingestion.apply(events)
+        self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
+        self._unfrozen += len(events)
+        if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        """Take what was listed out of full garbage collections, which hold up every thread of the process."""
+        self._unfrozen = 0
+        gc.freeze()
+
+    def unready(self) -> str:
+        """Which lists are missing, "" for none."""
+        missing = {resource.name for resource in WATCHED} - self._wing.mirror.synced
+        return f"waiting for the first list of {', '.join(sorted(missing))}" if missing else ""
+
+    async def until_leading(self) -> None:
+        """Wait until the cluster is known and this process leads, then for all that earlier leaders wrote."""
+        await self._wing.mirror.listed.until(lambda: not self.unready())
+        self._is_synced = True
+        self._freeze()
+        self._leadership.stand()
+        await self._leadership.acquired.wait()
+        since = self._leadership.since or 0.0
+        written = [each for each in self._reflectors if each.resource.name in WRITTEN]
+        for each in written:
+            each.list_since(since)
+        for each in written:
+            await each.until_listed(since)
+        self._wing.take_over()

@@ -1,0 +1,57 @@
+"""The command ``plimsoll run``: runs the operator."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(  # noqa: PLR0913 - typer reads the options from the parameters
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(help="The cluster; left out: in-cluster, or the default kubeconfig.", dir_okay=False),
+    ] = None,
+    bind_address: Annotated[str, typer.Option(help="Address of the endpoints below.")] = "0.0.0.0",  # noqa: S104 - probes come from outside the pod
+    metrics_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of /metrics, /readyz and /healthz; 0: any.")
+    ] = 8081,
+    health_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the liveness probe /healthz; 0: none.")
+    ] = 8080,
+    log_format: Annotated[str, typer.Option(help="json or text.")] = "json",
+    log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
+    ] = None,
+    leader_elect: Annotated[
+        str, typer.Option(metavar="true|false", help="Decide and write only while holding the lease below.")
+    ] = "true",
+    leader_elect_lease_duration: Annotated[
+        str, typer.Option(help="How long others wait after the leader's last renewal, such as 15s.")
+    ] = "15s",
+    leader_elect_renew_deadline: Annotated[
+        str, typer.Option(help="How long a leader writes after its last renewal.")
+    ] = "10s",
+    leader_elect_retry_period: Annotated[
+        str, typer.Option(help="Time between two attempts to get or renew the lease.")
+    ] = "2s",
+    leader_elect_resource_name: Annotated[str, typer.Option(help="Name of the Lease.")] = "plimsoll",
+    leader_elect_resource_namespace: Annotated[
+        str, typer.Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
+    ] = "",
+) -> None:
+    """Run the operator until SIGTERM: schedule and rebalance pods by the policies."""
+    flags = dict(locals())
+
+    from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs
+
+    from plimsoll.app import process, settings  # noqa: PLC0415 - likewise
+
+    try:
+        chosen = settings.Settings.model_validate({**flags, "log_level": log_level.upper()})
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
+    raise typer.Exit(process.main(chosen))

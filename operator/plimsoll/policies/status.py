@@ -1,0 +1,190 @@
+"""Describes each policy in its status: conditions, warning events, and writes that are retried."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from plimsoll.access.rights import NOT_ALLOWED, Access
+from plimsoll.api.schema.conditions import (
+    ACCEPTED,
+    DEGRADED,
+    READY,
+    Condition,
+    ConditionStatus,
+    with_condition,
+)
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.policies.conditions import stopped_parts, work_of
+from plimsoll.policies.warnings import PolicyWarnings
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.custom_resources import PolicyStatusWriter
+from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
+
+#: Characters of a condition's message, as the API server allows.
+LONGEST_MESSAGE = 32_768
+
+#: The next regular write of a status may be a day away.
+STATUS_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0, 5.0, 10.0), repeats=OPEN_OR_CONFLICT)
+
+
+class RetriedStatuses:
+    """Writes through another writer; a newer status of the same fields ends the retries of an older one."""
+
+    def __init__(self, statuses: PolicyStatusWriter, clock: Clock) -> None:
+        self._statuses = statuses
+        self._clock = clock
+        self._latest: dict[tuple[str, frozenset[str]], Mapping[str, Any]] = {}
+
+    async def write_status(self, name: str, status: Mapping[str, Any]) -> WriteResult:
+        """Merge into a policy's status; returns the last answer."""
+        key = (name, frozenset(status))
+        self._latest[key] = status
+
+        def is_latest() -> bool:
+            return self._latest.get(key) is status
+
+        answer = await retry(
+            lambda: self._statuses.write_status(name, status), STATUS_RETRIES, self._clock, is_latest
+        )
+        if is_latest():
+            del self._latest[key]
+        return answer
+
+
+class PolicyAdviser(Protocol):
+    """Knows something about policies that their status says."""
+
+    def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
+        """Further conditions of a policy that hold: reason and sentence by type."""
+
+
+@dataclass(slots=True)
+class KnownPolicy:
+    """One policy: as last seen, as last accepted, and its status."""
+
+    name: str
+    created: str
+    generation: int
+    seen: Mapping[str, Any]
+    accepted: SchedulingPolicy | None = None
+    problem: tuple[str, str] = ("", "")  #: reason and sentence, when the latest spec is not accepted
+    order: tuple[str, object] = ("", None)  #: the queue sort of what was last accepted, with its arguments
+    lost: tuple[str, str] = ("", "")  #: likewise, when an older policy serves its scheduler name
+    conditions: tuple[Condition, ...] = ()
+    degraded: tuple[str, ...] = ()  #: every reason for which it is degraded
+    written: Mapping[str, Any] | None = None
+    warnings: PolicyWarnings = field(default_factory=PolicyWarnings)
+
+    @property
+    def age_order(self) -> tuple[str, str]:
+        """Older first."""
+        return (self.created, self.name)
+
+
+class PolicyStatuses:
+    """Keeps the status of policies.
+
+    Args:
+        recorder: Records the events of policies.
+        access: What the API server allows.
+
+    Attributes:
+        notes: What degrades every policy, by reason.
+    """
+
+    def __init__(
+        self,
+        writer: PolicyStatusWriter,
+        recorder: EventRecorder,
+        access: Access,
+        clock: Clock,
+        observer: Observer,
+        advisers: Sequence[PolicyAdviser],
+    ) -> None:
+        self._writer = writer
+        self._recorder = recorder
+        self._access = access
+        self._clock = clock
+        self._observer = observer
+        self._advisers = advisers
+        self.notes: dict[str, str] = {}
+
+    def describe(self, known: KnownPolicy, troubles: Mapping[str, str]) -> None:
+        """Derive a policy's conditions; ``troubles`` are sentences of its parts, by reason."""
+        reason, sentence = known.problem if known.problem[0] else known.lost
+        serves = known.accepted is not None and not known.lost[0]
+        if reason and serves:
+            sentence += "; the policy's last accepted state goes on"
+        working = known.accepted
+        if working is not None and (known.lost[0] or working.spec.suspend):
+            working = None
+        missing = "" if working is None else self._access.trouble(working)
+        notes = {
+            **({reason: sentence} if reason else {}),
+            **({NOT_ALLOWED: missing} if missing else {}),
+            **self.notes,
+            **troubles,
+        }
+        advice = {kind: said for each in self._advisers for kind, said in each.advice(known.name).items()}
+        known.degraded = tuple(notes)
+        known.warnings.update({**notes, **dict(advice.values())}, known.conditions)
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+
+        def said(kind: str, holds: bool, why: str, text: str) -> None:
+            known.conditions = with_condition(
+                known.conditions,
+                kind,
+                ConditionStatus.TRUE if holds else ConditionStatus.FALSE,
+                reason=why,
+                message=text[:LONGEST_MESSAGE],
+                now=now,
+                generation=known.generation,
+            )
+
+        if reason:
+            said(ACCEPTED, holds=False, why=reason, text=sentence)
+        else:
+            said(ACCEPTED, holds=True, why="Valid", text="every part of the spec can be used")
+        if working is not None:
+            stopped = stopped_parts(working, self._access)
+            why = NOT_ALLOWED if stopped else "Serving"
+            said(READY, holds=not stopped, why=why, text=work_of(working, stopped))
+        elif known.accepted is not None and known.accepted.spec.suspend:
+            said(READY, holds=False, why="Suspended", text="spec.suspend is true; nothing is decided")
+        else:
+            said(READY, holds=False, why=reason or "NotAccepted", text=sentence)
+        for kind in sorted({each.type for each in known.conditions} - {ACCEPTED, READY, DEGRADED, *advice}):
+            said(kind, holds=False, why="AsExpected", text="nothing of the kind is known any more")
+        for kind, (why, text) in advice.items():
+            said(kind, holds=True, why=why, text=text)
+        if notes:
+            said(DEGRADED, holds=True, why=next(iter(notes)), text="; ".join(notes.values()))
+        else:
+            said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
+
+    async def write(self, known: KnownPolicy) -> None:
+        """Write the status when it has changed, once rights are known."""
+        if self._access.is_pending:
+            return
+        status: dict[str, Any] = {
+            "observedGeneration": known.generation,
+            "conditions": [
+                each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in known.conditions
+            ],
+        }
+        policy = known.accepted
+        if policy is None or policy.spec.suspend or policy.spec.rebalancing is None:
+            status["nextRunTime"] = None  # taken away: nothing runs next
+        if status == known.written:
+            return
+        answer = await self._writer.write_status(known.name, status)
+        if answer.is_done:
+            known.written = status
+            for note in known.warnings.due(known.seen):
+                self._recorder.record(note)
+        elif answer.verdict is not WriteOutcome.FENCED:  # a standby writes nothing
+            self._observer.failed(f"status of policy {known.name}", answer.message)

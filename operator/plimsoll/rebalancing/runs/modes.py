@@ -1,0 +1,72 @@
+"""PlanModes do with a plan what the policy's mode says: they predict, propose or enforce its moves."""
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.planning.history import Memory
+from plimsoll.rebalancing.execution.feeder import MoveFeeder
+from plimsoll.rebalancing.records.retention import Retention
+from plimsoll.rebalancing.runs.policy_configs import Breakers
+from plimsoll.rebalancing.runs.predictions import Predictions
+from plimsoll.rebalancing.runs.proposals import Proposals
+from plimsoll.rebalancing.runs.status import RunTotals
+
+
+class PlanModes:
+    """Carries out plans.
+
+    Args:
+        policies: Those that rebalance, keyed by name, at any moment.
+        retention: Keeps the records few.
+        predictions: Mode DryRun.
+        proposals: Mode Approve.
+        feeder: Mode Enforce.
+        breakers: What keeps policies from moving pods.
+    """
+
+    def __init__(
+        self,
+        policies: Mapping[str, SchedulingPolicy],
+        retention: Retention,
+        predictions: Predictions,
+        proposals: Proposals,
+        feeder: MoveFeeder,
+        breakers: Breakers,
+    ) -> None:
+        self._policies = policies
+        self._retention = retention
+        self._predictions = predictions
+        self._proposals = proposals
+        self._feeder = feeder
+        self._breakers = breakers
+
+    async def carry_out(self, totals: RunTotals, memory: Memory) -> None:
+        """Carry out the plan of a run; ``memory`` is what past moves teach.
+
+        Raises:
+            Exception: What broke the judgement of a move; the rest of the run is dropped.
+        """
+        name, spec = totals.name, totals.spec
+        await self._retention.tidy_policy(name, spec.records)
+        if spec.mode is Mode.DRY_RUN:
+            await self._predictions.write(totals)
+        elif spec.mode is Mode.APPROVE:
+            # A plan that may hold no move says nothing against the proposals: they and their answers keep.
+            resting, may_try = memory.rest(name)
+            is_held = self._breakers.stop.is_pressed or self._breakers.displacements.sentence(name)
+            if not (is_held or (resting and not may_try)):
+                await self._proposals.propose(totals)
+        elif Planner(spec.planner) is not Planner.UPSTREAM:  # its moves were made while they were planned
+            await self._enforce(totals, memory)
+
+    async def _enforce(self, totals: RunTotals, memory: Memory) -> None:
+        moves = enumerate(totals.plan.moves)
+        with self._feeder.remembering(totals.cycle, memory):
+            for _, group in groupby(moves, lambda each: each[1].bundle or each[0]):
+                if self._policies.get(totals.name) is not totals.policy:
+                    return  # changed, suspended or deleted meanwhile: the rest is dropped
+                together = [move for _, move in group]
+                await self._feeder.feed(together, totals.name, Mode.ENFORCE, totals.cycle)

@@ -1,0 +1,328 @@
+"""Builds the rebalancing wing: move machine, executor, runs, and what keeps policies from moving pods.
+
+Everything gets its collaborators when it is built, so the order here is the order of dependence.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.engine.profile import Profile
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
+from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.custom_resources import PolicyStatusWriter
+from plimsoll.ports.events import EventRecorder
+from plimsoll.ports.objects import NodeCloser
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.pods import PodEviction
+from plimsoll.ports.usage import UsageReader
+from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
+from plimsoll.rebalancing.breakers.stop_button import StopButton
+from plimsoll.rebalancing.closed_nodes import ClosedNodes
+from plimsoll.rebalancing.config import Registries
+from plimsoll.rebalancing.controller import Rebalancers
+from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
+from plimsoll.rebalancing.execution.feeder import MoveFeeder
+from plimsoll.rebalancing.execution.restart import Restart
+from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
+from plimsoll.rebalancing.execution.targets import MoveTargets
+from plimsoll.rebalancing.execution.victims import VictimEvictions
+from plimsoll.rebalancing.moves import recovery
+from plimsoll.rebalancing.moves.events import HoldUpsChanged
+from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
+from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.sightings import ReplacementSightings
+from plimsoll.rebalancing.moves.state import Surroundings
+from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PlanningContexts
+from plimsoll.rebalancing.records.drafts import moves_of
+from plimsoll.rebalancing.records.retention import Retention
+from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
+from plimsoll.rebalancing.runs.inputs import RunInputs
+from plimsoll.rebalancing.runs.modes import PlanModes
+from plimsoll.rebalancing.runs.plan_runner import PlanRunner
+from plimsoll.rebalancing.runs.policy_configs import Breakers, PolicyConfigs
+from plimsoll.rebalancing.runs.predictions import Predictions
+from plimsoll.rebalancing.runs.proposals import Approvals, Proposals
+from plimsoll.rebalancing.runs.run import PolicyRuns
+from plimsoll.rebalancing.runs.scope_review import ScopeReviews
+from plimsoll.rebalancing.runs.statistics import RunStatistics
+from plimsoll.rebalancing.runs.status import RunReports
+from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
+from plimsoll.rebalancing.schedule import Timetable
+from plimsoll.rebalancing.usage import UsageCollector
+from plimsoll.rebalancing.ways import RequestNeeds, RequestWayFactory, SurgeWay
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.timer import Timer
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancingPorts:
+    """What the wing reads from the API server and writes to it.
+
+    Attributes:
+        evictor: Sends evictions.
+        closer: Closes nodes to new pods.
+        recorder: Records events.
+        statuses: Writes the status of policies.
+        meter: Reads actual usage.
+        surges: Moves pods by rollouts.
+        requests: Moves pods by EvictionRequests.
+    """
+
+    evictor: PodEviction
+    closer: NodeCloser
+    recorder: EventRecorder
+    statuses: PolicyStatusWriter
+    meter: UsageReader
+    surges: SurgeWay
+    requests: RequestWayFactory
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The process around the wing.
+
+    Attributes:
+        timer: Deadlines.
+        clock: Time.
+        computer: Runs functions in threads.
+        observer: Notified of everything.
+        conditions: Notified when the sentences about policies have changed.
+        namespace: The operator's own, which carries the stop button; "" has none.
+    """
+
+    timer: Timer
+    clock: Clock
+    computer: Computer
+    observer: Observer
+    conditions: Signal
+    namespace: str = ""
+
+
+class RebalancingWing:
+    """The objects of the wing.
+
+    Args:
+        book: Room that is reserved, and the cache.
+        groups: The PodGroups.
+        keeper: The records.
+        registries: What policies can name.
+        access: What the API server allows.
+        ports: What is read and written.
+        runtime: The process.
+
+    Attributes:
+        rebalancers: The policies.
+        runs: Their runs.
+        planning: Makes plans off the event loop.
+        configs: What policies want.
+        statistics: Metrics of runs.
+        timetable: When policies run.
+        executor: Carries moves out.
+        approvals: What people say of proposals.
+        victims: Evicts victims of preemption.
+        upstream: Runs planner Upstream against the API server.
+        retention: Deletes old records.
+        keeper: The records.
+        recovered: Set when records of earlier processes have been taken over, and their targets are reserved.
+    """
+
+    def __init__(
+        self,
+        book: ReservationBook,
+        groups: Groups,
+        keeper: EvictionRecordStore,
+        registries: Registries,
+        access: Access,
+        ports: RebalancingPorts,
+        runtime: Runtime,
+    ) -> None:
+        cache, objects = book.cache, book.cache.cluster.objects
+        clock, observer = runtime.clock, runtime.observer
+        policies: dict[str, SchedulingPolicy] = {}
+        changed = Signal()  #: what keeps policies from moving pods may have changed
+        self.recovered, self.keeper, self._access = asyncio.Event(), keeper, access
+        self.timetable = Timetable(self._skip)
+
+        # What keeps policies from moving pods, and what they want otherwise.
+        pending = PendingPods(cache)
+        stop = StopButton(objects, runtime.namespace)
+        displacements = DisplacementBreaker(
+            cache.cluster, pending.waiting, lambda name: name in self.configs.profiles, clock
+        )
+        self.planning = PlanRunner(runtime.computer, clock, changed)
+        surges = ports.surges
+        requests = ports.requests(
+            RequestNeeds(policies, stop, cache, runtime.timer, clock, observer, changed)
+        )
+        self._probe = requests.probe
+        breakers = Breakers(stop, displacements, access, self._probe, self.planning)
+        self.configs = configs = PolicyConfigs(policies, registries, objects, breakers, clock)
+        scopes = ScopeReviews(policies, self.planning, clock)
+        self._degraded = degraded = DegradedReasons(
+            policies, breakers, scopes, surges, clock, changed, runtime.conditions
+        )
+        self.statistics = statistics = RunStatistics(
+            policies, self.timetable.next_run, keeper.unfinished, clock, observer
+        )
+        self._reports = reports = RunReports(
+            policies, ports.statuses, ports.recorder, self.timetable.next_run, keeper, clock, observer
+        )
+
+        # The moves.
+        self._closed = closed = ClosedNodes(
+            cache, keeper, ports.closer, registries.strategies, clock, observer
+        )
+        needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not go, by record
+        around = Surroundings(
+            pod=pending.facts,
+            held_up=configs.hold_up,
+            waits=lambda uid: pending.waits(uid) is not None,
+            needless=lambda key: needs[key]() if key in needs else "",
+            proposed=lambda specs: moves_of(specs, pending.find, closed.concerns),
+            empties=closed.concerns,
+            cannot_request=self._probe.refusal,
+        )
+        tables = (recovery.table([surges.recovered, requests.recovered]), surges.table, requests.table)
+        machine = MoveMachine(around, tables)
+        contexts = PlanningContexts(book, groups, keeper, machine, pending, clock, configs.others)
+        revalidator = MoveRevalidator(
+            book=book,
+            keeper=keeper,
+            context=contexts,
+            deployments_of=surges.present,
+            clock=clock,
+            configured=configs.of,
+            spec_of=configs.spec_of,
+            observer=observer,
+        )
+        replacements = ReplacementSightings()
+        targets = MoveTargets(book, pending, machine, replacements.siblings, clock)
+        handlers = MoveHandlers(keeper, ports.evictor, ports.recorder, closed, clock)
+        self.executor = executor = MoveExecutor(
+            machine,
+            runtime.timer,
+            clock,
+            observer,
+            sightings=(replacements, *surges.sightings, *requests.sightings),
+            immediate={
+                CountMove: lambda order: reports.count(
+                    order.policy, order.run, evicted=order.evicted, verified=order.verified
+                ),
+                NoteDisplacement: lambda order: displacements.before_move(order.policy),
+                **targets.immediate,
+                **handlers.immediate,
+                **surges.immediate,
+                **requests.immediate,
+            },
+            awaited={
+                Revalidate: revalidator.judge,
+                **handlers.awaited,
+                **surges.awaited,
+                **requests.awaited,
+            },
+        )
+        self._requests = requests.watch(executor)
+        self.approvals = Approvals(executor)
+        self._restart = Restart(
+            keeper=keeper,
+            executor=executor,
+            answer=self.approvals.answer,
+            pending=pending,
+            inspect=surges.inspect,
+            clock=clock,
+        )
+        self.victims = VictimEvictions(
+            cache=cache, keeper=keeper, executor=executor, needs=needs, clock=clock, observer=observer
+        )
+
+        # The runs.
+        feeder = MoveFeeder(executor, revalidator, closed.concerns)
+        self.retention = Retention(policies, keeper, executor.post, clock, observer)
+        self._predictions = predictions = Predictions(keeper, clock, observer)
+        proposals = Proposals(executor, feeder, keeper, observer)
+        modes = PlanModes(policies, self.retention, predictions, proposals, feeder, breakers)
+        self.upstream = UpstreamEnforcement(
+            policies, keeper, feeder, machine, pending, objects, self.planning, clock
+        )
+        self._collector = UsageCollector(ports.meter, clock, policies)
+        inputs = RunInputs(book, keeper, self._collector, configs, contexts, surges, executor, clock)
+        self.runs = PolicyRuns(
+            policies, self.planning, inputs, modes, self.upstream, reports, statistics, degraded
+        )
+        self.rebalancers = Rebalancers(
+            policies,
+            self.timetable,
+            self.runs,
+            configs,
+            executor,
+            degraded,
+            predictions,
+            (reports, statistics, inputs),
+        )
+        self._subscribers = (degraded, pending, targets, closed, executor, self._requests, self.rebalancers)
+
+    def serve(self, profiles: Mapping[str, Profile]) -> None:
+        """These profiles, by scheduler name, place replacements from now on."""
+        self.configs.profiles = profiles
+
+    def observe(self, event: WatchEvent) -> None:
+        """Pass an event to all parts, those first that later ones read."""
+        for each in self._subscribers:
+            each.observe(event)
+
+    def take_records(self, events: Iterable[WatchEvent]) -> None:
+        """Notice what others did to records: deleted one, or answered by an annotation."""
+        for event in events:
+            match event:
+                case ObjectAdded(record) | ObjectUpdated(_, record):
+                    meta = record.metadata
+                    self.approvals.annotated(meta.namespace, meta.name, meta.annotations)
+                case ObjectDeleted(record):
+                    self.keeper.forget(record.metadata.namespace, record.metadata.name)
+                    self.approvals.forget(record.metadata.namespace, record.metadata.name)
+                case _:
+                    continue
+
+    def _skip(self, name: str) -> None:
+        self.runs.skip(name)
+
+    async def _follow_rights(self) -> None:
+        """Approved moves may wait for what is allowed now."""
+        seen = 0
+        while True:
+            seen = await self._access.changed.wait(seen)
+            self.executor.post(HoldUpsChanged())
+
+    async def run(self) -> None:
+        """Complete what earlier processes began, then run by the timetable until cancelled."""
+        await self._restart.recover()
+        self.rebalancers.announce()
+        self.recovered.set()
+        await self._probe.refresh()
+        self.rebalancers.start()
+        work: Mapping[str, Coroutine[Any, Any, None]] = {
+            "retention of records": self.retention.run(),
+            "closed nodes": self._closed.run(),
+            "unwritten records": self.keeper.run(),
+            "predictions": self._predictions.run(),
+            "run status": self._reports.run(),
+            "eviction requests": self._requests.run(),
+            "obstacles to rebalancing": self._degraded.run(),
+            "usage": self._collector.run(),
+            "rights of moves": self._follow_rights(),
+        }
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, each in work.items():
+                    group.create_task(each, name=name)
+        finally:
+            self.rebalancers.stop()
+            await self.executor.close()
