@@ -34,9 +34,8 @@ from plimsoll.ports.usage import UsageReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.execution.handlers import MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.execution.targets import MoveTargets
