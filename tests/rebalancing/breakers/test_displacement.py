@@ -102,7 +102,7 @@ async def test_a_policy_rests_when_what_it_moved_finds_no_place() -> None:
     assert len(scene.evictor.evicted) > LOST
     assert [list(each) for each in scene.troubled] == [["PodsDisplaced"], ["PodsDisplaced"], []]
     assert f"{LOST} now, such as default/shop-new0" in sentence
-    assert "change the policy to go on at once" in sentence
+    assert "change the policy to go on immediately" in sentence
 
 
 @pytest.mark.parametrize(
