@@ -32,7 +32,7 @@ CYCLES, SEEDS = 10, 3
 
 
 def evictions_of_descheduler(view: View, spec: Obj, scheduler: str) -> int:
-    """Evictions until it evicts nobody more, or its cycles are over; the luckiest of a few runs.
+    """Evictions until it evicts no more pods, or its cycles are over; the luckiest of a few runs.
 
     Args:
         view: The start.

@@ -1,9 +1,9 @@
 """A door to an API server that lets through what a role grants, refuses the rest, and makes trouble if asked.
 
 Trouble comes as ``unauthorized`` (401), ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the
-connection is cut, the request is not passed on), ``deaf`` (it is cut after: what was asked has happened, and
-nobody knows), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch begins and
-tells of an error).
+connection is cut, the request is not passed on), ``deaf`` (it is cut after: the request was carried out, and
+the client cannot know), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch begins
+and sends an error).
 """
 
 from __future__ import annotations

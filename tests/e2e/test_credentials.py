@@ -143,7 +143,7 @@ async def test_single_refusals_of_a_good_token_end_nothing(guarded: StartGuarded
         assert operator.terminate() == 0
 
 
-async def test_a_token_that_is_never_renewed_is_told_and_waited_for(
+async def test_a_token_that_is_never_renewed_is_reported_and_waited_for(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     """A standby or a new process: one line, not ready, and it goes on once the token is good."""

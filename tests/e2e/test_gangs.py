@@ -157,7 +157,7 @@ async def test_a_gang_that_cannot_fit_says_what_is_missing(scene: Scene) -> None
     assert await bound(scene, "large") == []
 
 
-async def test_a_start_that_takes_too_long_is_told_and_mended(guarded: StartGuarded) -> None:
+async def test_a_start_that_takes_too_long_is_reported_and_mended(guarded: StartGuarded) -> None:
     """Two members are bound, the API server refuses the third: Unknown after two seconds, then Running."""
     healed = False
     asked = 0

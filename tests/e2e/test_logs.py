@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.slow(reason="a cluster and an operator of its own, for it logs otherwise")
-async def test_a_decision_is_told_from_its_beginning_to_its_end(
+async def test_a_decision_is_logged_from_its_beginning_to_its_end(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
     """In JSON: a placement by its pod's uid, one that finds no place too, and a move by its record."""

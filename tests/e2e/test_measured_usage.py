@@ -91,7 +91,7 @@ async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
             lambda: scene.running(app="web"), lambda found: len(found) == 4 and len(set(found)) == 2
         )
         assert max(Counter(nodes).values()) < 4
-        # The first run is told of when its moves have been made, which may be after they were seen.
+        # The first run is reported when its moves have been made, which may be after they were seen.
         status = await eventually(lambda: scene.policy_status(policy), lambda told: "lastRun" in told)
         assert status["lastRun"].get("failures", []) == []
         assert operator.terminate() == 0

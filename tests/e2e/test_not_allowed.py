@@ -50,7 +50,7 @@ async def placed_by_hand(scene: Scene, node: str) -> None:
 async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 - one story, told in order
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
-    """Nothing is tried that is not allowed, everybody is told once, and the remedy needs no restart."""
+    """Nothing is tried that is not allowed, each object reports it once, and the remedy needs no restart."""
     cluster = start_roadstead()
     kubectl = ("kubectl", f"--kubeconfig={cluster.kubeconfig}")
     applied(rendered("dry-run"), cluster.kubeconfig)

@@ -147,7 +147,7 @@ async def test_every_metric_is_on_its_page(scene: Scene, operator: Operator) -> 
         pytest.param("apiVersion: v1\nkind: Config\n", "no usable configuration", id="empty"),
     ],
 )
-async def test_a_kubeconfig_that_is_none_is_one_sentence(
+async def test_an_unusable_kubeconfig_is_one_sentence(
     content: str | None, said: str, tmp_path: Path, start_operator: Callable[[Path], Operator]
 ) -> None:
     """No stack trace, exit status 1."""

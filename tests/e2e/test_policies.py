@@ -112,7 +112,7 @@ async def test_what_only_the_operator_can_judge_is_refused_with_its_path(
 
 
 async def test_the_older_of_two_policies_keeps_its_scheduler_name(scene: Scene) -> None:
-    """The other one is told whose it is, and takes over when that one goes."""
+    """The other one reports whose it is, and takes over when that one goes."""
     await scene.node("a")
     older = await scene.scheduling()
     younger = await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "younger")

@@ -75,7 +75,7 @@ async def test_pods_are_bound_once_although_the_operator_dies(scene: Scene, oper
 
 
 async def test_the_target_of_an_evicted_pod_is_held_again(scene: Scene, operator: Operator) -> None:
-    """Killed before the replacement exists: nobody takes its room meanwhile, and it goes there."""
+    """Killed before the replacement exists: no pod takes its room meanwhile, and it goes there."""
     old = await scene.node("old", cpu="1")
     await scene.scheduling()
     labels = {"app": "db"}
@@ -118,7 +118,7 @@ async def test_the_target_of_an_evicted_pod_is_held_again(scene: Scene, operator
 async def test_each_open_record_is_finished_once_after_a_crash(
     moment: str, scene: Scene, operator: Operator
 ) -> None:
-    """Killed with moves under way: none is lost, none is told twice, and what was left undone is done."""
+    """Killed with moves under way: none is lost, none is reported twice, and what was left undone is done."""
     old = await scene.node("old")
     await scene.scheduling()
     await scene.deployment("web", 6)

@@ -106,7 +106,7 @@ async def test_a_single_replica_moves_and_one_is_ready_at_every_moment(scene: Sc
     assert record["spec"]["surge"]["deployment"] == "web"
     assert (record["spec"]["fromNode"], record["spec"]["targetNode"]) == (old, new)
     assert await scene.running(app="web") == [new]
-    assert min(map(len, seen)) == 1, "at some moment nobody was ready"
+    assert min(map(len, seen)) == 1, "at some moment no pod was ready"
     assert max(map(len, seen)) == 2
     assert seen[0] == {before["metadata"]["name"]}
     assert await revisions(scene) == 2

@@ -1,7 +1,7 @@
 """Plugin by event: a pod that a plugin rejected sleeps through what cannot help it, and wakes at what may.
 
 Each case makes a pod wait because of one plugin, tells the operator of a change that this plugin's hints
-refuse (the operator has handled it, and nobody entered a queue), then of one that helps: the pod is bound.
+refuse (the operator has handled it, and no pod entered a queue), then of one that helps: the pod is bound.
 
 Not here: NodeName (a pod that names its node never waits), DynamicResources (nothing helps a pod that it
 refused) and NodeDeclaredFeatures (API servers accept such pods behind feature gates only); their
