@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from e2e.speaking import Speaker, speaking
+from e2e.speaker import Speaker, speaking
 from roadstead.certificates import loopback_identity
 
 Obj = dict[str, Any]

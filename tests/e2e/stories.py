@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from e2e.extending import Extender, extenders_served, with_extenders
-from e2e.ganging import a_gang, until_phase
-from e2e.polling import eventually
+from e2e.gangs import a_gang, until_phase
+from e2e.polls import eventually
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import MERGE
+from e2e.served_extenders import Extender, extenders_served, with_extenders
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.scene import Obj

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import PATIENCE_S, eventually
-from e2e.speaking import MERGE
-from forking import Forked
+from e2e.polls import PATIENCE_S, eventually
+from e2e.speaker import MERGE
+from forked import Forked
 
 if TYPE_CHECKING:
     from e2e.scene import Scene

@@ -11,7 +11,7 @@ import pytest
 
 from api.malformed_policies import MALFORMED, MalformedPolicy
 from e2e.conftest import documents
-from e2e.speaking import MERGE, TABLE, Speaker
+from e2e.speaker import MERGE, TABLE, Speaker
 from plimsoll.api.schema.resource import ResourceMeta
 from plimsoll.api.v1alpha1 import Eviction, SchedulingPolicy
 from plimsoll.api.v1alpha1.eviction import (

@@ -14,11 +14,11 @@ import pytest
 from deploy.test_alerts import groups
 from deploy.test_dashboards import expressions
 from e2e.conftest import ROOT
-from e2e.extending import Extender, extenders_served, with_extenders
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.prometheus import Prometheus, prometheus
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.served_extenders import Extender, extenders_served, with_extenders
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

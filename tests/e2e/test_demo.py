@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 
 pytestmark = pytest.mark.e2e
 

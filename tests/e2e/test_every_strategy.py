@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.comparing import evictions_of_descheduler, restarts_of_descheduler
-from e2e.judging import (
+from e2e.descheduler_runs import evictions_of_descheduler, restarts_of_descheduler
+from e2e.measures import (
     PREFERRED,
     REQUIRED,
     View,
@@ -30,7 +30,7 @@ from e2e.judging import (
     view_of,
 )
 from e2e.scene import FINISHED, POLICIES
-from e2e.speaking import MERGE
+from e2e.speaker import MERGE
 from e2e.troubled import (
     GPU,
     best_node,

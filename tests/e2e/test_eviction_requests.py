@@ -10,18 +10,18 @@ import pytest
 
 from deploy.manifests import grants, grants_with
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
-from e2e.polling import eventually, throughout
-from e2e.responding import LIFECYCLE, NAME, Responder, evictions, requests
+from e2e.door import door, kubeconfig_for
+from e2e.polls import eventually, throughout
+from e2e.responder import LIFECYCLE, NAME, Responder, evictions, requests
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from plimsoll.kube.eviction_requests import REQUESTER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj
     from roadstead.pytest_plugin import StartRoadstead
 

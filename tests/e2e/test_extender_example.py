@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.extending import Extender, Served, extenders_served, with_extenders
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
+from e2e.served_extenders import Extender, Served, extenders_served, with_extenders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e

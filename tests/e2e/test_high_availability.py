@@ -14,18 +14,18 @@ import pytest
 
 from deploy.manifests import grants
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
-from e2e.operating import Operator
-from e2e.polling import eventually
+from e2e.door import door, kubeconfig_for
+from e2e.operator_process import Operator
+from e2e.polls import eventually
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from e2e.test_volumes import bind_claim, mounting, until_selected, volume, with_claim, with_class
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from e2e.granting import Call, Door
+    from e2e.door import Call, Door
     from e2e.scene import Obj
     from roadstead.clients import RunningCluster
     from roadstead.pytest_plugin import StartRoadstead

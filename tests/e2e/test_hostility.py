@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from e2e.conftest import DEFINITIONS, define
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import LABEL, POLICIES, Scene
-from e2e.speaking import MERGE, speaking
+from e2e.speaker import MERGE, speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj
     from roadstead.pytest_plugin import StartRoadstead
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import grants
-from e2e.speaking import MERGE, speaking
+from e2e.speaker import MERGE, speaking
 from e2e.stories import LATER, a_prediction, a_stranded_service, a_surge, everything
 from e2e.test_preemption import evicting, high_pod, low_pod, names, with_classes
 

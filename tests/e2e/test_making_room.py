@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.ganging import a_gang, until_phase
-from e2e.polling import eventually, throughout
+from e2e.gangs import a_gang, until_phase
+from e2e.polls import eventually, throughout
 
 if TYPE_CHECKING:
     from e2e.scene import Scene

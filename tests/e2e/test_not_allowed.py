@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import NAME, rendered, run
-from e2e.authorizing import Rights
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
-from e2e.polling import eventually, throughout
+from e2e.door import door, kubeconfig_for
+from e2e.polls import eventually, throughout
+from e2e.rbac import Rights
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from e2e.test_deploying import APPLYING, applied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.authorizing import Asked
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
+    from e2e.rbac import Asked
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.scene import LABEL, POLICIES
-from e2e.speaking import MERGE, STRATEGIC
+from e2e.speaker import MERGE, STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import LAST_PACE_S, eventually, throughout
+from e2e.polls import LAST_PACE_S, eventually, throughout
 from e2e.scene import FINISHED
-from e2e.speaking import MERGE
+from e2e.speaker import MERGE
 from plimsoll.api.v1alpha1.eviction_phases import Phase, may_follow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import run
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import POLICIES
 
 if TYPE_CHECKING:
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Scene
 
 pytestmark = pytest.mark.e2e

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 from plimsoll.scheduling.conditions import BURST, PER_S
 
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded
-    from e2e.granting import Call
+    from e2e.door import Call
 
 pytestmark = pytest.mark.e2e
 

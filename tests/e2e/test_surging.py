@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually, throughout
-from e2e.speaking import MERGE
+from e2e.polls import eventually, throughout
+from e2e.speaker import MERGE
 from plimsoll.model.kinds.deployment import SURGED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.granting import door, kubeconfig_for
-from e2e.polling import eventually
-from e2e.speaking import speaking
+from e2e.door import door, kubeconfig_for
+from e2e.polls import eventually
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from e2e.conftest import StartGuarded
-    from e2e.granting import Call
-    from e2e.operating import Operator
+    from e2e.door import Call
+    from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e

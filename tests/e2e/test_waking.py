@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.scene import LABEL
-from e2e.waking import Stage, disk, listening, mounting, near
+from e2e.waking_stage import Stage, disk, listening, mounting, near
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Scene
 
 pytestmark = pytest.mark.e2e

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from e2e.judging import PREFERRED, REQUIRED
-from e2e.polling import eventually
-from e2e.speaking import STRATEGIC
+from e2e.measures import PREFERRED, REQUIRED
+from e2e.polls import eventually
+from e2e.speaker import STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -24,7 +24,7 @@ from plimsoll.strategies import EVICTORS, IN_TREE
 from trials.rounds import rounds
 
 if TYPE_CHECKING:
-    from e2e.judging import View
+    from e2e.measures import View
     from e2e.scene import Obj
 
 #: Descheduler's cycles, and random choices of the scheduler among which it has the least evictions.

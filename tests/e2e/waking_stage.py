@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from e2e.polling import eventually
-from e2e.speaking import MERGE
+from e2e.polls import eventually
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 HANDLED = "plimsoll_scheduler_event_handling_duration_seconds_count"

@@ -13,7 +13,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from forking import Forked
+from forked import Forked
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ import yaml
 from aiohttp import web
 
 from deploy.admission import Admission
-from e2e.authorizing import Asked
+from e2e.rbac import Asked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
