@@ -56,7 +56,6 @@ class Evaluation:
 
     Attributes:
         pre_filter: The status by which PreFilter rejected the pod, else success.
-        statuses: Status by node name, for nodes that are not feasible.
         scores: Of the feasible nodes; None without any.
     """
 

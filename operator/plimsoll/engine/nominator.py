@@ -13,7 +13,6 @@ class Nominator:
 
     Attributes:
         by_node: The pods by uid, by the node they were promised.
-        tick: Rises with every change.
     """
 
     def __init__(self) -> None:

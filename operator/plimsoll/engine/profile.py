@@ -77,12 +77,7 @@ class ProfileConfig:
 
 @dataclass(frozen=True)
 class Profile:
-    """Plugin instances by extension point, in calling order.
-
-    Attributes:
-        policy: The SchedulingPolicy that it is of, "" when of none.
-        via_eviction: Whether victims of preemption leave through the Eviction API.
-    """
+    """Plugin instances by extension point, in calling order."""
 
     scheduler_name: str
     pre_enqueue: tuple[PreEnqueuePlugin, ...]

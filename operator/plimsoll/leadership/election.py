@@ -126,12 +126,8 @@ Instruction = Rest | Read | WriteLease | Resign
 class Election:
     """One candidate.
 
-    Args:
-        identity: Unlike every other candidate's, and every earlier process's.
-        terms: The times.
-        stands: Whether it may claim the lease from the start.
-
     Attributes:
+        identity: Unlike every other candidate's, and every earlier process's.
         held_until: The monotonic time until which we lead for sure; -inf before.
         led_from: Since when no other process has led, a monotonic time; inf before we lead. What is listed
             later is complete.

@@ -26,9 +26,8 @@ from plimsoll.rebalancing.breakers.stop_button import StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.controller import Rebalancers
-from plimsoll.rebalancing.execution.executor import MoveExecutor
+from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
-from plimsoll.rebalancing.execution.handlers import MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
 from plimsoll.rebalancing.execution.targets import MoveTargets

@@ -97,10 +97,7 @@ class SchedulingLoop:
                 turn = self._clock.monotonic()
 
     def _attempt(self, queued: QueuedPod) -> bool:
-        """Try one pod; whether a binding was started that gives the slot back.
-
-        Whatever breaks, such as a plugin's unprintable answer, the others are served.
-        """
+        """Try one pod; whether a binding was started that gives the slot back. No error harms other pods."""
         pod = queued.pod
         try:
             with self._timer.attempt(pod.pod.spec.scheduler_name):

@@ -15,8 +15,7 @@ from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
-from plimsoll.rebalancing.execution.executor import MoveExecutor
-from plimsoll.rebalancing.execution.handlers import MoveHandlers
+from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery

@@ -10,7 +10,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
+from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, Event, MovePlanned
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.machine import MoveMachine
@@ -160,7 +160,7 @@ class Play:
             self.tell(
                 BundlePlanned(
                     BundleState(
-                        bundle_key(policy, moves[0].bundle, keys[0]),
+                        bundle_of(spec_of(moves[0], policy, mode), keys[0]),
                         policy,
                         tuple(keys),
                         size or len(keys),

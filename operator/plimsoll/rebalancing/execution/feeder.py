@@ -6,14 +6,14 @@ of it is known to the planner that judges the next.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.execution.revalidation import MoveRevalidator
-from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_key
+from plimsoll.rebalancing.moves.bundles import beneficiaries_of, bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, MovePlanned
 from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
@@ -51,34 +51,25 @@ class MoveFeeder:
         Raises:
             Exception: What broke the judgement of one.
         """
-        ordered = sorted(moves, key=lambda move: move.waits) if mode is Mode.ENFORCE else list(moves)
-        keys = [key_of(move, policy, mode, run) for move in ordered]
-        first = ordered[0]
-        bundle = bundle_key(policy, first.bundle, keys[0])
-        self.executor.post(
-            BundlePlanned(
-                BundleState(
-                    bundle,
-                    policy,
-                    tuple(keys),
-                    len(keys),
-                    due=mode is not Mode.APPROVE,
-                    empties=first.source if mode is Mode.ENFORCE and self.empties(first) else "",
-                    beneficiaries=beneficiaries_of(first) if mode is Mode.ENFORCE else (),
-                )
-            ),
-            *(
-                MovePlanned(
-                    key,
-                    spec_of(move, policy, mode),
-                    move,
-                    run,
-                    first_reason(mode, move),
-                    first_message(move, mode),
-                )
-                for key, move in zip(keys, ordered, strict=True)
-            ),
-        )
+        ordered = sorted(moves, key=lambda move: move.waits) if mode is Mode.ENFORCE else moves
+        planned = [
+            MovePlanned(
+                key_of(move, policy, mode, run),
+                spec_of(move, policy, mode),
+                move,
+                run,
+                first_reason(mode, move),
+                first_message(move, mode),
+            )
+            for move in ordered
+        ]
+        keys, first = tuple(each.key for each in planned), planned[0]
+        bundle = bundle_of(first.spec, first.key)
+        state = BundleState(bundle, policy, keys, len(keys), due=mode is not Mode.APPROVE)
+        if mode is Mode.ENFORCE:
+            empties = first.move.source if self.empties(first.move) else ""
+            state = replace(state, empties=empties, beneficiaries=beneficiaries_of(first.move))
+        self.executor.post(BundlePlanned(state), *planned)
         machine, executor = self.executor.machine, self.executor
         await executor.progress.until(lambda: machine.is_quiet(bundle) and executor.is_idle(*keys))
         problems = [self.revalidator.problems.pop(key, None) for key in keys]

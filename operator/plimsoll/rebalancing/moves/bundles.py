@@ -27,14 +27,9 @@ from plimsoll.rebalancing.moves.outcomes import (
 from plimsoll.rebalancing.moves.state import BundleState, Landing, MoveStage, MoveState, Surroundings
 
 
-def bundle_key(policy: str, bundle: str, record: str) -> str:
-    """Key of the bundle of a move: of its policy and name, or of the record of a move that stands alone."""
-    return f"{policy}/{bundle}" if bundle else record
-
-
 def bundle_of(spec: EvictionSpec, record: str) -> str:
-    """The same, as the record says."""
-    return bundle_key(spec.policy, spec.bundle.name if spec.bundle is not None else "", record)
+    """Key of the bundle of a move: of its policy and name, or of the record of a move that stands alone."""
+    return record if spec.bundle is None else f"{spec.policy}/{spec.bundle.name}"
 
 
 def beneficiaries_of(move: Move) -> tuple[tuple[str, str], ...]:
@@ -53,14 +48,14 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bundle:
-    """A bundle with the states of its moves."""
+class BundleView:
+    """A bundle, its moves, and what else decides which of them is next."""
 
     state: BundleState
-    moves: Mapping[str, MoveState]
+    moves: Mapping[str, MoveState]  #: all moves by key; those that were never recorded are gone when they end
     around: Surroundings
-    in_flight: Callable[[str], int]
-    is_asked: Callable[[str], bool]
+    in_flight: Mapping[str, int]  #: moves that wait for their replacement, or are going to, by workload uid
+    is_asked: Callable[[str], bool]  #: whether a pod, by uid, was asked to leave by an EvictionRequest
 
     @property
     def left(self) -> list[str]:
@@ -69,32 +64,17 @@ class _Bundle:
         return [key for key in self.state.members if key not in begun | self.state.skipped]
 
 
-def look(
-    bundle: BundleState,
-    moves: Mapping[str, MoveState],
-    around: Surroundings,
-    in_flight: Callable[[str], int],
-    is_asked: Callable[[str], bool],
-) -> Look:
-    """See which move of a bundle is next, or whether it is over.
-
-    Args:
-        bundle: Its state.
-        moves: All moves by key; those that were never recorded are dropped when they end.
-        around: The world at this moment.
-        in_flight: How many moves of a workload, by uid, wait for their replacement.
-        is_asked: Whether a pod, by uid, was asked to leave by an EvictionRequest.
-    """
-    if not bundle.arrived.issuperset(bundle.members):
-        return Look(bundle)
-    here = _Bundle(bundle, moves, around, in_flight, is_asked)
-    return _made_in_order(here) if bundle.due else _proposed(here)
+def look(here: BundleView) -> Look:
+    """See which move of a bundle is next, or whether it is over."""
+    if not here.state.arrived.issuperset(here.state.members):
+        return Look(here.state)
+    return _made_in_order(here) if here.state.due else _proposed(here)
 
 
 # -- moves that are made ---------------------------------------------------------------------------------
 
 
-def _made_in_order(here: _Bundle) -> Look:  # noqa: PLR0911 - one check after the other, in their order
+def _made_in_order(here: BundleView) -> Look:  # noqa: PLR0911 - one check after the other, in their order
     bundle, left = here.state, here.left
     if not left:
         return Look(None, (NodeDone(bundle.empties, reopen=False),) if bundle.closed else ())
@@ -105,7 +85,7 @@ def _made_in_order(here: _Bundle) -> Look:  # noqa: PLR0911 - one check after th
         return Look(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
-    if move.move is not None and move.move.waits and here.in_flight(move.move.workload.uid):
+    if move.move is not None and move.move.waits and here.in_flight.get(move.move.workload.uid):
         return Look(replace(bundle, parked=True))
     bundle = replace(bundle, parked=False)
     if _is_needless(here, move):
@@ -122,7 +102,7 @@ def _made_in_order(here: _Bundle) -> Look:  # noqa: PLR0911 - one check after th
     return Look(bundle, orders, (TurnReached(move.key),))
 
 
-def _has_failed(here: _Bundle) -> bool:
+def _has_failed(here: BundleView) -> bool:
     """Whether a move that was made has ended badly, or one that waits was called off."""
     left = here.left
     for key in here.state.members:
@@ -135,7 +115,7 @@ def _has_failed(here: _Bundle) -> bool:
     return False
 
 
-def _is_needless(here: _Bundle, move: MoveState) -> bool:
+def _is_needless(here: BundleView, move: MoveState) -> bool:
     """Whether the pod has left its node by itself, or an earlier run has asked it to leave."""
     if not move.recorded and here.is_asked(move.pod_uid):
         return True
@@ -144,7 +124,7 @@ def _is_needless(here: _Bundle, move: MoveState) -> bool:
     return here.state.closed and has_begun and (pod is None or pod.node != move.spec.from_node)
 
 
-def _broken(here: _Bundle, cause: Landing | None = None) -> Look:
+def _broken(here: BundleView, cause: Landing | None = None) -> Look:
     """The moves that are left are not made."""
     bundle, why = here.state, cause or _cause(here)
     orders: list[Instruction] = []
@@ -157,7 +137,7 @@ def _broken(here: _Bundle, cause: Landing | None = None) -> Look:
     return Look(None, tuple(orders), tuple(dropped))
 
 
-def _cause(here: _Bundle) -> Landing:
+def _cause(here: BundleView) -> Landing:
     """Why the rest is not made, from the record of the move that was not."""
     for key in here.left:
         move = here.moves.get(key)
@@ -176,7 +156,7 @@ def _cause(here: _Bundle) -> Landing:
 # -- proposals -------------------------------------------------------------------------------------------
 
 
-def _proposed(here: _Bundle) -> Look:
+def _proposed(here: BundleView) -> Look:
     bundle = here.state
     known = [here.moves[key] for key in bundle.members if key in here.moves]
     if any(move.stage is MoveStage.OPENING for move in known):
@@ -191,12 +171,12 @@ def _proposed(here: _Bundle) -> Look:
         return _broken(here)
     if not all(move.approved for move in waiting):
         return Look(replace(bundle, parked=False))
-    if here.around.held_up(bundle.policy) or any(here.in_flight(move.workload) for move in waiting):
+    if here.around.held_up(bundle.policy) or any(here.in_flight.get(move.workload) for move in waiting):
         return Look(replace(bundle, parked=True))
     return _carried_out(here, waiting)
 
 
-def _carried_out(here: _Bundle, waiting: Sequence[MoveState]) -> Look:
+def _carried_out(here: BundleView, waiting: Sequence[MoveState]) -> Look:
     """All are approved: from now on they are made like those of a run."""
     found = here.around.proposed([move.spec for move in waiting])
     if found is None:

@@ -18,7 +18,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeVar
 
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
@@ -26,9 +25,6 @@ from plimsoll.rebalancing.moves.outcomes import is_in_flight
 from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, Surroundings, Way
 from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Step, Transition
 from plimsoll.rebalancing.moves.validation import validated
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 #: Runs whose moves are counted.
 _RUNS = 1_000
@@ -38,13 +34,7 @@ _STORY = 30
 
 
 class InvalidTransition(Exception):
-    """An event that cannot happen in a stage.
-
-    Attributes:
-        state: Of the move.
-        event: That came.
-        story: The events that the move has seen, oldest first.
-    """
+    """An event that cannot happen in a stage; ``story`` has the events that the move has seen."""
 
     def __init__(self, state: MoveState, event: events.Event, story: Sequence[str]) -> None:
         super().__init__(state, event, story)
@@ -64,6 +54,9 @@ class MoveMachine:
         around: The world at any moment.
         tables: What the optional ways of moving pods contribute.
         validates: Whether the invariants are checked after each event.
+
+    Raises:
+        ValueError: Two tables decide the same.
     """
 
     def __init__(
@@ -74,8 +67,11 @@ class MoveMachine:
         self._transitions: dict[tuple[MoveStage, type], Transition] = {}
         self._begins: dict[Way, Begin] = {}
         for table in (LATE, preparation.TABLE, eviction.TABLE, *tables):
-            _add(self._transitions, table.transitions)
-            _add(self._begins, table.begins)
+            twice = self._transitions.keys() & table.transitions.keys()
+            if twice or self._begins.keys() & table.begins.keys():
+                raise ValueError(f"two tables decide the same: {sorted(map(str, twice))}")
+            self._transitions.update(table.transitions)
+            self._begins.update(table.begins)
         self._moves: dict[str, MoveState] = {}
         self._open: dict[str, MoveState] = {}
         self._of_pod: defaultdict[str, set[str]] = defaultdict(set)  #: keys of open moves by pod uid
@@ -231,9 +227,8 @@ class MoveMachine:
         """
         flights = self._about_to_fly()
         for key in [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]:
-            seen = bundles.look(
-                self._bundles[key], self._moves, self._around, flights.__getitem__, self.is_asked
-            )
+            view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights, self.is_asked)
+            seen = bundles.look(view)
             if seen.bundle is None:
                 del self._bundles[key]
             else:
@@ -251,15 +246,3 @@ class MoveMachine:
             is_next = state.stage in (MoveStage.OPENING, MoveStage.CHECKING)
             found[state.workload] += is_next and bundle is not None and bundle.due
         return found
-
-
-def _add(known: dict[K, V], more: Mapping[K, V]) -> None:
-    """Add the cells of a table.
-
-    Raises:
-        ValueError: Another table has one of them already.
-    """
-    twice = known.keys() & more.keys()
-    if twice:
-        raise ValueError(f"two tables decide the same: {sorted(map(str, twice))}")
-    known.update(more)

@@ -35,16 +35,11 @@ class Sightings(Protocol):
 
 
 @dataclass(slots=True)
-class _Followed:
-    """A move that waits for its replacement.
-
-    Attributes:
-        instruction: What is looked out for.
-        reported: The replacement as last reported; None while no pod is credited.
-    """
+class Followed:
+    """A move whose replacement is looked for."""
 
     instruction: FollowReplacement
-    reported: PodFacts | None = None
+    reported: PodFacts | None = None  #: the replacement as last reported; None while no pod is credited
 
     @property
     def key(self) -> str:
@@ -53,10 +48,7 @@ class _Followed:
 
     def may_be_replaced_by(self, pod: Pod) -> bool:
         """Whether it is another pod of the record's namespace; a pod elsewhere may name the same owner."""
-        return (
-            pod.uid != self.instruction.spec.pod.uid
-            and pod.namespace == self.instruction.key.partition("/")[0]
-        )
+        return pod.uid != self.instruction.spec.pod.uid and pod.namespace == self.key.partition("/")[0]
 
 
 @dataclass(slots=True)
@@ -64,8 +56,8 @@ class ReplacementSightings:
     """Credits pods to the moves whose pods they replace."""
 
     _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid
-    _waiting: dict[str, list[_Followed]] = field(default_factory=dict)  #: by owner uid, the longest first
-    _credited: dict[str, _Followed] = field(default_factory=dict)  #: by uid of the replacement
+    _waiting: dict[str, list[Followed]] = field(default_factory=dict)  #: by owner uid, the longest first
+    _credited: dict[str, Followed] = field(default_factory=dict)  #: by uid of the replacement
     _spent: set[str] = field(default_factory=set)  #: uids of pods that replace no other pod
 
     # -- what the executor asks for ------------------------------------------------------------------
@@ -79,7 +71,7 @@ class ReplacementSightings:
         owner = instruction.spec.owner
         if owner is None or instruction.spec.surge is not None:
             return ()
-        followed = _Followed(instruction)
+        followed = Followed(instruction)
         self._waiting.setdefault(owner.uid, []).append(followed)
         made_since = [
             pod
@@ -156,7 +148,7 @@ class ReplacementSightings:
                     return self._credit(followed, pod)
         return ()
 
-    def _credit(self, followed: _Followed, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
+    def _credit(self, followed: Followed, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         facts = facts_of(pod)
         followed.reported = facts
         self._credited[pod.uid] = followed
@@ -164,7 +156,7 @@ class ReplacementSightings:
         return (events.ReplacementSeen(followed.key, facts), *further)
 
     def _changed(
-        self, followed: _Followed, pod: Pod, *, is_first: bool = False
+        self, followed: Followed, pod: Pod, *, is_first: bool = False
     ) -> tuple[events.ReplacementEvent, ...]:
         """The strongest event that holds of a credited pod; none when it is as reported."""
         key, facts = followed.key, facts_of(pod)
@@ -206,7 +198,7 @@ class ReplacementSightings:
         followed.reported = None
         return (events.ReplacementLost(followed.key, facts_of(pod)),)
 
-    def _forget(self, followed: _Followed) -> None:
+    def _forget(self, followed: Followed) -> None:
         owner = followed.instruction.spec.owner
         if owner is None:
             return

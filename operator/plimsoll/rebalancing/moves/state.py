@@ -178,7 +178,7 @@ class BundleState:
 class Surroundings:
     """What the machine reads of the world at the moment of an event; in memory, never awaited."""
 
-    pod: Callable[[str], PodFacts | None]  #: by uid, placed or not; None when there is none
+    pod: Callable[[str], PodFacts | None]  #: by uid, placed or not; None for one that does not exist
     held_up: Callable[[str], str]  #: why approved moves of a policy wait; "" when they do not
     waits: Callable[[str], bool]  #: whether a pod, by uid, still waits for a node
     needless: Callable[[str], str]  #: why a victim, by record, need not go; "" when it must

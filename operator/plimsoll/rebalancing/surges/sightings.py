@@ -29,36 +29,7 @@ from plimsoll.rebalancing.moves.events import (
     ReplacementSeen,
 )
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
-from plimsoll.rebalancing.moves.sightings import facts_of
-from plimsoll.rebalancing.moves.state import PodFacts
-
-
-@dataclass(slots=True)
-class _Followed:
-    """A surge that is under way.
-
-    Attributes:
-        instruction: What is looked out for.
-        reported: The replacement as last reported; None while no pod is credited.
-    """
-
-    instruction: FollowReplacement
-    reported: PodFacts | None = None
-
-    @property
-    def key(self) -> str:
-        """Of the move."""
-        return self.instruction.key
-
-    @property
-    def namespace(self) -> str:
-        """Of the record."""
-        return self.key.partition("/")[0]
-
-    @property
-    def mark(self) -> str:
-        """What the pods of the rollout bear."""
-        return mark_of(self.key.partition("/")[2], self.instruction.spec.from_node)
+from plimsoll.rebalancing.moves.sightings import Followed, facts_of
 
 
 @dataclass(slots=True)
@@ -70,14 +41,14 @@ class SurgeSightings:
     """
 
     objects: ClusterObjects
-    _followed: dict[str, _Followed] = field(default_factory=dict)  #: by key of the move
+    _followed: dict[str, Followed] = field(default_factory=dict)  #: by key of the move
     _marked: dict[str, Pod] = field(default_factory=dict)  #: pods with a mark, by uid
 
     def follow(self, instruction: FollowReplacement) -> tuple[ReplacementEvent, ...]:
         """Look out for the pod of a rollout; other moves are not followed here."""
         if instruction.spec.surge is None:
             return ()
-        self._followed[instruction.key] = followed = _Followed(instruction)
+        self._followed[instruction.key] = followed = Followed(instruction)
         return self._look(followed)
 
     def stop(self, instruction: StopFollowing) -> None:
@@ -108,10 +79,10 @@ class SurgeSightings:
     # ------------------------------------------------------------------------------------------------
 
     def _look_at_all(self, namespace: str) -> tuple[ReplacementEvent, ...]:
-        followed = [each for each in self._followed.values() if each.namespace == namespace]
+        followed = [each for each in self._followed.values() if each.key.startswith(f"{namespace}/")]
         return tuple(event for each in followed for event in self._look(each))
 
-    def _look(self, followed: _Followed) -> tuple[ReplacementEvent, ...]:
+    def _look(self, followed: Followed) -> tuple[ReplacementEvent, ...]:
         """How far a surge's replacement is, as far as that was not reported."""
         key, before, pod = followed.key, followed.reported, self._present(followed)
         if pod is None:
@@ -136,13 +107,13 @@ class SurgeSightings:
             events.append(ReplacementSeen(key, facts))
         return tuple(events)
 
-    def _present(self, followed: _Followed) -> Pod | None:
+    def _present(self, followed: Followed) -> Pod | None:
         """The replacement as it is now: the one that is known already, as long as it lives."""
         living = [
             pod
             for pod in self._marked.values()
-            if pod.metadata.annotations.get(SURGED) == followed.mark
-            and pod.uid != followed.instruction.spec.pod.uid
+            if pod.metadata.annotations.get(SURGED) == _mark(followed)
+            and followed.may_be_replaced_by(pod)
             and not pod.is_terminal
             and not pod.is_terminating
             and self._may_belong(pod, followed)
@@ -150,10 +121,10 @@ class SurgeSightings:
         known = followed.reported
         return next((pod for pod in living if known and pod.uid == known.uid), next(iter(living), None))
 
-    def _may_belong(self, pod: Pod, followed: _Followed) -> bool:
+    def _may_belong(self, pod: Pod, followed: Followed) -> bool:
         """Whether nothing speaks against the pod; its ReplicaSet may be seen later than the pod is."""
         spec, owner = followed.instruction.spec, pod.metadata.controller
-        if spec.surge is None or owner is None or pod.namespace != followed.namespace:
+        if spec.surge is None or owner is None:
             return False
         is_other = spec.owner is None or owner.uid != spec.owner.uid
         is_unseen = f"{pod.namespace}/{owner.name}" not in self.objects.replica_sets
@@ -163,7 +134,12 @@ class SurgeSightings:
             and (is_unseen or self._is_proved(pod, followed))
         )
 
-    def _is_proved(self, pod: Pod, followed: _Followed) -> bool:
+    def _is_proved(self, pod: Pod, followed: Followed) -> bool:
         """Whether the pod's ReplicaSet is the Deployment's."""
         above, surge = self.objects.above(pod), followed.instruction.spec.surge
         return above is not None and surge is not None and above.uid == surge.uid
+
+
+def _mark(followed: Followed) -> str:
+    """What the pods of the rollout bear."""
+    return mark_of(followed.key.partition("/")[2], followed.instruction.spec.from_node)

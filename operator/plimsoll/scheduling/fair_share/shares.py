@@ -20,11 +20,7 @@ from plimsoll.toolkit.scheduling.fair_shares import Amounts, FairQueues, QueueKe
 
 
 class FairShares:
-    """Connects fair queues with the pods that wait.
-
-    Args:
-        observer: Notified of a plugin that breaks; its queues are served by their sort keys then.
-    """
+    """Connects fair queues with the pods that wait; sort keys decide while the plugin is broken."""
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, observer: Observer) -> None:
         self._cache = cache

@@ -62,11 +62,7 @@ class QueuePlugins:
     def serve(
         self, schedulers: Mapping[str, ProfileScheduler]
     ) -> tuple[Mapping[str, QueueingHints], set[str]]:
-        """Call the plugins of these from now on.
-
-        Returns:
-            Hints by scheduler name, and the names whose profile is another one than before.
-        """
+        """Call the plugins of these; returns hints by scheduler name, and names whose profile changed."""
         before, self._schedulers = self._schedulers, schedulers
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
         self._hints = {
