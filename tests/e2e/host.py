@@ -77,7 +77,7 @@ class Host:
             wanted = (namespace, deployment["spec"]["replicas"], *spec["containers"][0]["args"][1:])
         if wanted != self._running:
             for operator in self._operators:
-                operator.terminate()
+                await operator.stop()
             self._operators, self._running = [], wanted
             if wanted:
                 namespace, replicas, *options = wanted

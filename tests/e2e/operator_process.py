@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -113,6 +114,10 @@ class Operator:
         if self._process is not None:
             self._process.kill()
             self._process.wait(END_S)
+
+    async def stop(self) -> int:
+        """End it politely while this event loop runs on: a door in it must pass on the last requests."""
+        return await asyncio.to_thread(self.terminate)
 
     def terminate(self) -> int:
         """End it politely; the exit status."""

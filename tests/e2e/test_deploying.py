@@ -7,6 +7,7 @@ bindings give to its service account. What it needs must be allowed, and what is
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -95,7 +96,9 @@ async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: 
             for operator in operators:
                 if "leader election lost" in operator.said():  # a kubelet would start it again
                     operator.start()
-                assert operator.until_ready().terminate() == 0, operator.said()[-4000:]
+                await asyncio.to_thread(operator.until_ready)
+            stopped = await asyncio.gather(*(operator.stop() for operator in operators))
+            assert set(stopped) == {0}, [operator.said()[-4000:] for operator in operators]
 
         assert entrance.refused == set()
         assert entrance.denied == []

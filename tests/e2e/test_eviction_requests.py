@@ -55,7 +55,7 @@ async def played(
     async with offering(cluster.kubeconfig) as (scene, responder):
         operator = start_operator(cluster.kubeconfig)
         yield scene, responder, operator
-        assert operator.terminate() == 0, operator.said()
+        assert await operator.stop() == 0, operator.said()
 
 
 async def asked(scene: Scene, responders: list[Obj] | None = None, **more: Any) -> tuple[str, str]:
@@ -205,7 +205,7 @@ async def test_a_request_is_taken_over_after_a_crash(
     operator.start()
     if not moves_meanwhile:
         operator.until_ready()
-        await throughout(lambda: phase_of(scene, record), lambda phase: phase == "Evicting", 8.0)
+        await throughout(lambda: phase_of(scene, record), lambda phase: phase == "Evicting", 4.0)
         assert await stands()
         responder.may_migrate.set()
 
@@ -253,7 +253,7 @@ async def test_the_component_s_rights_are_enough_and_each_is_used(
         await eventually(
             lambda: requests(scene), lambda left: all("Withdrawn" in each["spec"]["intent"] for each in left)
         )
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
     assert entrance.refused == set()
     assert granted - grants("enforce") <= entrance.used
@@ -280,4 +280,4 @@ async def test_without_the_rights_the_policy_says_what_to_apply(
         assert entrance.refused == set(), "what is not allowed is not tried"
         assert ("create", "", "pods/eviction") not in entrance.used
         assert await scene.running(app="web") == [old, old]
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0

@@ -52,7 +52,7 @@ async def own_cluster(
         await define(speaker)
         operator = start_operator(cluster.kubeconfig)
         yield await Scene(speaker).begin()
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_room_is_shared_by_weight(

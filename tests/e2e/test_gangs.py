@@ -106,7 +106,7 @@ async def test_bindings_fail_in_the_middle_and_all_get_bound(guarded: StartGuard
         status = await until_phase(scene, "train", "Running", within_s=150)
         assert (status["running"], status["scheduled"]) == (100, 100)
         assert max(Counter(await bound(scene, "train")).values()) == 2
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
     assert sum(troubled.values()) >= 10
 
 
@@ -181,7 +181,7 @@ async def test_a_start_that_takes_too_long_is_reported_and_mended(guarded: Start
         assert status["conditions"][0]["reason"] == "TimedOut"
         assert event["note"].startswith("2 of 3 members are placed after 2 s; they stay")
         await until_phase(scene, "train", "Running")
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_kubectl_shows_how_far_a_gang_has_come(scene: Scene) -> None:

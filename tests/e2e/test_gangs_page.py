@@ -76,4 +76,4 @@ async def test_the_worked_example(
         (await speaker.request("PATCH", GROUP, yaml.safe_load(change), sends=MERGE)).accepted()
 
         assert await eventually(lambda: row(speaker), lambda cells: cells == running)
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0

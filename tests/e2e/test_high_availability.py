@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from roadstead.clients import RunningCluster
     from roadstead.pytest_plugin import StartRoadstead
 
-#: Each waits for a lease to expire, which takes 15 s by design.
+#: Those behind doors wait for a lease to expire, which takes 15 s by design.
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
@@ -154,7 +154,7 @@ def replicas(operator: Operator, tmp_path: Path) -> Iterator[list[Operator]]:
         each.until_ready()
     yield both
     for each in both:
-        each.kill()
+        each.terminate()
     operator.start().until_ready()
 
 
@@ -178,7 +178,7 @@ async def test_a_leader_that_is_killed_among_a_thousand_pods_loses_none(
     async with witnessed(scene) as history:
         await scene.scheduling()
         await history.until_bound(100)
-        leader.kill()
+        await scene.crash(leader)
         before = len(history.bound)
 
         await history.until_bound(1000)
@@ -205,7 +205,7 @@ async def test_a_leader_that_ends_hands_over_immediately(
     await pods(scene, 50)
     async with witnessed(scene) as history:
         before = await holder(scene)
-        assert leader.terminate() == 0
+        assert await leader.stop() == 0
         assert await holder(scene) != before, "it gave the lease up"
         await leading(standby)
         await scene.pod("late")
@@ -229,7 +229,7 @@ async def test_a_half_bound_pod_is_bound_where_it_was_going(
     await with_claim(scene, storage_class)
     await scene.pod("stateful", volumes=mounting())
     node = await until_selected(scene)
-    leader.kill()
+    await scene.crash(leader)
     await leading(standby)
     await scene.pod("other")
     await scene.until_bound("other")  # by now the half-bound pod was tried, too: it came first

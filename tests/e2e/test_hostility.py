@@ -266,7 +266,7 @@ async def test_policies_past_validation_are_refused_one_by_one(
             assert len(condition["message"]) < 4096
         for number in range(len(statuses)):
             await scene.until_condition(f"{scene.name}-odd-{number}", "Ready", "True", "Serving")
-    assert operator.terminate() == 0
+    assert await operator.stop() == 0
 
 
 async def test_records_past_validation_do_not_stop_a_restart(
@@ -291,7 +291,7 @@ async def test_records_past_validation_do_not_stop_a_restart(
         await scene.policy(scene.rebalancing("RemoveDuplicates"))
 
         await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
-    assert operator.terminate() == 0
+    assert await operator.stop() == 0
 
 
 async def tolerate_anything(speaker: Any) -> None:

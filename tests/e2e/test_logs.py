@@ -46,7 +46,7 @@ async def test_a_decision_is_logged_from_its_beginning_to_its_end(
         def story(decision: str) -> list[dict[str, Any]]:
             return [line for line in lines if line.get("decision") == decision]
 
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
         lines = [json.loads(line) for line in operator.said().splitlines()]
 
     for pod in before:

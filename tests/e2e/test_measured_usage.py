@@ -94,7 +94,7 @@ async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
         # The first run is reported when its moves have been made, which may be after they were seen.
         status = await eventually(lambda: scene.policy_status(policy), lambda told: "lastRun" in told)
         assert status["lastRun"].get("failures", []) == []
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_a_cluster_without_the_metrics_api_degrades_the_strategy_only(scene: Scene) -> None:

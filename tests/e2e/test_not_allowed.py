@@ -86,7 +86,7 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             assert await scene.node_of("waiting") == ""
             (event,) = await eventually(lambda: scene.events("waiting", "FailedScheduling"))
             assert event["note"].startswith("the operator may not create pods/binding")
-            await throughout(scene.records, lambda records: not records, 5)
+            await throughout(scene.records, lambda records: not records, 2)
             assert len(await scene.events("waiting", "FailedScheduling")) == 1
             assert entrance.refused == set()
             shown = run(*kubectl, "get", "spol")
@@ -115,4 +115,4 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             row = next(line for line in shown.splitlines() if line.startswith(moving)).split()
             assert row[1:5] == ["Enforce", "True", "True", "False"]
             assert row[6:9] == ["2", "0", "0"]
-            assert operator.terminate() == 0
+            assert await operator.stop() == 0

@@ -41,7 +41,7 @@ async def test_it_waits_for_its_custom_resources(
         await scene.pod("web")
 
         await scene.until_bound("web")
-    assert operator.terminate() == 0, "it would have been ended by force"
+    assert await operator.stop() == 0, "it would have been ended by force"
     assert "contained failure" not in operator.said()
 
 
@@ -66,7 +66,7 @@ async def test_it_is_not_ready_before_it_has_seen_the_cluster(
     assert "waiting for the first list of" in why
     assert "nodes" in why
     assert operator.status is None
-    assert operator.terminate() == 0
+    assert await operator.stop() == 0
 
 
 async def test_probes_and_metrics_answer(scene: Scene, operator: Operator) -> None:

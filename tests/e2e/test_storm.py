@@ -66,7 +66,7 @@ async def test_a_storm_of_unschedulable_pods_is_no_storm_of_writes(guarded: Star
         again = Counter(written) - before
         assert again[CONDITION] <= 20
         assert again[EVENT] <= 20
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def _value(number: int) -> int:

@@ -136,7 +136,7 @@ async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready: None
         await scene.clock.advance(2 * PATIENCE_S + 10)
 
     assert scene.rollouts.marks == [scene.mark, "earlier from nowhere"]
-    assert scene.rollouts.by_name["web"].spec.template == deployment.spec.template
+    assert scene.rollouts.deployments["web"].spec.template == deployment.spec.template
     phase, reason, message = said(scene)
     assert (phase, reason) == ("Failed", "ReplacementNotReady")
     assert message == (
