@@ -2,7 +2,7 @@
 
 Trouble comes as ``unauthorized`` (401), ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the
 connection is cut, the request is not passed on), ``deaf`` (it is cut after: the request was carried out, and
-the client cannot know), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch sends
+the client cannot know), ``hanging`` (nothing is passed on, no answer comes) and ``failing`` (a watch sends
 an error).
 """
 
