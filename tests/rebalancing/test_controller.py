@@ -691,7 +691,7 @@ async def test_an_eviction_that_breaks_is_carried_to_its_end() -> None:
     async def broken(_: Pod) -> None:
         raise ValueError("as asked")
 
-    scene.evictor.evict = broken  # type: ignore[assignment, method-assign] # replaced for this test
+    scene.evictor.evict = broken  # type: ignore[method-assign] # replaced for this test
     async with scene.running(a_policy()):
         await scene.run()
 

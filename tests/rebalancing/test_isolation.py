@@ -90,7 +90,7 @@ async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch: pytest.M
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
     Hangs.let_go.clear()
     scene = Scene(computer=ThreadComputer())
-    scene.wing.configs._registries.strategies.add(Hangs)  # type: ignore[arg-type] # a fake has only what is used
+    scene.wing.configs.registries.strategies.add(Hangs)  # type: ignore[arg-type] # a fake has only what is used
 
     async with together(scene, policy(POLICY, "Hangs"), policy()):
         hanging = run(scene, POLICY)

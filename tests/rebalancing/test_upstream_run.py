@@ -15,7 +15,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.rebalancing import breakers
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.upstream_run import REFUSALS_IN_A_ROW
 from plimsoll.testing.builders import a_pod
@@ -215,7 +215,7 @@ async def test_what_stops_moves_ends_a_run_that_has_begun(reason: str, records: 
         if reason == "a window has opened":
             scene.clock.time += 120
         elif reason == "the button was pressed":
-            document = {"metadata": {"name": "plimsoll", "annotations": {stop_button.STOP: "true"}}}
+            document = {"metadata": {"name": "plimsoll", "annotations": {breakers.STOP: "true"}}}
             scene.cache.cluster.objects.namespaces["plimsoll"] = convert(Namespace, document)
         else:
             scene.rebalancers.configure([])
@@ -353,7 +353,7 @@ async def test_the_time_for_planning_is_that_of_all_decisions_together() -> None
             scene.clock.time += (plan_runner.PLANNING_S - 0.01) / 2
             return function()
 
-    scene.wing.planning._computer = Hanging()
+    scene.wing.planning.computer = Hanging()
     async with scene.running(exactly()):
         with pytest.raises(TimeoutError):
             await scene.runs.rebalance(POLICY)

@@ -9,7 +9,7 @@ from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.usage import HALF_LIFE_S, STALE_S, UsageCollector
+from plimsoll.rebalancing.runs.usage import HALF_LIFE_S, STALE_S, UsageCollector
 from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 

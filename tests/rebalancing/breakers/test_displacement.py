@@ -7,7 +7,7 @@ import pytest
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
-from plimsoll.rebalancing.breakers.displacement import ALLOWED, PATIENCE_S, WINDOW_S
+from plimsoll.rebalancing.breakers import ALLOWED, PATIENCE_S, WINDOW_S
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.moves.test_approving import annotate

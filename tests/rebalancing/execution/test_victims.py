@@ -9,7 +9,6 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -22,7 +21,7 @@ from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.proposals import Approvals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
@@ -72,7 +71,7 @@ class Stage:
             cache=self.cache,
             keeper=self.keeper,
             closer=FakeNodeCloser(),
-            strategies=StrategyRegistry(),
+            strategies=(),
             clock=self.clock,
             observer=self.observer,
         )

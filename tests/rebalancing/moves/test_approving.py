@@ -7,7 +7,7 @@ import pytest
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.breakers import STOP
 from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
