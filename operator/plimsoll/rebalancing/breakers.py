@@ -121,7 +121,7 @@ class DisplacementBreaker:
         self._sentences[name] = (
             f"since {_clock(since)} pods wait unschedulable whose workloads had a place for them when the"
             f" moves of the last half hour began: {len(displaced)} now, such as {few}; no pod is moved until"
-            f" all have a place, or until {until}; give them room, or change the policy to go on at once"
+            f" all have a place, or until {until}; give them room, or change the policy to go on immediately"
         )
 
     def _displaced(self, before: Mapping[str, int], now: float) -> list[Pod]:
