@@ -214,7 +214,7 @@ async def test_two_policies_that_plan_together_move_a_pod_once() -> None:
 
 
 async def test_two_policies_that_plan_together_share_the_limit_of_a_workload() -> None:
-    """At most one pod of an owner is under way, by whomever."""
+    """At most one pod of an owner is under way, whichever policy moves it."""
     scene = slowly(Scene(computer=Simultaneous(2)))
     scene.tell(PodAdded(web(3, "bad")))
     names = ((POLICY, "web-1"), (OTHER, "web-3"))

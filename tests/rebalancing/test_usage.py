@@ -57,7 +57,7 @@ async def test_readings_are_smoothed_over_time() -> None:
 
 
 async def test_a_stale_reading_is_no_reading() -> None:
-    """Only the node that nobody measures any more is left out."""
+    """Only the node that is no longer measured is left out."""
     clock, meter = FakeClock(), FakeMeter()
     collector = UsageCollector(meter, clock, {})
     meter.node_readings = [reading("old", 1.0, clock.now() - STALE_S), reading("new", 1.0, clock.now())]
@@ -67,7 +67,7 @@ async def test_a_stale_reading_is_no_reading() -> None:
     assert list(found.nodes) == ["new"]  # type: ignore[arg-type] # a fake has only what is used
 
 
-async def test_nobody_asks_for_what_nobody_needs() -> None:
+async def test_usage_that_no_policy_needs_is_not_read() -> None:
     """A policy by requests reads nothing, and no loop reads for it."""
     clock, meter = FakeClock(), FakeMeter()
     collector = UsageCollector(meter, clock, {})

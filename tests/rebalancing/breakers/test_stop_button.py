@@ -20,7 +20,7 @@ def namespace(value: str | None = None, name: str = "plimsoll") -> Namespace:
 
 
 async def test_nothing_is_moved_while_it_is_pressed() -> None:
-    """The status says why; what the plan would have done is refused by name, and goes on afterwards."""
+    """The status says why; each move of the plan is named as refused, and goes on afterwards."""
     scene = Scene()
     scene.tell(ObjectAdded(namespace("true")))
 
@@ -76,7 +76,7 @@ async def test_it_stops_a_run_that_has_begun() -> None:
     assert scene.record["status"]["blockedBy"] == STOP
 
 
-async def test_who_is_asked_is_told_when_it_is_pressed_and_released() -> None:
+async def test_policies_report_when_it_is_pressed_and_released() -> None:
     """The conditions of the policies are written again, without a run."""
     scene = Scene()
     async with scene.running(a_policy()):

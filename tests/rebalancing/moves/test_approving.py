@@ -178,7 +178,7 @@ async def test_one_approved_move_of_a_workload_at_a_time() -> None:
 
 
 async def test_the_status_says_that_moves_wait() -> None:
-    """Whoever reads the policy knows that somebody must act."""
+    """A reader of the policy sees that a person must act."""
     scene = Scene()
 
     async with scene.running(APPROVE):
