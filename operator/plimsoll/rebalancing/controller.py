@@ -1,4 +1,4 @@
-"""Rebalancers carry the policies: when each of them runs, and what a change of one ends."""
+"""Rebalancers carry the policies: they start each one's runs, and end what a change of one cancels."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Builds the rebalancing wing: move machine, executor, runs, and what keeps policies from moving pods.
+"""Builds the rebalancing wing: move machine, executor, runs, and the breakers that stop moves.
 
 Everything gets its collaborators when it is built, so the order here is the order of dependence.
 """

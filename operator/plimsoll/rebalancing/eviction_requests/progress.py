@@ -54,7 +54,7 @@ def standing(
     """How a request stands whose pod is still there.
 
     Args:
-        request: As listed, None when there is none of that name.
+        request: As listed, None when it does not exist.
         name: Of the request.
         since: When it was made, in seconds since the epoch.
         now: Likewise.
@@ -87,7 +87,7 @@ def _progress(request: EvictionRequest) -> str:
     if not request.is_observed:
         return "waits to be taken up"
     if not request.responder:
-        return "nobody has answered yet"
+        return "no responder has answered yet"
     told = f"{request.responder} is at work"
     if request.expected is not None:
         moment = datetime.fromtimestamp(request.expected, UTC)

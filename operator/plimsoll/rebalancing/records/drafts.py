@@ -127,9 +127,9 @@ def _expectation(move: Move) -> str:
     if move.pod.pod.is_terminal:
         return "the pod has ended and needs no new place"
     if not move.target:
-        return "no feasible node is known for a replacement; nobody proved the move, as in descheduler"
+        return "no feasible node is known for a replacement; the move is not proven, as in descheduler"
     if move.planner is Planner.UPSTREAM:
-        return f"expected on {move.target}; a forecast, nobody proved the move"
+        return f"expected on {move.target}; a forecast, the move is not proven"
     if move.surge is not None:
         return (
             f"expected on {move.target} before the pod goes: a surge, by a rollout of Deployment"

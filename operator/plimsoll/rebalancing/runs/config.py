@@ -125,7 +125,7 @@ def _check_sources(spec: RebalancingSpec) -> None:
 
 
 def _open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> Iterator[EvictionBudget]:
-    """The budgets that hold at a moment; raises ConfigurationError for a schedule that is none."""
+    """The budgets that hold at a moment; raises ConfigurationError for an unusable schedule."""
     for position, budget in enumerate(budgets):
         if budget.schedule is None or budget.duration is None:
             yield budget

@@ -122,7 +122,7 @@ class ScopeReviews:
         Args:
             policy: Whose run it is.
             rebalancing: What it asks for.
-            cluster: A fork that nobody changes.
+            cluster: A fork that is only read.
         """
         name = policy.metadata.name
         scoped = Scoped.of(name, rebalancing)

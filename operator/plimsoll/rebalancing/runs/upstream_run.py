@@ -80,7 +80,7 @@ class UpstreamEnforcement:
             totals.plan = run.plan
 
     async def _decided(self, step: Callable[[], Move | None], evictions: "_Evictions") -> Move | None:
-        """Take one step of the run beside the event loop; the time that it takes is no longer left."""
+        """Take one step of the run off the event loop; the time that it takes is no longer left."""
         began = self.clock.monotonic()
         move = await self.planning.make(evictions.totals.policy, step, evictions.left_s)
         evictions.left_s -= self.clock.monotonic() - began
