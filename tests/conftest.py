@@ -35,11 +35,31 @@ LONG = {
     "test_talking.py",
     "test_trouble.py",
 }
+#: Files that compute for seconds: begun last, one of them would keep a single worker busy at the end.
+HEAVY = {
+    "test_attempt_cost.py",
+    "test_built_wheel.py",
+    "test_descheduler_recordings.py",
+    "test_machine_anything.py",
+    "test_planner.py",
+    "test_process_reaper.py",
+    "test_pytest_plugin.py",
+    "test_rounds.py",
+    "test_scheduler_recordings.py",
+    "test_structure.py",
+    "test_time_limits.py",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that wait: the others keep the processors busy meanwhile."""
-    items.sort(key=lambda item: (item.path.name not in LONG, item.path.parent.name not in WAITING))
+    items.sort(
+        key=lambda item: (
+            item.path.name not in LONG,
+            item.path.parent.name not in WAITING,
+            item.path.name not in HEAVY,
+        )
+    )
 
 
 class SharedScheduling(LoadFileScheduling):  # type: ignore[misc] # known in this test
