@@ -1,4 +1,4 @@
-"""Runs the prose check from the root of the repository: ``python -m prose [path ...]``, without a path on all."""
+"""Runs the prose check on paths or on the whole tree: ``python -m prose [path ...]``, from its root."""
 
 import argparse
 import sys
