@@ -35,6 +35,20 @@ LONG = {
     "test_talking.py",
     "test_trouble.py",
 }
+#: Files that compute for seconds: begun last, one of them would keep a single worker busy at the end.
+HEAVY = {
+    "test_attempt_cost.py",
+    "test_built_wheel.py",
+    "test_descheduler_recordings.py",
+    "test_machine_anything.py",
+    "test_planner.py",
+    "test_process_reaper.py",
+    "test_pytest_plugin.py",
+    "test_rounds.py",
+    "test_scheduler_recordings.py",
+    "test_structure.py",
+    "test_time_limits.py",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,6 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = [item for item in items if item.path.parent.name in WAITING]
     computing = [item for item in items if item.path.parent.name not in WAITING]
     waiting.sort(key=lambda item: item.path.name not in LONG)
+    computing.sort(key=lambda item: item.path.name not in HEAVY)
     files = list(dict.fromkeys(item.path for item in computing))
     turn: dict[pytest.Item, float] = {item: place / len(waiting) for place, item in enumerate(waiting)}
     turn |= {item: files.index(item.path) / len(files) for item in computing}

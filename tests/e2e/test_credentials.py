@@ -12,19 +12,19 @@ import pytest
 import yaml
 
 from e2e.conftest import define
-from e2e.granting import kubeconfig_for
-from e2e.polling import eventually
+from e2e.door import kubeconfig_for
+from e2e.polls import eventually
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from e2e.conftest import StartGuarded
-    from e2e.granting import Call
-    from e2e.operating import Operator
-    from e2e.speaking import Speaker
+    from e2e.door import Call
+    from e2e.operator_process import Operator
+    from e2e.speaker import Speaker
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
@@ -144,7 +144,7 @@ async def test_single_refusals_of_a_good_token_end_nothing(guarded: StartGuarded
         assert await operator.stop() == 0
 
 
-async def test_a_token_that_is_never_renewed_is_told_and_waited_for(
+async def test_a_token_that_is_never_renewed_is_reported_and_waited_for(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
     """A standby or a new process: one line, not ready, and it goes on once the token is good."""

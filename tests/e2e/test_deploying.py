@@ -25,18 +25,18 @@ from deploy.manifests import (
     run,
     templated,
 )
-from e2e.authorizing import Rights
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
+from e2e.door import door, kubeconfig_for
+from e2e.rbac import Rights
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from e2e.stories import LATER, LATER_IN_A_DRY_RUN, a_prediction, a_surge, everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.clients import RunningCluster
     from roadstead.pytest_plugin import StartRoadstead
 

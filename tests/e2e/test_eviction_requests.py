@@ -10,18 +10,18 @@ import pytest
 
 from deploy.manifests import grants, grants_with
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
-from e2e.polling import eventually, throughout
-from e2e.responding import LIFECYCLE, NAME, Responder, evictions, requests
+from e2e.door import door, kubeconfig_for
+from e2e.polls import eventually, throughout
+from e2e.responder import LIFECYCLE, NAME, Responder, evictions, requests
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from plimsoll.kube.eviction_requests import REQUESTER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj
     from roadstead.pytest_plugin import StartRoadstead
 
@@ -138,7 +138,7 @@ async def test_a_responder_moves_the_pod_in_its_own_time(
 
 
 async def test_without_a_responder_the_server_evicts(played: tuple[Scene, Responder, Operator]) -> None:
-    """The protocol's last responder takes its turn at once."""
+    """The protocol's last responder acts immediately."""
     scene, responder, _ = played
     old, _ = await asked(scene)
 
@@ -149,10 +149,10 @@ async def test_without_a_responder_the_server_evicts(played: tuple[Scene, Respon
     assert responder.states == []
 
 
-async def test_a_deleted_policy_withdraws_our_request_and_nobody_elses(
+async def test_a_deleted_policy_withdraws_our_request_and_no_other(
     played: tuple[Scene, Responder, Operator],
 ) -> None:
-    """Another requester of the same pod keeps it going; without that one the responder is told to stop."""
+    """Another requester of the same pod keeps it going; without that one the responder has to stop."""
     scene, responder, _ = played
     old, policy = await asked(scene, RESPONDERS)
     record = await under_way(scene)
@@ -168,9 +168,9 @@ async def test_a_deleted_policy_withdraws_our_request_and_nobody_elses(
     await scene.speaker.request("DELETE", f"{POLICIES}/{policy}")
     await eventually(lambda: phase_of(scene, record), lambda phase: phase == "Cancelled")
 
-    by_name = {each["metadata"]["name"]: each for each in await requests(scene)}
-    assert by_name[record["metadata"]["name"]]["spec"]["intent"] == "Withdrawn"
-    assert by_name["theirs"]["spec"]["intent"] == "Eviction"
+    named = {each["metadata"]["name"]: each for each in await requests(scene)}
+    assert named[record["metadata"]["name"]]["spec"]["intent"] == "Withdrawn"
+    assert named["theirs"]["spec"]["intent"] == "Eviction"
     (eviction,) = await evictions(scene)
     assert [each["state"] for each in eviction["status"]["targetResponders"]] == ["Active", "Inactive"]
     assert (await record_of(scene, record))["status"]["reason"] == "PolicyChanged"

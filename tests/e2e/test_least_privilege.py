@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import grants
-from e2e.speaking import MERGE, speaking
+from e2e.speaker import MERGE, speaking
 from e2e.stories import LATER, a_prediction, a_stranded_service, a_surge, everything
 from e2e.test_preemption import evicting, high_pod, low_pod, names, with_classes
 
@@ -98,7 +98,7 @@ async def test_without_the_right_to_delete_pods_the_policy_says_what_to_do(guard
 
 
 async def test_the_dry_run_role_is_enough_to_predict(guarded: StartGuarded) -> None:
-    """And a policy that wants more says so, tries nothing, and harms nobody."""
+    """And a policy that wants more says so, tries nothing, and does no harm."""
     async with guarded("dry-run") as (scene, entrance, operator):
         name, old = await a_prediction(scene)
         assert entrance.refused == set()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 
 if TYPE_CHECKING:
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Scene
 
 pytestmark = pytest.mark.e2e

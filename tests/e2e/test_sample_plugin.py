@@ -12,14 +12,14 @@ import yaml
 from aiohttp import web
 
 from e2e.conftest import define
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.scene import FINISHED, POLICIES
 
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded
-    from e2e.granting import Call
+    from e2e.door import Call
     from e2e.scene import Obj
 
 pytestmark = pytest.mark.e2e

@@ -90,7 +90,7 @@ async def test_a_hanging_strategy_holds_up_no_other_policy(monkeypatch: pytest.M
     monkeypatch.setattr(plan_runner, "SLOW_S", 0.05)
     Hangs.let_go.clear()
     scene = Scene(computer=ThreadComputer())
-    scene.wing.configs._registries.strategies.add(Hangs)  # type: ignore[arg-type] # a fake has only what is used
+    scene.wing.configs.registries.strategies.add(Hangs)  # type: ignore[arg-type] # a fake has only what is used
 
     async with together(scene, policy(POLICY, "Hangs"), policy()):
         hanging = run(scene, POLICY)
@@ -214,7 +214,7 @@ async def test_two_policies_that_plan_together_move_a_pod_once() -> None:
 
 
 async def test_two_policies_that_plan_together_share_the_limit_of_a_workload() -> None:
-    """At most one pod of an owner is under way, by whomever."""
+    """At most one pod of an owner is under way, whichever policy moves it."""
     scene = slowly(Scene(computer=Simultaneous(2)))
     scene.tell(PodAdded(web(3, "bad")))
     names = ((POLICY, "web-1"), (OTHER, "web-3"))

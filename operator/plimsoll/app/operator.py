@@ -191,7 +191,7 @@ class Operator:
         )
         if left_out:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
-        ingestion = self.wing.ingestion((self.rebalancing, self.orphans), self.observer)
+        ingestion = self.wing.ingestion((*self.rebalancing.subscribers, self.orphans), self.observer)
         self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, ingestion)
         self.metrics.register(StateCollector(self._sources()))
 

@@ -189,7 +189,7 @@ class SchedulingWing:
             each for each in optional if each is not None
         )
 
-    def ingestion(self, others: Sequence[EventSubscriber], observer: Observer) -> Ingestion:
+    def ingestion(self, others: Sequence[EventSubscriber | OfTypes], observer: Observer) -> Ingestion:
         """The way of events into the wing, and on to the other subscribers."""
         return Ingestion((*self.subscribers, *others), observer)
 

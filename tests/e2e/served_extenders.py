@@ -13,9 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from e2e.operating import END_S
-from e2e.polling import eventually
-from forking import PACE_S, Forked
+from e2e.operator_process import END_S
+from e2e.polls import eventually
+from forked import PACE_S, Forked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from forking import Forked
+from forked import Forked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ READY_S, END_S = 90.0, 30.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on just now."""
+    """A port that no process listens on at present."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
@@ -66,7 +66,7 @@ class Operator:
         return None if self._process is None else self._process.poll()
 
     def ask(self, path: str, port: int | None = None) -> tuple[int, str]:
-        """Status and body of one of its endpoints; 0 when nobody answers."""
+        """Status and body of one of its endpoints; 0 without an answer."""
         url = f"http://127.0.0.1:{port or self.metrics_port}{path}"
         try:
             with urllib.request.urlopen(url, timeout=5) as response:
