@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = [item for item in items if item.path.parent.name in WAITING]
     computing = [item for item in items if item.path.parent.name not in WAITING]
     waiting.sort(key=lambda item: item.path.name not in LONG)
-    computing.sort(key=lambda item: item.path.name not in HEAVY)
+    computing.sort(key=lambda item: item.path.name not in LONG | HEAVY)
     files = list(dict.fromkeys(item.path for item in computing))
     turn: dict[pytest.Item, float] = {item: place / len(waiting) for place, item in enumerate(waiting)}
     turn |= {item: files.index(item.path) / len(files) for item in computing}
