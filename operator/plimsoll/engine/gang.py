@@ -45,12 +45,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class GangDecision:
-    """What a joint attempt came to.
-
-    Attributes:
-        refused: Those that do not, when these have their places.
-        needed: How many must fit.
-    """
+    """What a joint attempt came to; ``refused`` do not fit when the placements have their places."""
 
     placements: tuple[Placement, ...]
     refused: tuple[Decision, ...]

@@ -215,12 +215,10 @@ def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
 
 
 def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
-    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones.
-
-    What is disabled at the point is not in multiPoint for it: enabled again in addition, it comes last.
-    """
+    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones."""
     if "*" in chosen.disabled:
         return list(chosen.enabled)
+    # What is disabled at the point is not in multiPoint for it: enabled again in addition, it comes last.
     spread = [
         each for each in multi if each.name not in chosen.disabled and implements(registry[each.name], point)
     ]

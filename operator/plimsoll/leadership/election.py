@@ -57,13 +57,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A moment.
-
-    Attributes:
-        monotonic: Seconds that never go back.
-        wall: Seconds since the epoch.
-        fraction: A random number, 0..1.
-    """
+    """A moment: seconds that never go back, seconds since the epoch, and a random number in 0..1."""
 
     monotonic: float
     wall: float

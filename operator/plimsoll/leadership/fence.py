@@ -12,11 +12,7 @@ from plimsoll.timing.signal import Signal
 
 
 class Fence:
-    """Closed until it is opened; once shut it stays shut. The clock must go on while the machine sleeps.
-
-    Attributes:
-        under_way: Writes that wait for their answer.
-    """
+    """Closed until it is opened; once shut it stays shut. The clock must go on while the machine sleeps."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -33,13 +33,7 @@ class AttemptTaker(Protocol):
 
 
 class SchedulingLoop:
-    """Serves the pods of all profiles.
-
-    Args:
-        work: Notified by the queue when a pod may be tried, now or later.
-        pipeline: Takes placed pods to their nodes; has a slot for each that is being bound.
-        takers: Asked in this order before a pod is tried by itself.
-    """
+    """Serves the pods of all profiles; takers are asked in order before a pod is tried by itself."""
 
     def __init__(
         self,

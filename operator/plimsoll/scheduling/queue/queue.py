@@ -53,12 +53,7 @@ Gate = Callable[[PodInfo, str], Status]
 
 
 class SchedulingQueue:
-    """The waiting pods of all profiles.
-
-    Args:
-        objects: What hints see besides the pod and the event.
-        work: Notified when a pod enters a queue: it may be tried, now or later.
-    """
+    """The waiting pods of all profiles; notifies ``work`` when a pod enters a queue."""
 
     def __init__(
         self,

@@ -37,12 +37,7 @@ class QueueGate(Protocol):
 
 
 class QueuePlugins:
-    """The plugins of the served profiles that the queue calls.
-
-    Args:
-        default_sort: Orders the queue while no profile is served.
-        gates: Asked in this order about a pod that no plugin holds back.
-    """
+    """The plugins of the served profiles that the queue calls; gates are asked when no plugin refuses."""
 
     def __init__(
         self,
