@@ -94,7 +94,7 @@ class ClosedNodes:
                 self.observer.failed("looking after closed nodes", repr(exc))
 
     async def look_after(self) -> None:
-        """Open the nodes that need not be closed any more, also those of earlier processes."""
+        """Open the nodes that need not be closed any more, also those that an earlier process closed."""
         for node in self.cache.cluster.nodes:
             if is_closed(node) and node.name not in self._working and not self._is_wanted(node):
                 await self.reopen(node.name)

@@ -51,15 +51,7 @@ class Standing:
 def standing(
     request: EvictionRequest | None, name: str, *, since: float, now: float, timeout_s: float
 ) -> Standing:
-    """How a request stands whose pod is still there.
-
-    Args:
-        request: As listed, None when it does not exist.
-        name: Of the request.
-        since: When it was made, in seconds since the epoch.
-        now: Likewise.
-        timeout_s: For how long its pod may stay.
-    """
+    """How a request stands whose pod is still there."""
     told = f"EvictionRequest {name}"
     if request is None:
         return Standing(Phase.CANCELLED, ENDED, f"somebody deleted {told}, which withdraws it")

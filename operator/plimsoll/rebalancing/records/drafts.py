@@ -145,13 +145,7 @@ def moves_of(
     find: Callable[[str], PodInfo | None],
     empties: Callable[[Move], bool],
 ) -> tuple[Move, ...] | None:
-    """The moves that records propose, for the pods as they are; None when they would be for no pod.
-
-    Args:
-        specs: Of the records of a bundle, or of one that stands alone.
-        find: A pod by uid, placed or not.
-        empties: Whether a move empties its node together with others.
-    """
+    """The moves that records propose, for the pods as they are; None when they would be for no pod."""
     bundle = specs[0].bundle
     beneficiary = None
     if bundle is not None and bundle.beneficiary is not None:
@@ -173,13 +167,7 @@ def moves_of(
 
 
 def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = None) -> Move:
-    """The move that a record proposes, for the pod as it is now; to be judged again before it is made.
-
-    Args:
-        spec: Of the record.
-        pod: The pod as it is now.
-        beneficiary: Whom the bundle is for, as it is now.
-    """
+    """The move that a record proposes, for the pod as it is now; to be judged again before it is made."""
     given = spec.surge
     surge = None if given is None else Surge(given.deployment, given.uid, given.template, given.before)
     return Move(

@@ -1,1 +1,1 @@
-"""Runs of policies: inputs, plan, modes that carry the plan out, and status."""
+"""Runs of policies: inputs, plan, execution by mode, status."""

@@ -59,12 +59,6 @@ class UpstreamEnforcement:
     async def carry_out(self, totals: RunTotals, run: UpstreamRun, memory: Memory, within_s: float) -> None:
         """Decide and evict until the run has no more candidates; the totals get its evictions and its plan.
 
-        Args:
-            totals: Of the run.
-            run: Not begun.
-            memory: What past moves teach.
-            within_s: Seconds that all decisions of the run may take together.
-
         Raises:
             TimeoutError: A decision did not end in time; what was evicted before stands.
         """
