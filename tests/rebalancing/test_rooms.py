@@ -87,7 +87,7 @@ async def test_no_second_room_is_made_while_one_is_under_way() -> None:
 
 
 async def test_the_room_is_free_when_the_pod_goes() -> None:
-    """Nobody waits for it any more."""
+    """No pod waits for it any more."""
     scene = crowded()
 
     async with scene.running(a_free_policy()):
@@ -138,8 +138,8 @@ async def test_the_room_is_free_when_a_move_is_not_made() -> None:
     assert left == {}
 
 
-async def test_the_room_is_free_in_the_end_when_nobody_leaves() -> None:
-    """A pod that does not terminate holds up nobody for ever."""
+async def test_the_room_is_free_in_the_end_when_no_pod_leaves() -> None:
+    """A pod that does not terminate holds up no other for ever."""
     scene = crowded()
 
     async with scene.running(a_free_policy()):

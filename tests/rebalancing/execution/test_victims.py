@@ -165,7 +165,7 @@ async def test_a_victim_is_on_record_before_it_goes() -> None:
 
 
 async def test_who_may_be_refused_is_asked_first_and_stops_the_rest() -> None:
-    """The budget says no: nobody else goes in vain, nobody is deleted."""
+    """The budget says no: no other victim goes in vain, no pod is deleted."""
     stage = Stage(BLOCKED)
 
     assert not await stage.evict("a", "b", "c")
@@ -196,7 +196,7 @@ async def test_what_cannot_be_recorded_is_not_done() -> None:
     assert stage.evictor.evicted == late.evictor.evicted == []
 
 
-async def test_nobody_goes_before_the_records_of_earlier_processes_are_seen_to() -> None:
+async def test_no_victim_goes_before_the_records_of_earlier_processes_are_seen_to() -> None:
     """A record written now would be taken for one of theirs, and be cancelled."""
     stage = Stage()
     stage.keeper.is_recovered = False
@@ -205,7 +205,7 @@ async def test_nobody_goes_before_the_records_of_earlier_processes_are_seen_to()
     assert stage.records.documents == {}
 
 
-async def test_nobody_goes_for_a_pod_that_waits_no_longer() -> None:
+async def test_no_victim_goes_for_a_pod_that_waits_no_longer() -> None:
     """It was placed or deleted between two victims."""
     stage = Stage()
     stage.evictor.when_done = lambda _: setattr(stage, "is_wanted", False)
@@ -227,7 +227,7 @@ async def test_a_lost_answer_is_asked_for_again() -> None:
 
 
 async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted() -> None:
-    """The retry finds nobody: the record goes on, and who needed the room is told."""
+    """The retry finds no pod: the record goes on, and the preemptor is notified."""
     stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"), WriteResult(WriteOutcome.GONE, "not found"))
     async with stage.running():
         asking = asyncio.ensure_future(stage.evict("a"))
@@ -262,7 +262,7 @@ async def test_a_victim_that_does_not_leave_fails_its_record() -> None:
 
 @pytest.mark.parametrize("has_left", [False, True])
 async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> None:
-    """Whether the victim left while nobody looked, or leaves later."""
+    """Whether the victim left while no process ran, or leaves later."""
     before = Stage()
     assert await before.evict("a")
     stage = Stage(records=before.records)

@@ -178,7 +178,7 @@ async def test_one_approved_move_of_a_workload_at_a_time() -> None:
 
 
 async def test_the_status_says_that_moves_wait() -> None:
-    """Whoever reads the policy knows that somebody must act."""
+    """The status of the policy says that an answer is missing."""
     scene = Scene()
 
     async with scene.running(APPROVE):
