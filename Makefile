@@ -66,8 +66,8 @@ crds: $(STAMP) ## write crds/*.yaml from the models
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
 	PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
-# Many tests wait for processes: two more workers than there are processors keep these busy.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Many tests wait for processes: four more workers than there are processors keep these busy.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4)
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: $(STAMP) $(TOOLS) ## the whole test suite

@@ -12,7 +12,7 @@ from sybil import Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
-from forking import Forked
+from forked import Forked
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from roadstead.processes import Launch
 

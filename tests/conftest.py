@@ -18,31 +18,56 @@ from roadstead.clients import RunningCluster
 
 #: Folders whose tests wait for processes most of their time.
 WAITING = {"e2e", "deploy"}
-#: Files whose tests take long each, and share nothing but the session's servers.
+#: Files to begin with: a test of theirs that began last would keep one worker busy after the others.
 LONG = {
     "test_conformance.py",
     "test_credentials.py",
+    "test_dashboards.py",
+    "test_demo.py",
     "test_deploying.py",
     "test_eviction_requests.py",
     "test_high_availability.py",
+    "test_image.py",
+    "test_installing.py",
     "test_least_privilege.py",
+    "test_not_allowed.py",
     "test_status.py",
     "test_talking.py",
     "test_trouble.py",
+}
+#: Files that compute for seconds: begun last, one of them would keep a single worker busy at the end.
+HEAVY = {
+    "test_attempt_cost.py",
+    "test_built_wheel.py",
+    "test_descheduler_recordings.py",
+    "test_machine_anything.py",
+    "test_planner.py",
+    "test_process_reaper.py",
+    "test_pytest_plugin.py",
+    "test_rounds.py",
+    "test_scheduler_recordings.py",
+    "test_structure.py",
+    "test_time_limits.py",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that wait: the others keep the processors busy meanwhile."""
-    items.sort(key=lambda item: (item.path.name not in LONG, item.path.parent.name not in WAITING))
+    items.sort(
+        key=lambda item: (
+            item.path.name not in LONG,
+            item.path.parent.name not in WAITING,
+            item.path.name not in HEAVY,
+        )
+    )
 
 
 class SharedScheduling(LoadFileScheduling):  # type: ignore[misc] # known in this test
-    """Hands a file to one worker, so that its fixtures are made once, but each test of a long file to any."""
+    """Hands a file to one worker, so that its fixtures are made once; end-to-end tests share only servers."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return nodeid if path.rpartition("/")[2] in LONG else path
+        return nodeid if "/e2e/" in path else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedScheduling | None:

@@ -106,7 +106,7 @@ def is_own(frame: FrameType | None) -> bool:
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
         if package in RUNNERS:
             return False
-        if package not in sys.stdlib_module_names:
+        if package not in sys.stdlib_module_names and not package.startswith("namedtuple_"):
             return True
         frame = frame.f_back
     return False

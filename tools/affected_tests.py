@@ -1,10 +1,12 @@
 """Lists the test files that the changes since a commit affect, nearest first.
 
 A test file is affected when it imports what has changed, directly or through other modules; or, for a file
-that is no Python module, when it names that file. ``make quick`` runs what this prints.
+that is no Python module, when it names that file; or when it reads all files of a kind. ``make quick`` runs
+what this prints.
 
 The distance of a test file is the number of imports between it and the change. Left out are the tests that
-start processes (``tests/e2e`` and ``tests/deploy``), unless they have changed themselves.
+start processes (``tests/e2e`` and ``tests/deploy``), unless they have changed themselves or name a changed
+file that is neither a module nor a page.
 """
 
 import argparse
@@ -19,6 +21,8 @@ ROOT = Path(__file__).parents[1]
 #: Where modules are imported from, as in pyproject.toml.
 SOURCES = ("operator", "devcluster/src", "devcluster/tests", "tests", "tools", "examples/sample-plugin/src")
 SLOW = ("tests/e2e/", "tests/deploy/")
+#: Folders of tests that read all files of a kind, by where these begin and end.
+READERS = {("operator/", ".py"): "tests/structure/", ("docs/", ".md"): "tests/docs/"}
 #: A change of these affects every test.
 EVERYWHERE = ("pyproject.toml", "conftest.py", "tests/conftest.py")
 
@@ -61,6 +65,39 @@ def is_test(path: str) -> bool:
     return Path(path).name.startswith("test_") and path.endswith(".py")
 
 
+def importers_of(modules: Iterable[str], root: Path) -> dict[str, set[str]]:
+    """The modules that import each one."""
+    by_name = {module_of(each): each for each in modules}
+    importers = defaultdict(set)
+    for importer in by_name.values():
+        for name in imports_of(root / importer):
+            if name in by_name:
+                importers[by_name[name]].add(importer)
+    return importers
+
+
+def tests_naming(tests: Iterable[str], changed: Iterable[str], root: Path) -> set[str]:
+    """The tests that name a changed file; those that start processes do not count for a page."""
+    names = {Path(each).name for each in changed if not each.endswith(".py")}
+    pages = {each for each in names if each.endswith(".md")}
+    found = set()
+    for each in tests if names else ():
+        text = (root / each).read_text(encoding="utf-8")
+        if any(name in text for name in (names - pages if each.startswith(SLOW) else names)):
+            found.add(each)
+    return found
+
+
+def readers_of(tests: Iterable[str], changed: Iterable[str]) -> list[str]:
+    """The tests that read all files of a kind, of which one has changed."""
+    folders = tuple(
+        folder
+        for (begin, end), folder in READERS.items()
+        if any(each.startswith(begin) and each.endswith(end) for each in changed)
+    )
+    return [each for each in tests if each.startswith(folders)]
+
+
 def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) -> list[str]:
     """The test files and documents that the changed files affect, nearest first.
 
@@ -70,28 +107,22 @@ def affected(files: Iterable[str], changed: Iterable[str], root: Path = ROOT) ->
         root: The folder of the repository.
     """
     modules = [each for each in files if each.endswith(".py")]
-    file_of = {module_of(each): each for each in modules}
-    importers = defaultdict(set)
-    for each in modules:
-        for name in imports_of(root / each):
-            if name in file_of:
-                importers[file_of[name]].add(each)
+    tests = [each for each in modules if is_test(each)]
     changed = set(changed)
     if changed & set(EVERYWHERE):
-        return sorted(each for each in modules if is_test(each) and not each.startswith(SLOW))
-    named = {Path(each).name for each in changed if not each.endswith((".py", ".md"))}
-    for each in filter(is_test, modules if named else ()):
-        text = (root / each).read_text(encoding="utf-8")
-        if any(name in text for name in named):
-            changed.add(each)
-    steps = distances(importers, changed)
-    # A document is executed; a conftest.py, which no module imports, affects its folder.
+        return sorted(each for each in tests if not each.startswith(SLOW))
+    pages = {each for each in changed if each.endswith(".md")}
+    first = changed | tests_naming(tests, changed, root)
+    steps = distances(importers_of(modules, root), first)
+    for each in readers_of(tests, changed):
+        steps.setdefault(each, 1)
+    # A conftest.py, which no module imports, affects its folder.
     for each in [each for each in steps if each.endswith("/conftest.py")]:
-        for test in modules:
+        for test in tests:
             if test.startswith(each.removesuffix("conftest.py")):
                 steps.setdefault(test, steps[each] + 1)
-    found = [each for each in steps if is_test(each) or (each in changed and each.endswith(".md"))]
-    kept = [each for each in found if each in changed or not each.startswith(SLOW)]
+    found = [each for each in steps if is_test(each) or each in pages]
+    kept = [each for each in found if each in first or not each.startswith(SLOW)]
     return sorted(kept, key=lambda each: (steps[each], each))
 
 

@@ -9,7 +9,8 @@ effect, or for the first 300, whichever comes first::
         ...            # let an event through
     print(walk.report())
 
-``tests/structure/test_walks.py`` walks a pod from the watch to its binding.
+``tests/structure/test_walks.py`` walks a pod from the watch to its binding, and a policy from its schedule to
+a verified move.
 """
 
 import sys
@@ -37,6 +38,23 @@ FRONTS = {
     "scheduling.queue": "scheduling.queue.queue",
 }
 APART = ("scheduling.binding.pipeline", "scheduling.queue.feed")
+
+#: The same for the walk of a policy. Strategies are left out as plugins are; ``rebalancing.ways`` has
+#: protocols, ``cluster.changes`` compares values. A package counts as one module, its front: what a run
+#: reads, writes and reports is its run, the tables of a move are its machine, handlers and targets its
+#: executor, what is read of records their store.
+POLICY_PASSIVE = (*PASSIVE, "strategies", "rebalancing.ways", "cluster.changes")
+POLICY_FRONTS = {
+    "engine": "engine.scheduler",
+    "engine.cache": "engine.scheduler",
+    "engine.extenders": "engine.scheduler",
+    "planning": "planning.planners",
+    "planning.proven": "planning.proven.planner",
+    "rebalancing.execution": "rebalancing.execution.executor",
+    "rebalancing.moves": "rebalancing.moves.machine",
+    "rebalancing.records": "rebalancing.records.store",
+    "rebalancing.runs": "rebalancing.runs.run",
+}
 
 #: Calls that are looked at.
 FIRST = 300

@@ -66,7 +66,7 @@ async def test_a_watch_goes_through_it(cluster: DevCluster) -> None:
             "/api/v1/namespaces/default/configmaps", json={"metadata": {"name": "seen"}}
         ) as answer:
             assert answer.status == 201
-        change = json.loads(await asyncio.wait_for(watch.content.readline(), 5))
+        change = json.loads(await asyncio.wait_for(watch.content.readline(), 60))
 
     assert (change["type"], change["object"]["metadata"]["name"]) == ("ADDED", "seen")
 
@@ -81,7 +81,7 @@ async def test_connects_any_protocol(cluster: DevCluster) -> None:
 
     transport, protocol = await cluster.connect(Reader)
     transport.write(b"GET /readyz HTTP/1.1\r\nHost: any\r\n\r\n")
-    answer = await asyncio.wait_for(received.get(), 5)
+    answer = await asyncio.wait_for(received.get(), 60)
     transport.close()
 
     assert isinstance(protocol, Reader)

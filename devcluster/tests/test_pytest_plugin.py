@@ -80,6 +80,8 @@ def test_says_what_it_waited_for_in_vain(roadstead: RunningCluster) -> None:
     """The object's state, or that it is not there."""
     roadstead.apply({**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "paused": True}})
 
+    roadstead.wait_for("deploy/web", until=lambda one: one.get("status", {}).get("conditions"))
+
     with pytest.raises(TimeoutError, match=r'"type": "Progressing", "status": "Unknown"'):
         roadstead.wait_for("deploy/web", condition="Available", timeout_s=0.5)
     with pytest.raises(TimeoutError, match="404 NotFound"):

@@ -23,7 +23,7 @@ A policy, from its schedule to a verified move::
     plimsoll.rebalancing.schedule      when runs are due
     plimsoll.rebalancing.controller    the policies, and when each runs
     plimsoll.rebalancing.runs.run      one run of one policy
-    plimsoll.rebalancing.config        the policy as plain values
+    plimsoll.rebalancing.runs.config        the policy as plain values
     plimsoll.rebalancing.runs.plan_runner   computes the plan in a thread
     plimsoll.planning.planners         selects the planner of a policy
     plimsoll.planning.proven.planner   strategies and proofs

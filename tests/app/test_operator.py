@@ -17,9 +17,12 @@ from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
 from plimsoll.app.startup import FREEZE_EVERY
 from plimsoll.app.supervision import STUCK_S
+from plimsoll.kube.custom_resources import RECORDS, WatchedRecord
 from plimsoll.kube.session.session import connected
 from plimsoll.kube.watched_resources import WATCHED
-from plimsoll.model.kinds.watch_event import PodAdded
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, Synced
+from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
 
 
@@ -113,3 +116,19 @@ async def test_what_ended_the_process_is_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(TaskEnded, match=r"^decisions has ended: (ValueError\('no luck'\)|cancelled)$"):
             raise_first(operator.supervision.ended)
         raise_first([])
+
+
+async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:
+    """An answer to a proposal, and that a record is gone."""
+    async with built(tmp_path) as operator:
+        (records,) = [each for each in operator.startup._reflectors if each.resource is RECORDS]
+        approvals, known = operator.rebalancing.approvals, operator.rebalancing.keeper.known
+        meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "true"})
+        record: Any = WatchedRecord(metadata=meta)
+        known["a/r"] = record
+        records._sink([ObjectAdded(record), Synced("evictions")])
+        assert approvals.answer("a/r") is True
+
+        records._sink([ObjectDeleted(record)])
+        assert approvals.answer("a/r") is None
+        assert known == {}

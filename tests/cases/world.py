@@ -45,9 +45,9 @@ from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.scheduling.extenders.client import Extending
@@ -166,7 +166,7 @@ class World:
             ),
         )
         self._queue = self._wing.queue
-        self._ingestion = self._wing.ingestion((self._rebalancing,), self._observer)
+        self._ingestion = self._wing.ingestion(self._rebalancing.subscribers, self._observer)
 
         def serve(schedulers: Mapping[str, Any]) -> None:
             self._rebalancing.serve({name: each.profile for name, each in schedulers.items()})

@@ -9,8 +9,8 @@ import pytest
 
 from deploy import test_admission, test_only_the_mark, test_only_the_taint
 from deploy.manifests import Obj
-from e2e.polling import eventually
-from e2e.speaking import speaking
+from e2e.polls import eventually
+from e2e.speaker import speaking
 from roadstead.schemas.fields import struct
 
 PAGES = (test_admission, test_only_the_mark, test_only_the_taint)

@@ -15,17 +15,17 @@ import yaml
 
 from deploy.manifests import documents as installed
 from deploy.manifests import grants, grants_with, of_kind
-from e2e.granting import Door, door, kubeconfig_for
-from e2e.operating import Operator
-from e2e.polling import eventually
+from e2e.door import Door, door, kubeconfig_for
+from e2e.operator_process import Operator
+from e2e.polls import eventually
 from e2e.scene import Scene
-from e2e.speaking import Speaker, speaking
+from e2e.speaker import Speaker, speaking
 from plimsoll.api.v1alpha1 import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from e2e.granting import Call
+    from e2e.door import Call
     from roadstead.pytest_plugin import StartRoadstead
 
 ROOT = Path(__file__).parents[2]

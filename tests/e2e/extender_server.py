@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from e2e.speaking import Speaker, speaking
+from e2e.speaker import Speaker, speaking
 from roadstead.certificates import loopback_identity
 
 Obj = dict[str, Any]
@@ -62,7 +62,7 @@ class Extenders:
         return web.json_response(value)
 
     async def do_only(self, _: web.Request, body: Obj, value: list[str]) -> web.Response:
-        """Pass these nodes; the others are told why not."""
+        """Pass these nodes; the others get a reason."""
         if body["NodeNames"] is not None:
             names = body["NodeNames"]
             passed: Obj = {"NodeNames": [name for name in names if name in value]}

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from e2e.speaking import STRATEGIC
+from e2e.speaker import STRATEGIC
 from roadstead.kubelets import pods
 from roadstead.kubelets.nodes import address_of, pod_address, registered
 from roadstead.schemas.quantities import Amounts, amounts, pod_requests
 
 if TYPE_CHECKING:
-    from e2e.speaking import Answer, Speaker
+    from e2e.speaker import Answer, Speaker
 
 Obj = dict[str, Any]
 

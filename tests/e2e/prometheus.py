@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from deploy.tools import tool
-from e2e.operating import free_port
+from e2e.operator_process import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

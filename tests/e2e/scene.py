@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from e2e.kubelet import Kubelets
-from e2e.polling import PATIENCE_S, eventually
-from e2e.speaking import MERGE, Speaker
+from e2e.polls import PATIENCE_S, eventually
+from e2e.speaker import MERGE, Speaker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
 
 Obj = dict[str, Any]
 

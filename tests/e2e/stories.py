@@ -1,17 +1,17 @@
 """Stories that use every right of the operator, or every right of a dry run.
 
-Whoever plays them decides under which rights.
+The test that plays them decides under which rights.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from e2e.extending import Extender, extenders_served, with_extenders
-from e2e.ganging import a_gang, until_phase
-from e2e.polling import eventually
+from e2e.gangs import a_gang, until_phase
+from e2e.polls import eventually
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import MERGE
+from e2e.served_extenders import Extender, extenders_served, with_extenders
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.scene import Obj
@@ -81,7 +81,7 @@ async def consolidation(scene: Scene, mode: str = "Enforce", siblings: int = 1) 
     Args:
         scene: Where.
         mode: Of the policy.
-        siblings: Pods of one owner on the little used node, beside one of another.
+        siblings: Pods of one owner on the little used node, next to one of another.
     """
     busy = await scene.node("busy")
     await scene.scheduling()
@@ -115,7 +115,7 @@ async def a_pod_of_an_extender(scene: Scene) -> None:
 
 
 async def claims_that_wait(scene: Scene) -> None:
-    """A pod whose claims get a volume that exists, and one that is provisioned; until both are told."""
+    """A pod whose claims get a volume that exists, and one that is provisioned; until both are reported."""
     storage, claims = "/apis/storage.k8s.io/v1/storageclasses", scene.path("persistentvolumeclaims")
     document: Obj = {
         "apiVersion": "storage.k8s.io/v1",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import PATIENCE_S, eventually
-from e2e.speaking import MERGE
-from forking import Forked
+from e2e.polls import PATIENCE_S, eventually
+from e2e.speaker import MERGE
+from forked import Forked
 
 if TYPE_CHECKING:
     from e2e.scene import Scene
@@ -55,7 +55,7 @@ async def proposals(scene: Scene) -> tuple[str, dict[str, str]]:
 
 
 async def answers(scene: Scene) -> dict[str, str]:
-    """What the records of the scene are annotated with, by name."""
+    """What the records of the scene are annotated with, keyed by name."""
     return {
         each["metadata"]["name"]: each["metadata"]["annotations"]["plimsoll.dev/approved"]
         for each in await scene.records()
@@ -89,13 +89,13 @@ async def test_one_proposal_is_approved_and_the_rest_rejected(
 
 
 async def test_a_wrong_name_changes_nothing(scene: Scene, say: Any) -> None:
-    """Also not the records that are named beside it."""
+    """Also not the records that are named with it."""
     _, records = await proposals(scene)
 
-    status, said = await say("approve", records["web"], "nobody")
+    status, said = await say("approve", records["web"], "missing")
     assert status == 1
     assert said == (
-        f"plimsoll approve: no eviction nobody in namespace {scene.name};"
+        f"plimsoll approve: no eviction missing in namespace {scene.name};"
         " kubectl get plev -A lists the records\n"
     )
     status, said = await say("approve", records["web"], "--policy", "another")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from e2e.authorizing import Asked, Rights
+from e2e.rbac import Asked, Rights
 
 ACCOUNT = {"kind": "ServiceAccount", "name": "mover", "namespace": "tools"}
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.conftest import ROOT, define
-from e2e.polling import eventually
-from e2e.speaking import speaking
+from e2e.polls import eventually
+from e2e.speaker import speaking
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings

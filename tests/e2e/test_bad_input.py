@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually
-from e2e.speaking import MERGE
+from e2e.polls import eventually
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene
@@ -37,7 +37,7 @@ def mounting(kind: str, source: Obj) -> list[Obj]:
     return [{"name": "data", kind: source}]
 
 
-#: What is wrong with a pod, and what it is told.
+#: What is wrong with a pod, and the message about it.
 TOLD: dict[str, tuple[Obj, str]] = {
     "no-claim": (
         {"volumes": mounting("persistentVolumeClaim", {"claimName": "nowhere"})},
@@ -108,7 +108,7 @@ TOLD: dict[str, tuple[Obj, str]] = {
     ),
 }
 
-#: What the API server does not let in; a pod that it does let in is told something.
+#: What the API server does not let in; a pod that it does let in gets a message.
 REFUSED: dict[str, Obj] = {
     "negative": {"cpu": "-1"},
     "no-quantity": {"cpu": "a lot"},
@@ -122,7 +122,7 @@ async def until_an_ordinary_one_is_bound(scene: Scene, name: str = "ordinary") -
     await scene.until_bound(name)
 
 
-async def test_each_bad_pod_is_told_and_no_other_waits(scene: Scene) -> None:
+async def test_each_bad_pod_gets_a_reason_and_no_other_waits(scene: Scene) -> None:
     """An event and a condition with the reason; ordinary pods pass them all."""
     await scene.node("a")
     await scene.scheduling()
@@ -177,8 +177,8 @@ async def test_a_priority_without_a_class_counts_as_it_is(scene: Scene) -> None:
     assert [pod["metadata"]["name"] for pod in await scene.pods()] == ["high"]
 
 
-async def test_quantities_of_a_hundred_digits_harm_nobody(scene: Scene) -> None:
-    """Refused at admission, or told; beyond 64 bits a quantity reads as 0, as it does to a kubelet."""
+async def test_quantities_of_a_hundred_digits_do_no_harm(scene: Scene) -> None:
+    """Refused at admission, or reported; beyond 64 bits a quantity reads as 0, as it does to a kubelet."""
     await scene.node("a")
     await scene.scheduling()
     taken = []

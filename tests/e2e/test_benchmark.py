@@ -1,4 +1,4 @@
-"""The end-to-end benchmark runs: another scheduler beside ours, every figure there, nothing left behind."""
+"""The end-to-end benchmark runs: another scheduler and ours, every figure there, nothing left behind."""
 
 from __future__ import annotations
 

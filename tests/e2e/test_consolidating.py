@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.stories import consolidation, taints_of
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ async def test_one_no_keeps_a_node_as_it_is(scene: Scene) -> None:
     assert await scene.running(app="api") == [idle, idle]
 
 
-async def test_a_taint_that_nobody_needs_is_removed_and_others_stay(scene: Scene) -> None:
+async def test_a_taint_that_no_move_needs_is_removed_and_others_stay(scene: Scene) -> None:
     """As after an operator that ended between the taint and the first record."""
     theirs = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     node = await scene.node("left", taints=[{"key": OURS, "effect": "NoSchedule"}, theirs])

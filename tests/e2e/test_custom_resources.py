@@ -11,7 +11,7 @@ import pytest
 
 from api.malformed_policies import MALFORMED, MalformedPolicy
 from e2e.conftest import documents
-from e2e.speaking import MERGE, TABLE, Speaker
+from e2e.speaker import MERGE, TABLE, Speaker
 from plimsoll.api.schema.resource import ResourceMeta
 from plimsoll.api.v1alpha1 import Eviction, SchedulingPolicy
 from plimsoll.api.v1alpha1.eviction import (
@@ -76,7 +76,7 @@ async def test_every_malformed_policy_is_refused_with_the_field_named(speaker: S
     assert await accepted_ones(speaker, [policy for policy in MALFORMED if not policy.unknown]) == []
 
 
-async def test_fields_that_do_not_exist_are_refused_by_name(speaker: Speaker) -> None:
+async def test_fields_that_do_not_exist_are_named_and_refused(speaker: Speaker) -> None:
     """A typo is an error, not a default."""
     assert await accepted_ones(speaker, [policy for policy in MALFORMED if policy.unknown]) == []
 
@@ -117,7 +117,7 @@ async def test_what_a_record_says_was_decided_never_changes(speaker: Speaker, re
 
 
 async def test_a_finished_record_cannot_be_finished_again(speaker: Speaker, records: str) -> None:
-    """Whoever comes second, with an old cache, is refused."""
+    """A second writer with an old cache is refused."""
     (await speaker.request("POST", records, a_record())).accepted()
     status = f"{records}/web-1-0123abcd/status"
     told = EvictionStatus()

@@ -14,11 +14,11 @@ import pytest
 from deploy.test_alerts import groups
 from deploy.test_dashboards import expressions
 from e2e.conftest import ROOT
-from e2e.extending import Extender, extenders_served, with_extenders
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.prometheus import Prometheus, prometheus
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.served_extenders import Extender, extenders_served, with_extenders
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.e2e
 #: What Grafana puts in for its variables.
 VARIABLES = {"$__rate_interval": "5m", "$job": "plimsoll", "$policy": ".+", "$profile": ".+"}
 
-#: Seconds for the demo to be told, and for what it does not tell.
+#: Seconds for the demo to end, and for the data that come after it.
 TOLD_S, FILLED_S = 150.0, 60.0
 
 
@@ -126,7 +126,7 @@ async def without_data(server: Prometheus) -> dict[str, str]:
 @pytest.mark.slow(reason="the whole story of a small cluster, and as much again")
 @pytest.mark.timeout(400)
 async def test_every_panel_has_data_and_every_alert_is_evaluated(tmp_path: Path) -> None:
-    """While the demo is told, and after it; and nobody is alarmed about a cluster that is well."""
+    """While the demo runs, and after it; and no alert fires about a cluster that is well."""
     with prometheus(tmp_path, groups()) as server:
         await eventually(server.is_ready)
         async with demo(tmp_path) as home:

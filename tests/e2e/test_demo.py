@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 
 pytestmark = pytest.mark.e2e
 
@@ -96,7 +96,7 @@ async def test_bad_input_is_one_sentence(args: tuple[str, ...], status: int, say
     assert "Traceback" not in said + complained
 
 
-async def test_a_trace_that_is_none_is_one_sentence(tmp_path: Path) -> None:
+async def test_an_unusable_trace_is_one_sentence(tmp_path: Path) -> None:
     """Files of the right name and the wrong content."""
     for name in ("openb_node_list_all_node.csv.gz", "openb_pod_list_default.csv.gz"):
         (tmp_path / name).write_bytes(b"no gzip")

@@ -7,6 +7,7 @@ bindings give to its service account. What it needs must be allowed, and what is
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,18 +25,18 @@ from deploy.manifests import (
     run,
     templated,
 )
-from e2e.authorizing import Rights
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
+from e2e.door import door, kubeconfig_for
+from e2e.rbac import Rights
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from e2e.stories import LATER, LATER_IN_A_DRY_RUN, a_prediction, a_surge, everything
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.clients import RunningCluster
     from roadstead.pytest_plugin import StartRoadstead
 
@@ -95,7 +96,9 @@ async def play(cluster: RunningCluster, start: Callable[..., Operator], folder: 
             for operator in operators:
                 if "leader election lost" in operator.said():  # a kubelet would start it again
                     operator.start()
-                assert operator.until_ready().terminate() == 0, operator.said()[-4000:]
+                await asyncio.to_thread(operator.until_ready)
+            stopped = await asyncio.gather(*(operator.stop() for operator in operators))
+            assert set(stopped) == {0}, [operator.said()[-4000:] for operator in operators]
 
         assert entrance.refused == set()
         assert entrance.denied == []

@@ -2,7 +2,7 @@
 
 Each case places pods so that its strategy has something to mend, and lets the operator run until two runs in
 a row plan nothing. What came of it is read from the API server, by definitions that share no code with the
-strategies: the trouble is gone, nothing else has become worse, nobody came back or was moved again, and no
+strategies: the trouble is gone, nothing else has become worse, no pod came back or was moved again, and no
 more pods were evicted than descheduler evicts on the same start.
 """
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.comparing import evictions_of_descheduler, restarts_of_descheduler
-from e2e.judging import (
+from e2e.descheduler_runs import evictions_of_descheduler, restarts_of_descheduler
+from e2e.measures import (
     PREFERRED,
     REQUIRED,
     View,
@@ -30,7 +30,7 @@ from e2e.judging import (
     view_of,
 )
 from e2e.scene import FINISHED, POLICIES
-from e2e.speaking import MERGE
+from e2e.speaker import MERGE
 from e2e.troubled import (
     GPU,
     best_node,
@@ -119,7 +119,7 @@ class Case:
     Attributes:
         strategy: Its name.
         start: Places nodes and pods.
-        trouble: What the strategy is there to mend; falsy when there is none.
+        trouble: What the strategy is there to mend; falsy when nothing is left.
         args: Of the strategy.
         evicted: How many pods have to go.
         more: Further fields of the policy's rebalancing.
@@ -202,7 +202,7 @@ CASES = {
 }
 
 
-async def come_to_rest(scene: Scene, policy: str) -> None:
+async def converge(scene: Scene, policy: str) -> None:
     """Wait until two runs in a row, which have seen the trouble, plan nothing, all moves being over."""
     quiet, deadline = 0, time.monotonic() + REST_S
     while quiet < 2:
@@ -218,14 +218,14 @@ async def come_to_rest(scene: Scene, policy: str) -> None:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
 async def test_a_strategy_mends_its_trouble_and_nothing_gets_worse(case: Case, scene: Scene) -> None:
-    """It converges with the fewest evictions, nobody returns, nobody is moved twice."""
+    """It converges with the fewest evictions, no pod returns, none is moved twice."""
     await scene.scheduling()
     await case.start(scene)
     before = await view_of(scene)
     assert case.trouble(before), "there is nothing to mend"
     spec = scene.rebalancing({"name": case.strategy, "args": case.args}, **case.more)
 
-    await come_to_rest(scene, await scene.policy(spec))
+    await converge(scene, await scene.policy(spec))
 
     after = await view_of(scene)
     assert not case.trouble(after), {node: after.share(node) for node in after.nodes}
@@ -260,19 +260,19 @@ async def test_a_strategy_mends_its_trouble_and_nothing_gets_worse(case: Case, s
         pytest.param("LowNodeUtilization", LOW, no_relief, id="LowNodeUtilization"),
     ],
 )
-async def test_nobody_is_evicted_where_no_move_mends_anything(
+async def test_no_pod_is_evicted_where_no_move_mends_anything(
     strategy: str, args: Obj, start: Callable[[Scene], Awaitable[None]], scene: Scene
 ) -> None:
-    """Though the scheduler would score other nodes higher, as the pods that stay are told."""
+    """Though the scheduler would score other nodes higher, as the reasons of the pods that stay say."""
     await scene.scheduling()
     await start(scene)
     before = {pod["metadata"]["uid"] for pod in await scene.pods()}
     name = await scene.policy(scene.rebalancing({"name": strategy, "args": args}))
 
-    await come_to_rest(scene, name)
+    await converge(scene, name)
 
     assert {pod["metadata"]["uid"] for pod in await scene.pods()} == before
     assert await scene.records() == []
     counts = (await scene.policy_status(name))["counts"]
-    assert counts["considered"] > 0, "the strategy proposed nobody"
+    assert counts["considered"] > 0, "the strategy proposed no pod"
     assert {each["reason"] for each in counts["refused"]} <= {"NoDestination", "MendsNothing", "NoOtherNode"}

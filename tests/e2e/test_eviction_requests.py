@@ -10,18 +10,18 @@ import pytest
 
 from deploy.manifests import grants, grants_with
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
-from e2e.polling import eventually, throughout
-from e2e.responding import LIFECYCLE, NAME, Responder, evictions, requests
+from e2e.door import door, kubeconfig_for
+from e2e.polls import eventually, throughout
+from e2e.responder import LIFECYCLE, NAME, Responder, evictions, requests
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from plimsoll.kube.eviction_requests import REQUESTER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj
     from roadstead.pytest_plugin import StartRoadstead
 
@@ -55,7 +55,7 @@ async def played(
     async with offering(cluster.kubeconfig) as (scene, responder):
         operator = start_operator(cluster.kubeconfig)
         yield scene, responder, operator
-        assert operator.terminate() == 0, operator.said()
+        assert await operator.stop() == 0, operator.said()
 
 
 async def asked(scene: Scene, responders: list[Obj] | None = None, **more: Any) -> tuple[str, str]:
@@ -138,7 +138,7 @@ async def test_a_responder_moves_the_pod_in_its_own_time(
 
 
 async def test_without_a_responder_the_server_evicts(played: tuple[Scene, Responder, Operator]) -> None:
-    """The protocol's last responder takes its turn at once."""
+    """The protocol's last responder acts immediately."""
     scene, responder, _ = played
     old, _ = await asked(scene)
 
@@ -149,10 +149,10 @@ async def test_without_a_responder_the_server_evicts(played: tuple[Scene, Respon
     assert responder.states == []
 
 
-async def test_a_deleted_policy_withdraws_our_request_and_nobody_elses(
+async def test_a_deleted_policy_withdraws_our_request_and_no_other(
     played: tuple[Scene, Responder, Operator],
 ) -> None:
-    """Another requester of the same pod keeps it going; without that one the responder is told to stop."""
+    """Another requester of the same pod keeps it going; without that one the responder has to stop."""
     scene, responder, _ = played
     old, policy = await asked(scene, RESPONDERS)
     record = await under_way(scene)
@@ -168,9 +168,9 @@ async def test_a_deleted_policy_withdraws_our_request_and_nobody_elses(
     await scene.speaker.request("DELETE", f"{POLICIES}/{policy}")
     await eventually(lambda: phase_of(scene, record), lambda phase: phase == "Cancelled")
 
-    by_name = {each["metadata"]["name"]: each for each in await requests(scene)}
-    assert by_name[record["metadata"]["name"]]["spec"]["intent"] == "Withdrawn"
-    assert by_name["theirs"]["spec"]["intent"] == "Eviction"
+    named = {each["metadata"]["name"]: each for each in await requests(scene)}
+    assert named[record["metadata"]["name"]]["spec"]["intent"] == "Withdrawn"
+    assert named["theirs"]["spec"]["intent"] == "Eviction"
     (eviction,) = await evictions(scene)
     assert [each["state"] for each in eviction["status"]["targetResponders"]] == ["Active", "Inactive"]
     assert (await record_of(scene, record))["status"]["reason"] == "PolicyChanged"
@@ -205,7 +205,7 @@ async def test_a_request_is_taken_over_after_a_crash(
     operator.start()
     if not moves_meanwhile:
         operator.until_ready()
-        await throughout(lambda: phase_of(scene, record), lambda phase: phase == "Evicting", 8.0)
+        await throughout(lambda: phase_of(scene, record), lambda phase: phase == "Evicting", 4.0)
         assert await stands()
         responder.may_migrate.set()
 
@@ -253,7 +253,7 @@ async def test_the_component_s_rights_are_enough_and_each_is_used(
         await eventually(
             lambda: requests(scene), lambda left: all("Withdrawn" in each["spec"]["intent"] for each in left)
         )
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
     assert entrance.refused == set()
     assert granted - grants("enforce") <= entrance.used
@@ -280,4 +280,4 @@ async def test_without_the_rights_the_policy_says_what_to_apply(
         assert entrance.refused == set(), "what is not allowed is not tried"
         assert ("create", "", "pods/eviction") not in entrance.used
         assert await scene.running(app="web") == [old, old]
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0

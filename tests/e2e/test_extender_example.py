@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def test_the_page_shows_the_files_as_they_are() -> None:
 
 
 async def test_the_example(scene: Scene, tmp_path: Path) -> None:
-    """Cool racks first; too hot is too hot; away is told."""
+    """Cool racks first; too hot is too hot; an unreachable extender is reported."""
     (first,) = re.findall(r"echo '(.*)' > temperatures.json", PAGE)
     temperatures = tmp_path / "temperatures.json"
     temperatures.write_text(first)

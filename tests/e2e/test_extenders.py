@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.extending import Extender, Served, extenders_served, with_extenders
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
+from e2e.served_extenders import Extender, Served, extenders_served, with_extenders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +43,7 @@ async def told(scene: Scene, pod: str) -> Obj:
 
 
 async def test_filter_and_prioritize_with_names(scene: Scene, extender: Extender) -> None:
-    """Feasible nodes by name, then a score that outweighs the plugins'; the pod comes with every field."""
+    """Names of feasible nodes, then a score that outweighs the plugins'; the pod comes with every field."""
     a, b, c = [await scene.node(name) for name in ("a", "b", "c")]
     full = await scene.node("full", cpu="10m")
     await extender.does(filter={"only": [b, c]}, prioritize={"scores": {b: 1, c: 10}})
@@ -85,7 +85,7 @@ async def test_nodes_are_sent_to_an_extender_that_knows_none(scene: Scene, exten
     assert "authorization" not in headers
 
 
-async def test_a_refusal_is_told_and_any_event_helps(scene: Scene, extender: Extender) -> None:
+async def test_a_refusal_is_reported_and_any_event_helps(scene: Scene, extender: Extender) -> None:
     """In the extender's words; a new node is asked about."""
     await scene.node("a")
     await extender.does(filter={"only": []})
@@ -119,7 +119,7 @@ async def test_an_extender_binds_its_pods(scene: Scene, extender: Extender) -> N
 
 
 async def test_a_binding_that_the_extender_refuses_is_tried_again(scene: Scene, extender: Extender) -> None:
-    """Its sentence is told; the room is free meanwhile."""
+    """Its sentence is reported; the room is free meanwhile."""
     node = await scene.node("a")
     await extender.does(bind={"answer": {"Error": "no licence is free"}})
     scheduler, _ = await with_extenders(scene, {"urlPrefix": extender.url, "bindVerb": "bind"})
@@ -215,7 +215,7 @@ async def test_https_with_a_ca_of_its_own(scene: Scene, extender: Extender, serv
     assert len(await extender.asked("filter")) == 1
 
 
-async def test_a_certificate_that_is_none_is_refused_with_its_field(scene: Scene, extender: Extender) -> None:
+async def test_an_unusable_certificate_is_refused_with_its_field(scene: Scene, extender: Extender) -> None:
     """Before anything is scheduled with it."""
     one = {"urlPrefix": extender.tls_url, **FILTER, "tlsConfig": {"caData": "bm90aGluZw=="}}
     spec = {"scheduling": {"schedulerName": f"{scene.scheduler}-broken", "extenders": [one]}}
@@ -250,7 +250,7 @@ async def test_a_certificate_that_is_none_is_refused_with_its_field(scene: Scene
 async def test_a_bad_answer_harms_its_own_pods_only(
     scene: Scene, extender: Extender, program: Obj, sentence: str
 ) -> None:
-    """They are told what happened, and placed once the extender is well; others never notice."""
+    """They get the reason, and are placed once the extender is well; others never notice."""
     node = await scene.node("a")
     await extender.does(filter=program)
     scheduler, policy = await with_extenders(
@@ -273,7 +273,7 @@ async def test_a_bad_answer_harms_its_own_pods_only(
     await scene.until_condition(policy, "Degraded", "False")
 
 
-async def test_many_pods_of_a_hanging_extender_hold_nobody_up(
+async def test_many_pods_of_a_hanging_extender_hold_no_other_up(
     scene: Scene, extender: Extender, operator: Operator
 ) -> None:
     """Three hundred of them, more than all bindings in flight; the others are bound while it hangs."""
@@ -295,7 +295,7 @@ async def test_many_pods_of_a_hanging_extender_hold_nobody_up(
     for number in range(5):
         await scene.until_bound(f"other-{number}")
     assert await scene.node_of("filtered-0") == await scene.node_of("to-bind-0") == ""
-    assert len(await extender.asked("filter")) == 16  # so many at once, and none of them has ended
+    assert len(await extender.asked("filter")) == 16  # so many simultaneously, and none of them has ended
 
 
 async def test_an_ignorable_extender_that_keeps_failing_is_named_and_skipped(

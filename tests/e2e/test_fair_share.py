@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from e2e.conftest import define
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
@@ -52,7 +52,7 @@ async def own_cluster(
         await define(speaker)
         operator = start_operator(cluster.kubeconfig)
         yield await Scene(speaker).begin()
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_room_is_shared_by_weight(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.ganging import (
+from e2e.gangs import (
     GROUP_LABEL,
     a_gang,
     a_group,
@@ -20,12 +20,12 @@ from e2e.ganging import (
     status_of,
     until_phase,
 )
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.scene import Scene
 
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded
-    from e2e.granting import Call
+    from e2e.door import Call
 
 pytestmark = pytest.mark.e2e
 
@@ -106,7 +106,7 @@ async def test_bindings_fail_in_the_middle_and_all_get_bound(guarded: StartGuard
         status = await until_phase(scene, "train", "Running", within_s=150)
         assert (status["running"], status["scheduled"]) == (100, 100)
         assert max(Counter(await bound(scene, "train")).values()) == 2
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
     assert sum(troubled.values()) >= 10
 
 
@@ -157,7 +157,7 @@ async def test_a_gang_that_cannot_fit_says_what_is_missing(scene: Scene) -> None
     assert await bound(scene, "large") == []
 
 
-async def test_a_start_that_takes_too_long_is_told_and_mended(guarded: StartGuarded) -> None:
+async def test_a_start_that_takes_too_long_is_reported_and_mended(guarded: StartGuarded) -> None:
     """Two members are bound, the API server refuses the third: Unknown after two seconds, then Running."""
     healed = False
     asked = 0
@@ -181,7 +181,7 @@ async def test_a_start_that_takes_too_long_is_told_and_mended(guarded: StartGuar
         assert status["conditions"][0]["reason"] == "TimedOut"
         assert event["note"].startswith("2 of 3 members are placed after 2 s; they stay")
         await until_phase(scene, "train", "Running")
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_kubectl_shows_how_far_a_gang_has_come(scene: Scene) -> None:

@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from e2e.conftest import define
-from e2e.polling import eventually
-from e2e.speaking import MERGE, TABLE, Speaker, speaking
+from e2e.polls import eventually
+from e2e.speaker import MERGE, TABLE, Speaker, speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
@@ -76,4 +76,4 @@ async def test_the_worked_example(
         (await speaker.request("PATCH", GROUP, yaml.safe_load(change), sends=MERGE)).accepted()
 
         assert await eventually(lambda: row(speaker), lambda cells: cells == running)
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0

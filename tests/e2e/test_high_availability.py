@@ -14,23 +14,23 @@ import pytest
 
 from deploy.manifests import grants
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
-from e2e.operating import Operator
-from e2e.polling import eventually
+from e2e.door import door, kubeconfig_for
+from e2e.operator_process import Operator
+from e2e.polls import eventually
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from e2e.test_volumes import bind_claim, mounting, until_selected, volume, with_claim, with_class
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from e2e.granting import Call, Door
+    from e2e.door import Call, Door
     from e2e.scene import Obj
     from roadstead.clients import RunningCluster
     from roadstead.pytest_plugin import StartRoadstead
 
-#: Each waits for a lease to expire, which takes 15 s by design.
+#: Those behind doors wait for a lease to expire, which takes 15 s by design.
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
@@ -41,7 +41,7 @@ PATIENCE_S = 120.0
 
 @dataclass(slots=True)
 class History:
-    """What a watch told of the scene's pods.
+    """What a watch showed of the scene's pods.
 
     Attributes:
         nodes: Every node that a pod was ever seen on, in order, by uid.
@@ -73,7 +73,7 @@ class History:
 
 @asynccontextmanager
 async def witnessed(scene: Scene) -> AsyncIterator[History]:
-    """Watch the scene's pods from before the first is bound: every change is told, none is skipped."""
+    """Watch the scene's pods from before the first is bound: every change is seen, none is skipped."""
     history = History()
     path = scene.path("pods")
     listed = (await scene.speaker.request("GET", path)).accepted()
@@ -96,7 +96,7 @@ async def witnessed(scene: Scene) -> AsyncIterator[History]:
         is_over = task.done()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert not is_over, "nobody watched any more"
+        assert not is_over, "the watch has ended"
 
 
 async def pods(scene: Scene, count: int, prefix: str = "pod") -> None:
@@ -120,7 +120,7 @@ async def leading(*replicas: Operator) -> Operator:
 
 
 async def holder(scene: Scene) -> str:
-    """Who holds the lease, "" when nobody does."""
+    """The holder of the lease, "" without one."""
     (lease,) = [each for each in await scene.items(LEASES) if each["metadata"]["name"] == "plimsoll"]
     return lease["spec"].get("holderIdentity") or ""
 
@@ -154,7 +154,7 @@ def replicas(operator: Operator, tmp_path: Path) -> Iterator[list[Operator]]:
         each.until_ready()
     yield both
     for each in both:
-        each.kill()
+        each.terminate()
     operator.start().until_ready()
 
 
@@ -178,7 +178,7 @@ async def test_a_leader_that_is_killed_among_a_thousand_pods_loses_none(
     async with witnessed(scene) as history:
         await scene.scheduling()
         await history.until_bound(100)
-        leader.kill()
+        await scene.crash(leader)
         before = len(history.bound)
 
         await history.until_bound(1000)
@@ -193,10 +193,10 @@ async def test_a_leader_that_is_killed_among_a_thousand_pods_loses_none(
     assert standby.status is None
 
 
-async def test_a_leader_that_ends_hands_over_at_once(
+async def test_a_leader_that_ends_hands_over_immediately(
     operator: Operator, replicas: list[Operator], scene_of_replicas: Scene
 ) -> None:
-    """As in a rolling update: nobody waits for the lease to expire."""
+    """As in a rolling update: no replica waits for the lease to expire."""
     scene = scene_of_replicas
     await scene.node("a", cpu="20", allocatable={"pods": "100"}, runs_pods=False)
     await scene.scheduling()
@@ -205,7 +205,7 @@ async def test_a_leader_that_ends_hands_over_at_once(
     await pods(scene, 50)
     async with witnessed(scene) as history:
         before = await holder(scene)
-        assert leader.terminate() == 0
+        assert await leader.stop() == 0
         assert await holder(scene) != before, "it gave the lease up"
         await leading(standby)
         await scene.pod("late")
@@ -229,7 +229,7 @@ async def test_a_half_bound_pod_is_bound_where_it_was_going(
     await with_claim(scene, storage_class)
     await scene.pod("stateful", volumes=mounting())
     node = await until_selected(scene)
-    leader.kill()
+    await scene.crash(leader)
     await leading(standby)
     await scene.pod("other")
     await scene.until_bound("other")  # by now the half-bound pod was tried, too: it came first
@@ -311,7 +311,7 @@ async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
         old.operator.signal(signal.SIGSTOP)
         await creating
         await history.until_bound(201)
-        await leading(new.operator)  # at once, unless the other one had bound them all before it was paused
+        await leading(new.operator)  # immediately, unless the other one had bound all before its pause
         await scene.pod("unplaceable", nodeSelector={"no": "such-node"})
         await eventually(lambda: scene.condition("unplaceable"))
         asked = len(old.door.passed)
@@ -328,7 +328,7 @@ async def test_a_leader_that_was_paused_writes_nothing_when_it_wakes(
 async def test_a_leader_whose_renewals_hang_stops_in_time(
     start_roadstead: StartRoadstead, tmp_path: Path
 ) -> None:
-    """All else goes through, there is always a pod to bind, and nobody has told it: it stops by itself.
+    """All else goes through, there is always a pod to bind, and nothing has announced it: it stops by itself.
 
     Until it does, it binds; and it has stopped before the next one begins.
     """

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from e2e.conftest import DEFINITIONS, define
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import LABEL, POLICIES, Scene
-from e2e.speaking import MERGE, speaking
+from e2e.speaker import MERGE, speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj
     from roadstead.pytest_plugin import StartRoadstead
 
@@ -107,8 +107,8 @@ async def test_absurd_requests_wait_and_others_pass(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("amount", ["1e1002", "9" * 300])
-async def test_a_pod_does_not_hide_behind_an_amount_that_nobody_means(scene: Scene, amount: str) -> None:
-    """Six of eight cores and an absurd disk: the cores count, and nobody else gets them."""
+async def test_a_pod_does_not_hide_behind_an_absurd_amount(scene: Scene, amount: str) -> None:
+    """Six of eight cores and an absurd disk: the cores count, and no other pod gets them."""
     node = await scene.node("a", cpu="8", runs_pods=False)
     await scene.scheduling()
 
@@ -176,7 +176,7 @@ async def test_a_node_that_disappears_and_comes_back_is_used_again(scene: Scene)
     await goes_on(scene)
 
 
-async def test_contradictory_pods_are_told_and_others_pass(scene: Scene) -> None:
+async def test_contradictory_pods_get_a_reason_and_others_pass(scene: Scene) -> None:
     """Unknown nodes, empty terms, selectors of nothing, thousands of affinity terms."""
     await scene.node("a")
     await scene.scheduling()
@@ -266,7 +266,7 @@ async def test_policies_past_validation_are_refused_one_by_one(
             assert len(condition["message"]) < 4096
         for number in range(len(statuses)):
             await scene.until_condition(f"{scene.name}-odd-{number}", "Ready", "True", "Serving")
-    assert operator.terminate() == 0
+    assert await operator.stop() == 0
 
 
 async def test_records_past_validation_do_not_stop_a_restart(
@@ -291,7 +291,7 @@ async def test_records_past_validation_do_not_stop_a_restart(
         await scene.policy(scene.rebalancing("RemoveDuplicates"))
 
         await eventually(lambda: scene.running(app="web"), lambda nodes: len(set(nodes)) == 2)
-    assert operator.terminate() == 0
+    assert await operator.stop() == 0
 
 
 async def tolerate_anything(speaker: Any) -> None:

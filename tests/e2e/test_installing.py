@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deploy.tools import ROOT, tool
-from e2e.hosting import Host
-from e2e.polling import eventually
-from e2e.speaking import speaking
+from e2e.host import Host
+from e2e.polls import eventually
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from e2e.operating import Operator
-    from e2e.speaking import Speaker
+    from e2e.operator_process import Operator
+    from e2e.speaker import Speaker
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [

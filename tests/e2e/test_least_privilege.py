@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import grants
-from e2e.speaking import MERGE, speaking
+from e2e.speaker import MERGE, speaking
 from e2e.stories import LATER, a_prediction, a_stranded_service, a_surge, everything
 from e2e.test_preemption import evicting, high_pod, low_pod, names, with_classes
 
@@ -25,7 +25,7 @@ async def test_the_enforcing_role_is_enough_and_no_more(guarded: StartGuarded) -
     async with guarded("enforce") as (scene, entrance, operator):
         await everything(scene)
 
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
     assert entrance.refused == set()
     assert entrance.denied == []
     assert entrance.admitted == {"nodes"}
@@ -57,7 +57,7 @@ async def test_with_the_operators_rights_a_node_gets_one_taint_and_nothing_else(
             " of a node, and nothing else"
         )
         assert entrance.refused == set()
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_victims_leave_by_eviction_without_the_right_to_delete_pods(guarded: StartGuarded) -> None:
@@ -71,7 +71,7 @@ async def test_victims_leave_by_eviction_without_the_right_to_delete_pods(guarde
         await high_pod(scene)
         await scene.until_bound("high")
 
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
     assert entrance.refused == set()
     assert ("create", "", "pods/eviction") in entrance.used
     assert ("delete", "", "pods") not in entrance.used
@@ -94,11 +94,11 @@ async def test_without_the_right_to_delete_pods_the_policy_says_what_to_do(guard
         )
         assert entrance.refused == set()
         assert await names(scene) == {"low", "high"}
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_the_dry_run_role_is_enough_to_predict(guarded: StartGuarded) -> None:
-    """And a policy that wants more says so, tries nothing, and harms nobody."""
+    """And a policy that wants more says so, tries nothing, and does no harm."""
     async with guarded("dry-run") as (scene, entrance, operator):
         name, old = await a_prediction(scene)
         assert entrance.refused == set()
@@ -111,7 +111,7 @@ async def test_the_dry_run_role_is_enough_to_predict(guarded: StartGuarded) -> N
         assert entrance.refused == set()
         assert await scene.phases() == [], "predictions go when the mode changes"
         assert await scene.running(app="web") == [old, old]
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_the_surging_role_is_enough_and_no_more(guarded: StartGuarded) -> None:
@@ -119,7 +119,7 @@ async def test_the_surging_role_is_enough_and_no_more(guarded: StartGuarded) -> 
     async with guarded("surge") as (scene, entrance, operator):
         await a_surge(scene)
 
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
     assert entrance.refused == set()
     assert grants("surge") - grants("enforce") == {
         (verb, "apps", "deployments") for verb in ("get", "list", "patch")
@@ -140,4 +140,4 @@ async def test_without_the_surging_role_the_policy_says_so(guarded: StartGuarded
         assert (await scene.runs(name, 2))["lastRun"]["result"] == "Succeeded"
         assert entrance.refused == set()
         assert await scene.running(app="web") == [old]
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0

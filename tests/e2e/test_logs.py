@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from e2e.conftest import define
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.slow(reason="a cluster and an operator of its own, for it logs otherwise")
-async def test_a_decision_is_told_from_its_beginning_to_its_end(
+async def test_a_decision_is_logged_from_its_beginning_to_its_end(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
     """In JSON: a placement by its pod's uid, one that finds no place too, and a move by its record."""
@@ -46,7 +46,7 @@ async def test_a_decision_is_told_from_its_beginning_to_its_end(
         def story(decision: str) -> list[dict[str, Any]]:
             return [line for line in lines if line.get("decision") == decision]
 
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
         lines = [json.loads(line) for line in operator.said().splitlines()]
 
     for pod in before:

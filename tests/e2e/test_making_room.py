@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.ganging import a_gang, until_phase
-from e2e.polling import eventually, throughout
+from e2e.gangs import a_gang, until_phase
+from e2e.polls import eventually, throughout
 
 if TYPE_CHECKING:
     from e2e.scene import Scene
@@ -80,7 +80,7 @@ async def test_pods_that_race_for_reserved_room_do_not_get_it(scene: Scene) -> N
     assert [await scene.node_of(racer) for racer in racers] == ["", ""]
 
 
-async def test_nobody_moves_for_nothing(scene: Scene) -> None:
+async def test_no_pod_moves_for_nothing(scene: Scene) -> None:
     """A pod that no move could help waits on, and what runs is left alone."""
     await fragmented(scene)
     before = {pod["metadata"]["uid"] for pod in await scene.pods(app="small")}
@@ -96,7 +96,7 @@ async def test_nobody_moves_for_nothing(scene: Scene) -> None:
 
 
 async def test_a_gang_gets_its_room_whole(scene: Scene) -> None:
-    """With a place for one of two pods in the way nobody moves; with a second one both do, and it starts."""
+    """With a place for one of two pods in the way no pod moves; with a second one both do, and it starts."""
     old = [await scene.node(suffix, cpu="1") for suffix in ("old-0", "old-1")]
     await scene.scheduling()
     apart = {

@@ -9,15 +9,15 @@ import pytest
 from aiohttp import web
 
 from e2e.conftest import define
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import LABEL, Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj
     from roadstead.pytest_plugin import StartRoadstead
 
@@ -91,10 +91,10 @@ async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
             lambda: scene.running(app="web"), lambda found: len(found) == 4 and len(set(found)) == 2
         )
         assert max(Counter(nodes).values()) < 4
-        # The first run is told of when its moves have been made, which may be after they were seen.
+        # The first run is reported when its moves have been made, which may be after they were seen.
         status = await eventually(lambda: scene.policy_status(policy), lambda told: "lastRun" in told)
         assert status["lastRun"].get("failures", []) == []
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_a_cluster_without_the_metrics_api_degrades_the_strategy_only(scene: Scene) -> None:

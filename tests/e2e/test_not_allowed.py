@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import NAME, rendered, run
-from e2e.authorizing import Rights
 from e2e.conftest import define
-from e2e.granting import door, kubeconfig_for
-from e2e.polling import eventually, throughout
+from e2e.door import door, kubeconfig_for
+from e2e.polls import eventually, throughout
+from e2e.rbac import Rights
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 from e2e.test_deploying import APPLYING, applied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.authorizing import Asked
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
+    from e2e.rbac import Asked
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
@@ -50,7 +50,7 @@ async def placed_by_hand(scene: Scene, node: str) -> None:
 async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 - one story, told in order
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
 ) -> None:
-    """Nothing is tried that is not allowed, everybody is told once, and the remedy needs no restart."""
+    """Nothing is tried that is not allowed, each object reports it once, and the remedy needs no restart."""
     cluster = start_roadstead()
     kubectl = ("kubectl", f"--kubeconfig={cluster.kubeconfig}")
     applied(rendered("dry-run"), cluster.kubeconfig)
@@ -86,7 +86,7 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             assert await scene.node_of("waiting") == ""
             (event,) = await eventually(lambda: scene.events("waiting", "FailedScheduling"))
             assert event["note"].startswith("the operator may not create pods/binding")
-            await throughout(scene.records, lambda records: not records, 5)
+            await throughout(scene.records, lambda records: not records, 2)
             assert len(await scene.events("waiting", "FailedScheduling")) == 1
             assert entrance.refused == set()
             shown = run(*kubectl, "get", "spol")
@@ -115,4 +115,4 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             row = next(line for line in shown.splitlines() if line.startswith(moving)).split()
             assert row[1:5] == ["Enforce", "True", "True", "False"]
             assert row[6:9] == ["2", "0", "0"]
-            assert operator.terminate() == 0
+            assert await operator.stop() == 0

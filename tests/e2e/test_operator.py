@@ -9,14 +9,14 @@ import pytest
 
 import plimsoll
 from e2e.conftest import define
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
@@ -41,7 +41,7 @@ async def test_it_waits_for_its_custom_resources(
         await scene.pod("web")
 
         await scene.until_bound("web")
-    assert operator.terminate() == 0, "it would have been ended by force"
+    assert await operator.stop() == 0, "it would have been ended by force"
     assert "contained failure" not in operator.said()
 
 
@@ -66,7 +66,7 @@ async def test_it_is_not_ready_before_it_has_seen_the_cluster(
     assert "waiting for the first list of" in why
     assert "nodes" in why
     assert operator.status is None
-    assert operator.terminate() == 0
+    assert await operator.stop() == 0
 
 
 async def test_probes_and_metrics_answer(scene: Scene, operator: Operator) -> None:
@@ -147,7 +147,7 @@ async def test_every_metric_is_on_its_page(scene: Scene, operator: Operator) -> 
         pytest.param("apiVersion: v1\nkind: Config\n", "no usable configuration", id="empty"),
     ],
 )
-async def test_a_kubeconfig_that_is_none_is_one_sentence(
+async def test_an_unusable_kubeconfig_is_one_sentence(
     content: str | None, said: str, tmp_path: Path, start_operator: Callable[[Path], Operator]
 ) -> None:
     """No stack trace, exit status 1."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.scene import POLICIES
 
 if TYPE_CHECKING:
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e
@@ -112,7 +112,7 @@ async def test_what_only_the_operator_can_judge_is_refused_with_its_path(
 
 
 async def test_the_older_of_two_policies_keeps_its_scheduler_name(scene: Scene) -> None:
-    """The other one is told whose it is, and takes over when that one goes."""
+    """The other one reports whose it is, and takes over when that one goes."""
     await scene.node("a")
     older = await scene.scheduling()
     younger = await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "younger")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually, throughout
-from e2e.speaking import MERGE
+from e2e.polls import eventually, throughout
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene
@@ -70,7 +70,7 @@ async def names(scene: Scene) -> set[str]:
     }
 
 
-async def test_a_victim_is_told_and_makes_room(scene: Scene) -> None:
+async def test_a_victim_gets_a_reason_and_makes_room(scene: Scene) -> None:
     """As kube-scheduler does it: a condition, an event that names the preemptor, and no record."""
     await with_classes(scene, high=1000)
     node = await scene.node("only", cpu="1")
@@ -100,7 +100,7 @@ async def test_a_victim_is_told_and_makes_room(scene: Scene) -> None:
 
 
 async def test_victims_leave_the_policy_the_moves_of_its_minute(scene: Scene) -> None:
-    """One policy does both, and may move one pod a minute: a victim on record is none of its moves."""
+    """One policy does both, and may move one pod a minute: a victim on record is not one of its moves."""
     await with_classes(scene, high=1000)
     old = await scene.node("old", cpu="500m")
     spec = scene.rebalancing("RemovePodsViolatingNodeTaints", limits={"perMinute": 1})
@@ -202,7 +202,7 @@ async def test_via_eviction_another_node_is_taken_when_its_budget_allows(scene: 
     assert "spared" in await names(scene)
 
 
-async def test_a_polite_pod_preempts_nobody(scene: Scene) -> None:
+async def test_a_polite_pod_preempts_none(scene: Scene) -> None:
     """``preemptionPolicy: Never`` goes ahead in the queue, and waits for room all the same."""
     await with_classes(scene, polite=1000)
     node = await scene.node("only", cpu="1")
@@ -216,7 +216,7 @@ async def test_a_polite_pod_preempts_nobody(scene: Scene) -> None:
     await throughout(lambda: names(scene), lambda found: "low" in found, 0.5)
 
 
-async def test_a_gated_pod_preempts_nobody_before_its_time(scene: Scene) -> None:
+async def test_a_gated_pod_preempts_none_before_its_time(scene: Scene) -> None:
     """It is not tried, whatever its priority; ungated it takes the room."""
     await with_classes(scene, high=1000)
     node = await scene.node("only", cpu="1")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.scene import LABEL, POLICIES
-from e2e.speaking import MERGE, STRATEGIC
+from e2e.speaker import MERGE, STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +25,7 @@ LOW: Obj = {
     "name": "LowNodeUtilization",
     "args": {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}},
 }
-ALL_AT_ONCE = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
+UNLIMITED = {"total": "100%", "perNode": "100%", "perNamespace": "100%", "perWorkload": "100%"}
 
 
 async def crowded(scene: Scene, replicas: int = 2, **spec: Any) -> tuple[str, str]:
@@ -120,7 +120,7 @@ async def better_score(scene: Scene) -> Callable[[], Awaitable[bool]]:
 
 
 async def overutilized(scene: Scene) -> Callable[[], Awaitable[bool]]:
-    """A full node beside an empty one."""
+    """A full node and an empty one."""
     await crowded(scene, 7, cpu="500m")
 
     async def mended() -> bool:
@@ -183,7 +183,7 @@ async def test_a_dry_run_predicts_and_touches_nothing(scene: Scene) -> None:
     """Records with targets, no eviction, and the same prediction is not written again in each run."""
     old, new = await crowded(scene, 3)
     before = {pod["metadata"]["uid"] for pod in await scene.pods()}
-    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun", limits=ALL_AT_ONCE))
+    name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun", limits=UNLIMITED))
 
     first = await scene.until_finished(1)
     status = await scene.runs(name, 3)
@@ -230,7 +230,7 @@ async def test_dry_run_becomes_real_when_the_mode_says_so(scene: Scene) -> None:
 
 
 async def test_a_budget_that_allows_nothing_is_named_and_kept(scene: Scene) -> None:
-    """Nobody is evicted, and the policy's status says which budget it was."""
+    """No pod is evicted, and the policy's status says which budget it was."""
     await crowded(scene)
     await scene.budget("strict", "web", minAvailable=2)
     before = {pod["metadata"]["uid"] for pod in await scene.pods()}
@@ -250,7 +250,7 @@ async def test_a_budget_is_never_violated_on_the_way(scene: Scene) -> None:
     await scene.budget("gentle", "web", maxUnavailable=1)
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     await scene.change_node(old, {"spec": {"taints": [taint]}})
-    await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=ALL_AT_ONCE))
+    await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=UNLIMITED))
     path = scene.path("poddisruptionbudgets/gentle", "/apis/policy/v1")
     lowest = 6
 
@@ -284,7 +284,7 @@ async def test_with_descheduler_s_decisions_a_refused_eviction_gives_its_place_t
     await scene.change_node(old, {"spec": {"taints": [taint]}})
     guarded = {pod["metadata"]["uid"] for pod in await scene.pods(app="api")}
     spec = scene.rebalancing(
-        "RemovePodsViolatingNodeTaints", planner="Upstream", limits={**ALL_AT_ONCE, "total": total}
+        "RemovePodsViolatingNodeTaints", planner="Upstream", limits={**UNLIMITED, "total": total}
     )
     spec["rebalancing"]["schedule"] = {"intervalSeconds": 3600}
     name = await scene.policy(spec)
@@ -303,11 +303,11 @@ async def test_with_descheduler_s_decisions_a_refused_eviction_gives_its_place_t
 
 
 async def test_limits_hold_in_each_run(scene: Scene) -> None:
-    """One pod of a workload in a run, although all are in the wrong place; the rest is told why."""
+    """One pod of a workload in a run, although all are in the wrong place; the rest gets a reason."""
     old, new = await crowded(scene, 4)
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     await scene.change_node(old, {"spec": {"taints": [taint]}})
-    limits = {**ALL_AT_ONCE, "perWorkload": 1}
+    limits = {**UNLIMITED, "perWorkload": 1}
     spec = scene.rebalancing("RemovePodsViolatingNodeTaints", limits=limits)
     spec["rebalancing"]["schedule"] = {"intervalSeconds": 3600}
     name = await scene.policy(spec)
@@ -428,7 +428,7 @@ async def test_a_pod_that_says_never_stays(scene: Scene, planner: str) -> None:
     await annotate("false")
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     await scene.change_node(old, {"spec": {"taints": [taint]}})
-    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", planner=planner, limits=ALL_AT_ONCE)
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", planner=planner, limits=UNLIMITED)
     name = await scene.policy(spec)
 
     await eventually(lambda: scene.running(app="web"), lambda nodes: nodes == sorted([old, new, new]))
@@ -487,7 +487,7 @@ async def test_records_are_kept_to_their_number(scene: Scene, operator: Operator
     await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
     name = await scene.policy(
         scene.rebalancing(
-            "RemovePodsViolatingNodeTaints", mode="DryRun", limits=ALL_AT_ONCE, records={"maxCount": 2}
+            "RemovePodsViolatingNodeTaints", mode="DryRun", limits=UNLIMITED, records={"maxCount": 2}
         )
     )
 
@@ -548,7 +548,7 @@ async def test_a_move_waits_for_a_persons_yes(scene: Scene) -> None:
 
 
 async def test_a_run_can_be_asked_for_and_triggered(scene: Scene) -> None:
-    """Its turn is years away: an annotation runs it at once, a new node within seconds."""
+    """Its schedule is years away: an annotation runs it immediately, a new node within seconds."""
     await crowded(scene, 1)
     leap_day = {"cron": "0 0 29 2 *", "triggers": ["NodeAdded"]}
     name = await scene.policy(scene.rebalancing("RemoveDuplicates", mode="DryRun", schedule=leap_day))
@@ -570,7 +570,7 @@ async def test_an_update_of_labels_and_taints_fires_either_trigger(scene: Scene,
     """Whichever of the two a policy waits for, its pods leave soon, although its turn is years away."""
     old, new = await crowded(scene)
     leap_day = {"cron": "0 0 29 2 *", "triggers": [trigger]}
-    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", schedule=leap_day, limits=ALL_AT_ONCE)
+    spec = scene.rebalancing("RemovePodsViolatingNodeTaints", schedule=leap_day, limits=UNLIMITED)
     await scene.until_condition(await scene.policy(spec), "Ready", "True")
 
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
@@ -585,7 +585,7 @@ async def test_system_critical_pods_move_once_their_protection_is_disabled(scene
     old, new = await crowded(scene, priorityClassName="system-cluster-critical")
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     await scene.change_node(old, {"spec": {"taints": [taint]}})
-    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=ALL_AT_ONCE))
+    name = await scene.policy(scene.rebalancing("RemovePodsViolatingNodeTaints", limits=UNLIMITED))
     (refused,) = (await scene.runs(name, 2))["counts"]["refused"]
     assert (refused["reason"], refused["count"]) == ("SystemCriticalPods", 2)
 

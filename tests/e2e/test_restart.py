@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import LAST_PACE_S, eventually, throughout
+from e2e.polls import LAST_PACE_S, eventually, throughout
 from e2e.scene import FINISHED
-from e2e.speaking import MERGE
+from e2e.speaker import MERGE
 from plimsoll.api.v1alpha1.eviction_phases import Phase, may_follow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e
@@ -75,7 +75,7 @@ async def test_pods_are_bound_once_although_the_operator_dies(scene: Scene, oper
 
 
 async def test_the_target_of_an_evicted_pod_is_held_again(scene: Scene, operator: Operator) -> None:
-    """Killed before the replacement exists: nobody takes its room meanwhile, and it goes there."""
+    """Killed before the replacement exists: no pod takes its room meanwhile, and it goes there."""
     old = await scene.node("old", cpu="1")
     await scene.scheduling()
     labels = {"app": "db"}
@@ -118,7 +118,7 @@ async def test_the_target_of_an_evicted_pod_is_held_again(scene: Scene, operator
 async def test_each_open_record_is_finished_once_after_a_crash(
     moment: str, scene: Scene, operator: Operator
 ) -> None:
-    """Killed with moves under way: none is lost, none is told twice, and what was left undone is done."""
+    """Killed with moves under way: none is lost, none is reported twice, and what was left undone is done."""
     old = await scene.node("old")
     await scene.scheduling()
     await scene.deployment("web", 6)

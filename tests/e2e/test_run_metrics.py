@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 
 if TYPE_CHECKING:
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Scene
 
 pytestmark = pytest.mark.e2e
@@ -40,7 +40,8 @@ async def test_runs_are_counted_timed_and_say_what_they_find(scene: Scene, opera
 
     async def counts() -> list[float]:  # each is a scrape of its own, and runs go on
         succeeded = value("runs_total", result="succeeded")
-        return [succeeded, value("runs_total"), value("run_duration_seconds_count")]
+        skipped = value("runs_total", result="skipped")  # where the machine is slow
+        return [succeeded, value("runs_total") - skipped, value("run_duration_seconds_count")]
 
     assert len(set(await eventually(counts, lambda found: len(set(found)) == 1))) == 1
     assert value("strategy_duration_seconds_count", strategy=TAINTS) >= 2

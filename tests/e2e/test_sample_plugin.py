@@ -12,14 +12,14 @@ import yaml
 from aiohttp import web
 
 from e2e.conftest import define
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import POLICIES, Scene
-from e2e.speaking import speaking
+from e2e.speaker import speaking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
@@ -36,7 +36,10 @@ def install(target: Path) -> None:
 
 def install_broken(target: Path) -> None:
     """A package whose plugins cannot be used: one cannot be imported, one takes a name of ours."""
-    (target / "broken_plugins.py").write_text("class Thief:\n    name = 'NodeName'\n    permit = None\n")
+    (target / "broken_plugins.py").write_text(
+        "from plimsoll.framework import NoArgs\n\n\n"
+        "class Thief:\n    name = 'NodeName'\n    permit = None\n    args_model = NoArgs\n"
+    )
     metadata = target / "broken_plugins-0.1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-plugins\nVersion: 0.1\n")

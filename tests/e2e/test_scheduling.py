@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually, throughout
-from e2e.speaking import MERGE
+from e2e.polls import eventually, throughout
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene
@@ -42,7 +42,7 @@ async def test_the_smallest_policy_places_pods(scene: Scene) -> None:
     assert len(await scene.until_running(2)) == 2
 
 
-async def test_a_pod_that_fits_nowhere_is_told_why_and_placed_when_a_node_comes(scene: Scene) -> None:
+async def test_a_pod_that_fits_nowhere_gets_a_reason_and_is_placed_when_a_node_comes(scene: Scene) -> None:
     """In kube-scheduler's words, with every node accounted for."""
     await scene.node("small", cpu="1")
     await scene.scheduling()
@@ -134,7 +134,7 @@ async def test_pods_of_other_schedulers_are_not_touched(scene: Scene) -> None:
 
 
 async def test_many_pods_never_overcommit_a_node(scene: Scene) -> None:
-    """Forty pods at once on room for thirty: thirty run, ten are told, none is refused by a kubelet."""
+    """Forty pods on room for thirty: thirty run, ten get a reason, none is refused by a kubelet."""
     for suffix in ("a", "b", "c"):
         await scene.node(suffix, cpu="1")
     await scene.scheduling()

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually
-from e2e.speaking import MERGE
+from e2e.polls import eventually
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e

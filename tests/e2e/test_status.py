@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import run
-from e2e.polling import eventually
+from e2e.polls import eventually
 from e2e.scene import POLICIES
 
 if TYPE_CHECKING:
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Scene
 
 pytestmark = pytest.mark.e2e
@@ -26,7 +26,7 @@ def row(operator: Operator, name: str) -> list[str]:
     return shown.split()[1:]
 
 
-async def test_a_mistyped_scheduler_name_is_told(scene: Scene) -> None:
+async def test_a_mistyped_scheduler_name_is_reported(scene: Scene) -> None:
     """On the pod, once, with the name that is meant; and on the policy that has it."""
     await scene.node("a")
     name = await scene.scheduling()
@@ -43,7 +43,7 @@ async def test_a_mistyped_scheduler_name_is_told(scene: Scene) -> None:
     assert len(await scene.events("lost", "FailedScheduling")) == 1
 
 
-async def test_a_mistyped_namespace_is_told(scene: Scene) -> None:
+async def test_a_mistyped_namespace_is_reported(scene: Scene) -> None:
     """With the one that is meant; it is mended with the spec."""
     spec = scene.rebalancing("RemoveDuplicates", mode="DryRun")
     spec["scope"]["namespaces"]["include"] = [scene.name[:-1]]

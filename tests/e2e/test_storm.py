@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 from plimsoll.scheduling.conditions import BURST, PER_S
 
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded
-    from e2e.granting import Call
+    from e2e.door import Call
 
 pytestmark = pytest.mark.e2e
 
-#: How many, and how many are made at once.
-STORM, AT_ONCE = 800, 25
+#: How many, and how many are made concurrently.
+STORM, CONCURRENT = 800, 25
 
 CONDITION, EVENT = ("patch", "", "pods/status"), ("create", "events.k8s.io", "events")
 
@@ -42,7 +42,7 @@ async def test_a_storm_of_unschedulable_pods_is_no_storm_of_writes(guarded: Star
             return operator.metric("plimsoll_scheduler_schedule_attempts_total", result="unschedulable")
 
         began = time.monotonic()
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(CONCURRENT)
 
         async def make(number: int) -> None:
             async with slots:
@@ -66,7 +66,7 @@ async def test_a_storm_of_unschedulable_pods_is_no_storm_of_writes(guarded: Star
         again = Counter(written) - before
         assert again[CONDITION] <= 20
         assert again[EVENT] <= 20
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def _value(number: int) -> int:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.polling import eventually, throughout
-from e2e.speaking import MERGE
+from e2e.polls import eventually, throughout
+from e2e.speaker import MERGE
 from plimsoll.model.kinds.deployment import SURGED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e
@@ -106,7 +106,7 @@ async def test_a_single_replica_moves_and_one_is_ready_at_every_moment(scene: Sc
     assert record["spec"]["surge"]["deployment"] == "web"
     assert (record["spec"]["fromNode"], record["spec"]["targetNode"]) == (old, new)
     assert await scene.running(app="web") == [new]
-    assert min(map(len, seen)) == 1, "at some moment nobody was ready"
+    assert min(map(len, seen)) == 1, "at some moment no pod was ready"
     assert max(map(len, seen)) == 2
     assert seen[0] == {before["metadata"]["name"]}
     assert await revisions(scene) == 2

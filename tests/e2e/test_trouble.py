@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually, throughout
+from e2e.polls import eventually, throughout
 from e2e.scene import FINISHED, POLICIES
 
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded
-    from e2e.granting import Call
+    from e2e.door import Call
     from e2e.scene import Obj
 
 pytestmark = pytest.mark.e2e
@@ -44,7 +44,7 @@ async def test_an_outage_is_survived_and_caught_up_with(guarded: StartGuarded) -
         await scene.pod("orphan")
         await throughout(lambda: scene.node_of("orphan"), lambda found: found == "", 0.3)
         assert operator.status is None
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
 
 async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: StartGuarded) -> None:
@@ -81,7 +81,7 @@ async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: Star
             scene.records,
             lambda found: all(each.get("status", {}).get("phase") in FINISHED for each in found),
         )
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
     assert [record["status"]["phase"] for record in first] == ["Evicted"]
     assert Counter(record["status"]["phase"] for record in records) == {"Settled": 2}
@@ -121,7 +121,7 @@ async def test_one_request_in_five_fails_and_all_gets_done(guarded: StartGuarded
         await scene.until_condition(name, "Ready", "True")
         await scene.until_condition(f"{scene.name}-scheduler", "Ready", "True")
         assert operator.status is None
-        assert operator.terminate() == 0
+        assert await operator.stop() == 0
 
     assert len(troubled) == 4
     assert Counter(record["status"]["phase"] for record in records) == {"Settled": 6}

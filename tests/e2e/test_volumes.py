@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.polling import eventually
-from e2e.speaking import MERGE
+from e2e.polls import eventually
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene
@@ -20,7 +20,7 @@ ACCESS = ["ReadWriteOnce"]
 
 
 async def with_class(scene: Scene, provisioner: str = "example.com/disks") -> str:
-    """A class whose claims wait; nobody but the test provisions."""
+    """A class whose claims wait; only the test provisions."""
     name = f"{scene.name}-late"
     document: Obj = {
         "apiVersion": "storage.k8s.io/v1",
@@ -140,7 +140,7 @@ async def test_a_pod_goes_where_its_volume_is(scene: Scene) -> None:
 
 
 async def test_a_claim_is_made_for_the_node_that_was_chosen(scene: Scene) -> None:
-    """The provisioner is told the node, makes the volume, and the pod goes there."""
+    """The provisioner reads the node, makes the volume, and the pod goes there."""
     node = await scene.node("a")
     await scene.scheduling()
     storage_class = await with_class(scene)

@@ -1,7 +1,7 @@
 """Plugin by event: a pod that a plugin rejected sleeps through what cannot help it, and wakes at what may.
 
 Each case makes a pod wait because of one plugin, tells the operator of a change that this plugin's hints
-refuse (the operator has handled it, and nobody entered a queue), then of one that helps: the pod is bound.
+refuse (the operator has handled it, and no pod entered a queue), then of one that helps: the pod is bound.
 
 Not here: NodeName (a pod that names its node never waits), DynamicResources (nothing helps a pod that it
 refused) and NodeDeclaredFeatures (API servers accept such pods behind feature gates only); their
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.scene import LABEL
-from e2e.waking import Stage, disk, listening, mounting, near
+from e2e.waking_stage import Stage, disk, listening, mounting, near
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Scene
 
 pytestmark = pytest.mark.e2e

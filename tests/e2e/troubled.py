@@ -1,13 +1,13 @@
-"""Starts that nobody is content with: pods placed so that a strategy has something to mend."""
+"""Troubled starts: pods placed so that a strategy has something to mend."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from e2e.judging import PREFERRED, REQUIRED
-from e2e.polling import eventually
-from e2e.speaking import STRATEGIC
+from e2e.measures import PREFERRED, REQUIRED
+from e2e.polls import eventually
+from e2e.speaker import STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -134,7 +134,7 @@ async def better_node(scene: Scene) -> None:
 
 
 async def best_node(scene: Scene) -> None:
-    """Two pods on a node that they do not care for, beside one that they like and one that they prefer."""
+    """Two pods on a node that they do not care for; one that they like and one that they prefer."""
     await scene.node("old", labels={"disk": "hdd"})
     await scene.node("good", labels={"disk": "sas"})
     await scene.node("best", labels={"disk": "ssd"})

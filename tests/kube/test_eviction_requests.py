@@ -221,7 +221,7 @@ async def seen(requester: Any, holds: Any) -> Any:
         if holds(reported):
             enough.set()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         watch = asyncio.create_task(requester.watch(changed))
         await asyncio.wait([watch, asyncio.create_task(enough.wait())], return_when=asyncio.FIRST_COMPLETED)
         watch.cancel()

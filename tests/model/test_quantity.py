@@ -122,7 +122,7 @@ def test_no_text_costs_more_than_its_length(text: str) -> None:
 
     took, (_, peak) = time.process_time() - began, tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert took < 1.0
+    assert took < 5.0
     assert peak < 10 * len(text) + 100_000
 
 

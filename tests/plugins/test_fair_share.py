@@ -11,7 +11,7 @@ from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConf
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry, Snapshot
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.queue_usage import queue_key
+from plimsoll.model.columns.queue_usage import WaitingDemand, queue_key
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -128,8 +128,9 @@ def test_victims_stop_at_what_they_deserve() -> None:
 def test_what_others_wait_for_counts() -> None:
     """C waits for as much as a: each of the three deserves a third, and a takes no half."""
     cluster = crowded(count=6, nodes=3)
-    scheduler, plugin = sharing(cluster, {"name": "a"}, {"name": "b"}, {"name": "c"}, reclaim="AboveDeserved")
-    plugin.waiting = lambda: {("s", "c"): {"cpu": 6000}, ("s", "a"): {"cpu": 6000}}
+    scheduler, _ = sharing(cluster, {"name": "a"}, {"name": "b"}, {"name": "c"}, reclaim="AboveDeserved")
+    sums = cluster.index(WaitingDemand).sums
+    sums.update({("s", "c"): {"cpu": 6000}, ("s", "a"): {"cpu": 6000}})
 
     decisions = [tried(scheduler, in_queue(f"a{at}", "a")) for at in range(3)]
 

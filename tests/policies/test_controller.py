@@ -23,7 +23,7 @@ from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers, profil
 from plimsoll.policies.relist import EVERY_S, reconcile
 from plimsoll.policies.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.config import SolverMissingError
+from plimsoll.rebalancing.runs.config import SolverMissingError
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.extenders.health import FAILURES
 from plimsoll.testing.builders import a_cluster, a_node, a_pod

@@ -22,9 +22,9 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.served_profiles import ServedProfiles
-from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.scheduling.queue.feed import QueueFeed
@@ -109,10 +109,11 @@ class Scene:
         computer: Any = None,
         surges: Any = None,
         requests: Any = None,
+        evictor: Any = None,
     ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
-        self.evictor = FakeEvictor()
+        self.evictor = evictor or FakeEvictor()
         self.requester = FakeEvictionRequester()
         self.closer = FakeNodeCloser()
         self.rollouts = rollouts or FakeRollouts()
@@ -157,7 +158,7 @@ class Scene:
         queue = SchedulingQueue(lambda pod, since: (-pod.priority, since))
         mirror = Mirror(self.cache, self.observer)
         feed = QueueFeed(mirror, queue, ServedProfiles(), self.book, self.clock, self.observer)
-        self.ingestion = Ingestion((self.groups, mirror, feed, self.wing), self.observer)
+        self.ingestion = Ingestion((self.groups, mirror, feed, *self.wing.subscribers), self.observer)
         self.tell(
             NodeAdded(a_node("bad", taints=["broken=yes:NoSchedule"])),
             NodeAdded(a_node("good")),

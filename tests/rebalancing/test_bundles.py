@@ -347,7 +347,7 @@ async def test_room_is_kept_for_a_pending_pod_when_its_moves_are_approved() -> N
     assert handed_over == {BIG.uid: "big"}
 
 
-async def test_nobody_moves_for_a_pod_that_is_gone() -> None:
+async def test_no_pod_moves_for_one_that_is_gone() -> None:
     """It was deleted while people thought."""
     scene = crowded()
     policy = a_policy("Approve", limits=FREE, evictor={"minReplicas": 0}, **MAKES_ROOM)  # type: ignore[arg-type] # fields as in the API

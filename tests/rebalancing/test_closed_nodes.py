@@ -34,7 +34,7 @@ def of(app: str, node: str, uid: str = "1", phase: str = "Running", cpu: str = "
 
 
 class Consolidation(Scene):
-    """A busy node, and a little used one with two pods; the watch tells at once of each taint."""
+    """A busy node, and a little used one with two pods; the watch shows each taint immediately."""
 
     def __init__(self, *documents: Any) -> None:
         super().__init__(*documents)
@@ -162,7 +162,7 @@ async def test_nothing_is_evicted_while_the_scheduler_does_not_see_it_closed() -
     assert scene.closer.done == [("close", "idle"), ("reopen", "idle")]
 
 
-async def test_a_new_process_opens_what_nobody_empties_any_more() -> None:
+async def test_a_new_process_opens_what_no_policy_empties_any_more() -> None:
     """The old one ended between the taint and the first record."""
     scene = Consolidation()
     scene.told("close", "idle")

@@ -10,7 +10,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
 from plimsoll.model.kinds.workload import PriorityClass
-from plimsoll.rebalancing.config import SolverMissingError
+from plimsoll.rebalancing.runs.config import SolverMissingError
 from rebalancing.scene import POLICY, Scene, a_policy
 
 GOLD = convert(PriorityClass, {"metadata": {"name": "gold"}, "value": 1000})

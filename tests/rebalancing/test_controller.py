@@ -83,7 +83,7 @@ async def test_a_prediction_that_a_run_no_longer_makes_is_dropped() -> None:
 
 
 async def test_the_target_is_held_until_the_replacement_is_there() -> None:
-    """Between eviction and replacement nobody takes the place, whatever their priority."""
+    """Between eviction and replacement no pod takes the place, whatever its priority."""
     scene = Scene()
 
     async with scene.running(a_policy()):
@@ -98,8 +98,8 @@ async def test_the_target_is_held_until_the_replacement_is_there() -> None:
     assert left == {}
 
 
-async def test_a_replacement_that_comes_back_is_told() -> None:
-    """Whoever placed it, the move was unsuccessful, and the record says so."""
+async def test_a_replacement_that_comes_back_is_reported() -> None:
+    """Whichever scheduler placed it, the move was unsuccessful, and the record says so."""
     scene = Scene()
 
     async with scene.running(a_policy()):
@@ -112,7 +112,7 @@ async def test_a_replacement_that_comes_back_is_told() -> None:
 
 
 async def test_a_replacement_that_never_runs_fails_the_move() -> None:
-    """After five minutes nobody waits any longer."""
+    """After five minutes the wait is over."""
     scene = Scene()
 
     async with scene.running(a_policy()):
@@ -155,7 +155,7 @@ async def test_an_eviction_without_an_answer_is_asked_for_again() -> None:
 
 
 async def test_an_answer_that_was_lost_is_seen_in_the_cluster() -> None:
-    """The pod is on its way out although nobody said so: the move goes on, nothing is sent twice."""
+    """The pod is on its way out although no response said so: the move goes on, nothing is sent twice."""
     scene = Scene()
     scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
 
@@ -260,7 +260,7 @@ async def test_what_cannot_be_recorded_is_not_done() -> None:
 
 
 async def test_an_eviction_waits_for_its_record() -> None:
-    """The record is there, but the server stops taking writes: nothing is sent, and it is told later."""
+    """The record is there, but the server stops taking writes: nothing is sent, and it is reported later."""
     scene = Scene()
 
     async with scene.running(a_policy()):
@@ -405,7 +405,7 @@ async def test_a_policy_whose_moves_keep_coming_back_rests_and_says_so() -> None
 
 
 async def test_descheduler_s_decisions_are_carried_out_where_the_policy_asks_for_them() -> None:
-    """Nobody proves the move and nobody holds the target; the outcome is told all the same."""
+    """The move is not proven and the target not held; the outcome is reported all the same."""
     scene = Scene()
 
     async with scene.running(a_policy(planner="Upstream")):
@@ -543,7 +543,7 @@ def returned(count: int) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_suspended_strategy_is_told_until_its_records_are_gone() -> None:
+async def test_a_suspended_strategy_is_reported_until_its_records_are_gone() -> None:
     """After five fruitless moves; with the owner's name and how many."""
     scene = Scene(*returned(5))
 
@@ -575,7 +575,7 @@ async def test_no_more_records_are_kept_than_asked_for() -> None:
 
 
 async def test_a_target_that_another_scheduler_decides_is_called_a_forecast() -> None:
-    """Nobody holds it, and nobody promises it."""
+    """It is neither held nor promised."""
     scene = Scene()
     scene.wing.configs.profiles = {}
 
@@ -635,7 +635,7 @@ async def test_finished_records_are_left_alone() -> None:
     assert scene.records.history == {}
 
 
-async def test_records_that_cannot_be_read_disturb_nobody() -> None:
+async def test_records_that_cannot_be_read_do_no_harm() -> None:
     """Somebody wrote nonsense by hand: it is named and skipped."""
     nonsense = a_record("Planned")
     nonsense["metadata"] = {**nonsense["metadata"], "name": "nonsense"}
@@ -691,7 +691,7 @@ async def test_an_eviction_that_breaks_is_carried_to_its_end() -> None:
     async def broken(_: Pod) -> None:
         raise ValueError("as asked")
 
-    scene.evictor.evict = broken  # type: ignore[assignment, method-assign] # replaced for this test
+    scene.evictor.evict = broken  # type: ignore[method-assign] # replaced for this test
     async with scene.running(a_policy()):
         await scene.run()
 
@@ -749,7 +749,7 @@ async def test_an_outcome_that_cannot_be_written_down_stops_no_other() -> None:
 
 
 async def test_records_of_a_deleted_policy_are_dropped_in_time() -> None:
-    """Retention goes on when nobody is left to run: nothing fills the cluster for ever."""
+    """Retention goes on when no policy is left to run: nothing fills the cluster for ever."""
     scene = Scene()
     async with scene.running(a_policy("DryRun", records={"ttlSeconds": 60})):
         await scene.run()

@@ -39,7 +39,7 @@ def a_scene() -> Scene:
         ("Proven", {"otherSchedulers": ["default-scheduler"]}, ["web-1"]),
         ("Proven", STRANGE, ["theirs-1", "web-1"]),
         ("Upstream", STRANGE, ["theirs-1", "web-1"]),
-        ("Optimal", STRANGE, ["web-1"]),  # it directs each replacement, and nobody can direct these
+        ("Optimal", STRANGE, ["web-1"]),  # it directs each replacement, and these cannot be directed
     ],
 )
 async def test_they_move_only_when_the_policy_names_their_scheduler(
@@ -71,7 +71,7 @@ async def test_the_refusal_says_what_to_do() -> None:
 
 
 async def test_they_stay_when_the_policy_that_served_them_is_gone() -> None:
-    """Its pods are nobody's then."""
+    """No policy serves its pods then."""
     scene = Scene()
     scene.wing.configs.profiles = {}
 

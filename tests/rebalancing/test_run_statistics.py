@@ -37,9 +37,9 @@ class Told(Observer):
 
 
 def observed(scene: Scene) -> Told:
-    """The scene with an observer that keeps what it is told."""
+    """The scene with an observer that keeps what it receives."""
     told = Told()
-    scene.wing.statistics._observer = told
+    scene.wing.statistics.observer = told
     return told
 
 

@@ -42,7 +42,7 @@ async def test_a_run_that_plans_moves_is_an_event_of_its_policy(mode: str, reaso
     assert note.regarding["name"] == POLICY
 
 
-async def test_an_enforced_move_is_told_on_pod_owner_and_policy() -> None:
+async def test_an_enforced_move_emits_events_on_pod_owner_and_policy() -> None:
     """The three places where people look."""
     scene = Scene()
 

@@ -24,7 +24,7 @@ def status(scene: Scene) -> dict[str, Any]:
     return scene.statuses.statuses[POLICY]
 
 
-async def test_a_run_that_breaks_off_is_told() -> None:
+async def test_a_run_that_breaks_off_is_reported() -> None:
     """In the status with what broke it, in a reason, to the observer; and no longer once a run ends well."""
     scene = Scene()
     compute = scene.computer.compute
@@ -49,7 +49,7 @@ async def test_a_run_that_breaks_off_is_told() -> None:
     assert [result for _, result, _ in scene.observer.runs] == ["succeeded", "crashed", "succeeded"]
 
 
-async def test_runs_that_are_skipped_are_told() -> None:
+async def test_runs_that_are_skipped_are_reported() -> None:
     """One that goes on for more than a minute while others are due."""
     scene = Scene()
     goes_on = asyncio.Event()
@@ -121,7 +121,7 @@ async def test_predictions_go_with_their_policy() -> None:
 
 
 async def test_predictions_of_a_policy_that_went_meanwhile_go() -> None:
-    """It was deleted while no operator ran; one that is told late is given time."""
+    """It was deleted while no operator ran; one that is reported late is given time."""
     scene = Scene()
     scene.rebalancers.retain_predictions({POLICY})
     async with scene.running(a_policy("DryRun")):

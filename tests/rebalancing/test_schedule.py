@@ -65,7 +65,7 @@ def test_either_day_will_do_where_both_are_restricted() -> None:
     ],
 )
 def test_schedules_that_cannot_be_followed_are_refused(asked: Schedule, sentence: str) -> None:
-    """What the schema lets through and nobody can follow is said in a sentence, without much searching."""
+    """What the schema lets through and cannot be followed is said in a sentence, without much searching."""
     began = time.process_time()
 
     with pytest.raises(ValueError, match=sentence):

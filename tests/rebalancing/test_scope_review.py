@@ -20,7 +20,7 @@ def policy(name: str = POLICY, mode: str = "Enforce", **scope: Any) -> Schedulin
     return SchedulingPolicy.model_validate(document)
 
 
-async def test_a_scope_without_pods_is_told() -> None:
+async def test_a_scope_without_pods_is_reported() -> None:
     """After a minute, for pods may be about to come; and no longer when it has some."""
     scene = Scene()
     async with scene.running(policy(podSelector={"matchLabels": {"app": "wbe"}})):
@@ -74,7 +74,7 @@ async def test_policies_that_move_the_same_pods_say_so() -> None:
         assert scene.rebalancers.advice(POLICY) == {}
 
 
-async def test_a_dry_run_beside_another_policy_is_no_overlap() -> None:
+async def test_a_dry_run_next_to_another_policy_is_no_overlap() -> None:
     """Nothing of it moves."""
     scene = Scene()
     async with scene.running(policy(mode="Enforce")):

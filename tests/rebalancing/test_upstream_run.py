@@ -15,7 +15,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.model.kinds.workload import Namespace, PodDisruptionBudget
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.breakers import stop_button
+from plimsoll.rebalancing import breakers
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.upstream_run import REFUSALS_IN_A_ROW
 from plimsoll.testing.builders import a_pod
@@ -53,7 +53,7 @@ def pod_of(
 
 
 def a_scene(**replicas: Any) -> Scene:
-    """Node ``bad`` is tainted; the pods on it are walked by name."""
+    """Node ``bad`` is tainted; the pods on it are taken in order of their names."""
     scene = Scene()
     for app, count in replicas.items():
         scene.tell(*(PodAdded(pod_of(app, number)) for number in range(count)))
@@ -143,7 +143,7 @@ async def test_evictions_within_the_last_minute_count_in_the_next_run() -> None:
 
 
 async def test_refused_evictions_of_the_last_minute_do_not_count() -> None:
-    """Nobody was evicted, so the next run has the whole minute."""
+    """No pod was evicted, so the next run has the whole minute."""
     scene = a_scene(api=2)
     scene.evictor.answers = [WriteResult(WriteOutcome.BLOCKED, "it would violate a budget")] * 3
 
@@ -215,7 +215,7 @@ async def test_what_stops_moves_ends_a_run_that_has_begun(reason: str, records: 
         if reason == "a window has opened":
             scene.clock.time += 120
         elif reason == "the button was pressed":
-            document = {"metadata": {"name": "plimsoll", "annotations": {stop_button.STOP: "true"}}}
+            document = {"metadata": {"name": "plimsoll", "annotations": {breakers.STOP: "true"}}}
             scene.cache.cluster.objects.namespaces["plimsoll"] = convert(Namespace, document)
         else:
             scene.rebalancers.configure([])
@@ -307,7 +307,7 @@ async def test_a_pod_that_is_gone_meanwhile_is_not_counted_again() -> None:
 
 
 async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice() -> None:
-    """Both strategies are told; there is one request, one record and one reason."""
+    """Both strategies get the answer; there is one request, one record and one reason."""
     scene = Scene()
     strategies = wanted_twice(scene, "api")
     scene.evictor.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")]
@@ -319,7 +319,7 @@ async def test_a_pod_whose_eviction_was_refused_is_not_asked_for_twice() -> None
     assert [each["reason"] for each in counts(scene)["refused"]] == ["EvictionRefused"]
 
 
-async def test_the_status_tells_of_a_run_that_goes_on() -> None:
+async def test_the_status_shows_a_run_that_goes_on() -> None:
     """The first replacement is ready while the second eviction waits for its answer."""
     scene = a_scene()
     scene.tell(PodAdded(pod_of("web", 5)))
@@ -353,7 +353,7 @@ async def test_the_time_for_planning_is_that_of_all_decisions_together() -> None
             scene.clock.time += (plan_runner.PLANNING_S - 0.01) / 2
             return function()
 
-    scene.wing.planning._computer = Hanging()
+    scene.wing.planning.computer = Hanging()
     async with scene.running(exactly()):
         with pytest.raises(TimeoutError):
             await scene.runs.rebalance(POLICY)
@@ -375,7 +375,7 @@ async def test_a_pod_that_left_since_the_run_began_is_not_sent() -> None:
 
 
 @pytest.mark.parametrize("mode", ["DryRun", "Approve"])
-async def test_where_nobody_answers_every_eviction_counts_as_accepted(mode: str) -> None:
+async def test_where_no_server_answers_every_eviction_counts_as_accepted(mode: str) -> None:
     """As in descheduler's dry run: the first candidate takes the only place, whatever its budget says."""
     scene = a_scene(api=1)
     scene.cache.cluster.objects.budgets["default/api"] = budget_of("api")

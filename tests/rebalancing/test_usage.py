@@ -9,7 +9,7 @@ from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.usage import HALF_LIFE_S, STALE_S, UsageCollector
+from plimsoll.rebalancing.runs.usage import HALF_LIFE_S, STALE_S, UsageCollector
 from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
@@ -57,7 +57,7 @@ async def test_readings_are_smoothed_over_time() -> None:
 
 
 async def test_a_stale_reading_is_no_reading() -> None:
-    """Only the node that nobody measures any more is left out."""
+    """Only the node that is no longer measured is left out."""
     clock, meter = FakeClock(), FakeMeter()
     collector = UsageCollector(meter, clock, {})
     meter.node_readings = [reading("old", 1.0, clock.now() - STALE_S), reading("new", 1.0, clock.now())]
@@ -67,7 +67,7 @@ async def test_a_stale_reading_is_no_reading() -> None:
     assert list(found.nodes) == ["new"]  # type: ignore[arg-type] # a fake has only what is used
 
 
-async def test_nobody_asks_for_what_nobody_needs() -> None:
+async def test_usage_that_no_policy_needs_is_not_read() -> None:
     """A policy by requests reads nothing, and no loop reads for it."""
     clock, meter = FakeClock(), FakeMeter()
     collector = UsageCollector(meter, clock, {})

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
-from plimsoll.api.v1alpha1.rebalancing import EvictBy
-from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.watch_event import WatchEvent
-from plimsoll.planning.moves import Move, RebalancingConfig
+from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments
-from plimsoll.rebalancing.breakers.stop_button import bounded
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.events import ProcessRestarted
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
@@ -79,9 +76,8 @@ class WithoutSurges(NoWay):
 class WithoutRequests(NoWay):
     """No pod leaves by request, and no policy that wants that evicts in another way."""
 
-    def __init__(self, needs: RequestNeeds) -> None:
+    def __init__(self, _needs: RequestNeeds) -> None:
         super().__init__()
-        self._policies = needs.policies
 
     @property
     def probe(self) -> RequestProbe:
@@ -92,22 +88,13 @@ class WithoutRequests(NoWay):
         """The same: there is nothing to watch."""
         return self
 
-    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
-        """The same, without any eviction of a policy whose pods leave by request."""
-        return (
-            bounded(rebalancing, "EvictionRequests") if self.troubles(policy.metadata.name) else rebalancing
-        )
-
     def refusal(self) -> tuple[str, str]:
         """Always."""
         return "EvictionRequestsNotOffered", "built without eviction requests"
 
-    def troubles(self, name: str) -> Mapping[str, str]:
-        """Of a policy whose pods leave by request."""
-        policy = self._policies.get(name)
-        spec = None if policy is None else policy.spec.rebalancing
-        wants_it = spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
-        return dict([self.refusal()]) if wants_it else {}
+    def troubles(self) -> Mapping[str, str]:
+        """The same."""
+        return dict([self.refusal()])
 
     def policies_changed(self) -> None:
         """Nothing follows."""

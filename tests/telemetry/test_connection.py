@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from kube.scripted_server import ToldServer, told_server
 from plimsoll.kube.session.errors import APIError, Unavailable
 from plimsoll.kube.session.session import Session
-from plimsoll.telemetry.process import ConnectionMetrics
+from plimsoll.telemetry.process import ProcessMetrics
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ async def connection(tmp_path: Path) -> AsyncIterator[Any]:
     """A server whose answers a test tells, an observed session to it, and what was counted."""
     registry = CollectorRegistry()
     async with told_server(tmp_path) as (server, session):
-        yield server, session.observed(ConnectionMetrics(registry)), registry.get_sample_value
+        yield server, session.observed(ProcessMetrics(registry)), registry.get_sample_value
 
 
 async def test_requests_are_counted_by_their_answer(
@@ -75,7 +75,7 @@ async def test_what_was_called_off_is_no_error(
 def test_the_last_word_of_a_collection_is_remembered() -> None:
     """By the wall clock, so that time() tells how long ago it was."""
     registry = CollectorRegistry()
-    metrics = ConnectionMetrics(registry)
+    metrics = ProcessMetrics(registry)
     metrics.watch_heard("pods", 1000.0)
     metrics.watch_heard("pods", 1060.0)
 

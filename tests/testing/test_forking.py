@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import plimsoll
-from forking import Forked
+from forked import Forked
 
 
 def test_a_command_has_its_output_and_its_exit_status(tmp_path: Any) -> None:

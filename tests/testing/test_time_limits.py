@@ -5,10 +5,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType, FunctionType
+from typing import Any, NamedTuple
 
 import pytest
 
+from time_limits import is_own
+
 TESTS = Path(__file__).parents[1]
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
 
 SETTINGS = """
 [pytest]
@@ -161,3 +171,21 @@ def test_a_time_out_ends_its_test_and_no_hook(tmp_path: Path) -> None:
         ("FAILED", "test_wrong"),
     }
     assert "2 passed" in text
+
+
+@pytest.mark.parametrize(("caller", "own"), [("hypothesis.core", False), ("plimsoll.model", True)])
+def test_a_named_tuple_is_made_by_its_caller(caller: str, own: bool) -> None:
+    """Its constructor has a module of its own, which is neither a runner's nor a test's."""
+    seen: list[bool] = []
+
+    def look(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call" and frame.f_globals["__name__"] == "namedtuple_Pair":
+            seen.append(is_own(frame))
+
+    make = FunctionType((lambda: Pair(1, 2)).__code__, {"__name__": caller, "Pair": Pair})
+    before = sys.getprofile()
+    sys.setprofile(look)
+    make()
+    sys.setprofile(before)
+
+    assert seen == [own]

@@ -25,7 +25,7 @@ async def test_a_notification_before_the_wait_is_not_missed() -> None:
     signal.notify()
     signal.notify()
 
-    assert await asyncio.wait_for(signal.wait(seen), 1) == 2
+    assert await asyncio.wait_for(signal.wait(seen), 60) == 2
 
 
 async def test_without_a_count_only_a_later_notification_wakes() -> None:

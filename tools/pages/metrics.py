@@ -11,9 +11,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Metric
 
 from pages.metric_counterparts import counterparts_table
-from plimsoll.telemetry.process import ConnectionMetrics, LeadingMetrics, LoopMetrics, build_info
+from plimsoll.telemetry.process import ProcessMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
-from plimsoll.telemetry.scheduling import MetricsObserver, QueueingMetrics
+from plimsoll.telemetry.scheduling import MetricsObserver
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 
 HEAD = """# Metrics
@@ -48,12 +48,8 @@ _NOTHING = Sources(
 def families() -> list[tuple[Metric, tuple[str, ...]]]:
     """Every metric of ours with its labels, sorted."""
     registry = CollectorRegistry()
-    build_info(registry)
     MetricsObserver(registry)
-    QueueingMetrics(registry)
-    LeadingMetrics(registry)
-    ConnectionMetrics(registry)
-    LoopMetrics(registry)
+    ProcessMetrics(registry)
     RebalancingMetrics(registry)
     registry.register(StateCollector(_NOTHING))
     found: dict[str, tuple[Metric, tuple[str, ...]]] = {}

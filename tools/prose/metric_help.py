@@ -8,6 +8,7 @@ _METRICS = frozenset(
     (
         "Counter",
         "counter",
+        "gauge",
         "histogram",
         "Gauge",
         "Histogram",

@@ -16,6 +16,7 @@ import msgspec
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import Ingestion
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -31,10 +32,10 @@ from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.moves.state import TimerName
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.runs.plan_runner import PLANNING_S
 from plimsoll.rebalancing.runs.status import RunTotals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
@@ -141,10 +142,11 @@ class RecordedServer:
             Runtime(self._timer, self._clock, InlineComputer(), Observer(), Signal()),
         )
         self._rebalancers = self._wing.rebalancers
+        self._ingestion = Ingestion(self._wing.subscribers, Observer())
         pods = [*cluster.pods.values(), *unplaced]
         self._wing.serve({pod.pod.spec.scheduler_name: PROFILE for pod in pods})
         for pod in unplaced:
-            self._wing.observe(PodAdded(pod.pod))
+            self._ingestion.apply([PodAdded(pod.pod)])
 
     def carry_out(self, run: UpstreamRun) -> None:
         """Carry out a run to its end."""
@@ -177,7 +179,7 @@ class RecordedServer:
         ending = msgspec.structs.replace(pod, metadata=metadata)
         row = self._cache.cluster.row_of_pod(pod.uid)
         if row is None:
-            self._wing.observe(PodUpdated(pod, ending) if self._terminates else PodDeleted(pod))
+            self._ingestion.apply([PodUpdated(pod, ending) if self._terminates else PodDeleted(pod)])
         elif self._terminates:
             self._cache.set_placed(self._cache.info(ending), self._cache.cluster.nodes[row].name)
         else:

@@ -95,12 +95,7 @@ class _Server(web.Server):
 
 @asynccontextmanager
 async def serving(address: str, ports: Sequence[int], endpoints: Endpoints) -> AsyncIterator[list[int]]:
-    """Serve until left; yields the ports.
-
-    Args:
-        address: To listen on.
-        ports: 0 takes a free one.
-        endpoints: What is said.
+    """Serve until left, on free ports in place of 0; yields the ports.
 
     Raises:
         AddressTaken: Somebody else listens there, or the address is not this machine's.

@@ -34,13 +34,7 @@ def load(
     observer: Observer,
     found: Callable[[str], Iterable[metadata.EntryPoint]] = installed,
 ) -> list[str]:
-    """Enter every class of a group into a registry.
-
-    Args:
-        group: PLUGINS or STRATEGIES.
-        add: Registers one class; rejects it with a ConfigurationError.
-        observer: Receives each that is skipped.
-        found: Lists the entry points of a group.
+    """Enter every class of a group (PLUGINS or STRATEGIES) into a registry, by ``add``, which may reject it.
 
     Returns:
         A sentence for each that was skipped: which, of which package, and why.

@@ -35,14 +35,7 @@ def register(
     stop: Callable[[], Awaitable[None]],
     policies: Policies,
 ) -> None:
-    """Enter the handlers.
-
-    Args:
-        registry: Of the operator.
-        login: Gives the credentials that all of us use, each time others than before.
-        stop: Ends our own tasks; kopf would wait five seconds for each task that is not its own.
-        policies: Takes the policies.
-    """
+    """Enter the handlers; ``stop`` ends our own tasks: kopf would wait five seconds for each of them."""
 
     @kopf.on.startup(registry=registry)
     def startup(settings: kopf.OperatorSettings, **_: Any) -> None:

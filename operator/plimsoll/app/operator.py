@@ -51,9 +51,9 @@ from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.telemetry.logs import LoggingObserver
 from plimsoll.telemetry.outages import OutageLog
-from plimsoll.telemetry.process import ConnectionMetrics, LeadingMetrics, LoopMetrics, build_info
+from plimsoll.telemetry.process import ProcessMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
-from plimsoll.telemetry.scheduling import MetricsObserver, QueueingMetrics
+from plimsoll.telemetry.scheduling import MetricsObserver
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
@@ -85,7 +85,6 @@ class Operator:
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
             collector(registry=self.metrics)
-        build_info(self.metrics)
         self.conditions = Signal()
         failures = PluginFailures(self.conditions)
         plain = LoggingObserver()
@@ -93,11 +92,8 @@ class Operator:
         self.observer = told_to_all(
             [
                 MetricsObserver(self.metrics),
-                QueueingMetrics(self.metrics),
                 RebalancingMetrics(self.metrics),
-                LeadingMetrics(self.metrics),
-                ConnectionMetrics(self.metrics),
-                LoopMetrics(self.metrics),
+                ProcessMetrics(self.metrics),
                 plain,
                 self.outages,
                 failures,
@@ -195,7 +191,7 @@ class Operator:
         )
         if left_out:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
-        ingestion = self.wing.ingestion((self.rebalancing, self.orphans), self.observer)
+        ingestion = self.wing.ingestion((*self.rebalancing.subscribers, self.orphans), self.observer)
         self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, ingestion)
         self.metrics.register(StateCollector(self._sources()))
 

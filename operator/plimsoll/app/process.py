@@ -42,13 +42,7 @@ class OperatorProcess:
         self._operator = operator
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT.
-
-        Raises:
-            AddressTaken: A port cannot be listened on.
-            LeadershipLost: This process led, and could not renew its lease in time.
-            TaskEnded: A task of ours, or kopf, has ended.
-        """
+        """Run until SIGTERM or SIGINT; raises what :func:`run` does."""
         log = structlog.get_logger("plimsoll")
         operator, stop = self._operator, asyncio.Event()
         supervision = operator.supervision
@@ -150,12 +144,7 @@ async def _settled(task: asyncio.Task[None], patience_s: float) -> None:
 
 
 def raise_first(ended: list[tuple[str, asyncio.Task[object]]]) -> None:
-    """Raise what ended the process; nothing when a signal ended it.
-
-    Raises:
-        LeadershipLost: This process led, and could not renew its lease in time.
-        TaskEnded: A task has ended.
-    """
+    """Raise what ended the process; nothing when a signal ended it."""
     for name, task in ended:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, LeadershipLost):

@@ -39,15 +39,7 @@ class Question:
 
 
 async def answer(session: Session, question: Question, *, approved: bool) -> Sequence[str]:
-    """Write the answers.
-
-    Args:
-        session: To the cluster.
-        question: Which proposals.
-        approved: Yes or no.
-
-    Returns:
-        One line a record, as kubectl says it, and one a bundle that waits for more.
+    """Write the answers; returns a line for each record, as kubectl says it, and one a bundle that waits.
 
     Raises:
         ProposalError: A name is wrong, waits for no answer, or has changed meanwhile.

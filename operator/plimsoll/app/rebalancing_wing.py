@@ -14,9 +14,9 @@ from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodEvictor
 from plimsoll.kube.usage import UsageMeter
 from plimsoll.policies.status import RetriedStatuses
-from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.strategies import EVICTORS

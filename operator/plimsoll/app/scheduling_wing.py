@@ -5,9 +5,8 @@ extenders and fair share are optional: without one, no object of it exists, and 
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
@@ -60,11 +59,7 @@ class PodPorts:
 
 @dataclass(frozen=True, slots=True)
 class GangParts:
-    """What gangs need.
-
-    Attributes:
-        timer: Ends starts that take too long.
-    """
+    """What gangs need."""
 
     groups: Groups
     writer: PodGroupStatusWriter
@@ -76,7 +71,6 @@ class WingParts:
     """The optional parts.
 
     Attributes:
-        access: What the API server allows; None: everything.
         evictor: Evicts victims for policies that do not want them deleted.
         gangs: Which pods start together; None: each pod by itself.
         extending: Asks the extenders of profiles; None: profiles have none.
@@ -92,9 +86,6 @@ class WingParts:
 
 class SchedulingWing:
     """The objects of the wing.
-
-    Args:
-        randomness: Chooses the attempts whose plugin calls are timed.
 
     Attributes:
         shares: Divides what the queue pops; None without fair share.
@@ -198,7 +189,7 @@ class SchedulingWing:
             each for each in optional if each is not None
         )
 
-    def ingestion(self, others: Sequence[EventSubscriber], observer: Observer) -> Ingestion:
+    def ingestion(self, others: Sequence[EventSubscriber | OfTypes], observer: Observer) -> Ingestion:
         """The way of events into the wing, and on to the other subscribers."""
         return Ingestion((*self.subscribers, *others), observer)
 
@@ -228,18 +219,13 @@ class SchedulingWing:
         """This process leads from now on."""
         self._feed.take_over()
 
-    @property
-    def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
-        """What must run while pods are placed, keyed by a name for logs."""
-        found = {"conditions": self.explanations.run(), "scheduling": self.loop.run()}
-        if self._rights_gate is not None:
-            found["rights of pods"] = self._rights_gate.run(self.queue, self._clock)
-        if self.reports is not None:
-            found["status of pod groups"] = self.reports.run()
-        return found
-
     async def run(self) -> None:
         """Place pods until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for name, work in self.work.items():
-                group.create_task(work, name=name)
+            group.create_task(self.explanations.run(), name="conditions")
+            group.create_task(self.loop.run(), name="scheduling")
+            if self._rights_gate is not None:
+                rights = self._rights_gate.run(self.queue, self._clock)
+                group.create_task(rights, name="rights of pods")
+            if self.reports is not None:
+                group.create_task(self.reports.run(), name="status of pod groups")

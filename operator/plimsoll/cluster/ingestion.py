@@ -98,7 +98,6 @@ class Mirror:
     Attributes:
         changes: What the last event changed for pods that wait, in the queue's words.
         synced: Kinds of objects that were listed.
-        listed: Notified when one more kind was.
     """
 
     def __init__(self, cache: Cache, observer: Observer) -> None:

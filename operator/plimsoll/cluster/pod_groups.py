@@ -87,12 +87,7 @@ class Group:
 
 @dataclass(slots=True)
 class Census:
-    """Members of a group in counts.
-
-    Attributes:
-        present: Those that count towards minMember.
-        scheduled: With a node, not ended and not leaving.
-    """
+    """Members of a group in counts."""
 
     present: int = 0
     scheduled: int = 0

@@ -37,11 +37,7 @@ Answers: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """The extenders that one pod concerns.
-
-    Attributes:
-        extenders: In the order of the profile, the ignorable ones last.
-    """
+    """The extenders that one pod concerns, in the order of the profile, the ignorable ones last."""
 
     cluster: Cluster
     extenders: Sequence[Extender]

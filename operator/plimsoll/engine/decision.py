@@ -52,13 +52,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Every node's verdict for one pod: what ``explain`` and the recordings look at.
-
-    Attributes:
-        pre_filter: The status by which PreFilter rejected the pod, else success.
-        statuses: Status by node name, for nodes that are not feasible.
-        scores: Of the feasible nodes; None without any.
-    """
+    """Every node's verdict for one pod: what ``explain`` and the recordings look at."""
 
     pre_filter: Status
     statuses: Mapping[str, Status]

@@ -11,7 +11,7 @@ preempts as a whole only when the whole fits afterwards.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.attempt import schedule
@@ -26,11 +26,7 @@ TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One member's place.
-
-    Attributes:
-        state: What the plugins learned; the member's own.
-    """
+    """One member's place, with what the plugins learned about it."""
 
     decision: Decision
     node: str
@@ -49,13 +45,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class GangDecision:
-    """What a joint attempt came to.
-
-    Attributes:
-        placements: Members that fit, together.
-        refused: Those that do not, when these have their places.
-        needed: How many must fit.
-    """
+    """What a joint attempt came to; ``refused`` do not fit when the placements have their places."""
 
     placements: tuple[Placement, ...]
     refused: tuple[Decision, ...]
@@ -99,17 +89,20 @@ def place_together(
     is_preempting: bool = False,
     placed: Collection[str] = (),
 ) -> GangDecision:
-    """Find places for all members together; the cluster is only read.
+    """Find nodes for all members together, or for as many as are needed; the cluster is only read.
 
-    Args:
-        members: Pods with the schedulers that serve them.
-        cluster: As it is.
-        needed: How many must fit.
-        is_preempting: Whether members that fit nowhere may name victims, none of them a member.
-        placed: Uids of the members that have a node already.
+    With ``is_preempting``, members that fit nowhere may name victims, none of them a member. ``placed`` are
+    the uids of members that have a node already.
     """
     fork = cluster.fork()
-    ordered = _largest_first(list(members))
+    ordered = sorted(
+        members,
+        key=lambda each: (
+            -each[0].priority,
+            -each[0].requests.get("cpu", 0),
+            -each[0].requests.get("memory", 0),
+        ),
+    )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
     twins: dict[int, ProfileScheduler] = {}
     placements: list[Placement] = []
@@ -140,15 +133,6 @@ def place_together(
         placements.append(Placement(decision, node, (decision.state or CycleState()).clone()))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
-
-
-def _largest_first(
-    members: Sequence[tuple[PodInfo, ProfileScheduler]],
-) -> list[tuple[PodInfo, ProfileScheduler]]:
-    def size(pod: PodInfo) -> tuple[int, int, int]:
-        return (-pod.priority, -pod.requests.get("cpu", 0), -pod.requests.get("memory", 0))
-
-    return sorted(members, key=lambda each: size(each[0]))
 
 
 def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:

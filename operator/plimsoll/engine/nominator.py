@@ -9,12 +9,7 @@ LOG_LENGTH = 4096
 
 
 class Nominator:
-    """Pending pods with a nominated node: they hold their room against pods of no higher priority.
-
-    Attributes:
-        by_node: The pods by uid, by the node they were promised.
-        tick: Rises with every change.
-    """
+    """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
 
     def __init__(self) -> None:
         self.by_node: dict[str, dict[str, PodInfo]] = {}

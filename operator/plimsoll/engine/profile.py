@@ -77,12 +77,7 @@ class ProfileConfig:
 
 @dataclass(frozen=True)
 class Profile:
-    """Plugin instances by extension point, in calling order.
-
-    Attributes:
-        policy: The SchedulingPolicy that it is of, "" when of none.
-        via_eviction: Whether victims of preemption leave through the Eviction API.
-    """
+    """Plugin instances by extension point, in calling order."""
 
     scheduler_name: str
     pre_enqueue: tuple[PreEnqueuePlugin, ...]
@@ -220,12 +215,10 @@ def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
 
 
 def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
-    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones.
-
-    What is disabled at the point is not in multiPoint for it: enabled again in addition, it comes last.
-    """
+    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones."""
     if "*" in chosen.disabled:
         return list(chosen.enabled)
+    # What is disabled at the point is not in multiPoint for it: enabled again in addition, it comes last.
     spread = [
         each for each in multi if each.name not in chosen.disabled and implements(registry[each.name], point)
     ]

@@ -217,10 +217,7 @@ class ProfileScheduler:
         )
 
     def _post_filter(self, lane: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
-        """Ask the PostFilter plugins in turn; reasons of those that cannot help add up.
-
-        Without any, the pod's nomination is cleared, since no plugin maintains it.
-        """
+        """Ask the PostFilter plugins in turn; reasons add up. Without any, the nomination is cleared."""
         if not self.profile.post_filter:
             return Nomination(Status(Code.UNRESOLVABLE), node="")
         snapshot = Snapshot(self.cluster)

@@ -118,7 +118,7 @@ class TemplateWhatIf:
             if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.linear:
                 continue
             if plugin.reads is Reads.NODE:
-                if self._lane.filters.agrees_everywhere(plugin.name):
+                if plugin.name in self._lane.filters.quiet:
                     continue
                 codes = self._lane.filters.codes(plugin.name)[rows]
             else:

@@ -1,4 +1,4 @@
-"""Our exceptions: broken promises, never expected outcomes (those are values).
+"""Exceptions for invalid configurations, failing plugins and strategies that cannot judge the cluster.
 
 ::
 

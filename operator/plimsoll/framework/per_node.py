@@ -1,4 +1,4 @@
-"""Writing a plugin a node at a time, in plain Python; the framework lifts it to all nodes.
+"""Base classes for plugins that filter or score one node at a time; lifts them to all nodes.
 
 Slower than arrays by two orders of magnitude, and quite enough for a rule that few pods use::
 
@@ -56,15 +56,17 @@ class _Refusals:
     known: list[Status]
 
 
-class NodeFilter:
-    """A filter plugin that looks at one node at a time."""
-
+class _PerNode:
     name: ClassVar[str]
     args_model: ClassVar[type[PluginArgs]] = NoArgs
     reads: ClassVar[Reads] = Reads.POD
 
     def __init__(self, args: PluginArgs | None = None) -> None:
         self.args = args or NoArgs()
+
+
+class NodeFilter(_PerNode):
+    """A filter plugin that looks at one node at a time."""
 
     def filter_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> Status:
         """Success, or why the pod cannot go there."""
@@ -90,15 +92,8 @@ class NodeFilter:
         return state.read(_Refusals).known[code - 1]
 
 
-class NodeScore:
+class NodeScore(_PerNode):
     """A score plugin that looks at one node at a time."""
-
-    name: ClassVar[str]
-    args_model: ClassVar[type[PluginArgs]] = NoArgs
-    reads: ClassVar[Reads] = Reads.POD
-
-    def __init__(self, args: PluginArgs | None = None) -> None:
-        self.args = args or NoArgs()
 
     def score_node(self, state: CycleState, pod: PodInfo, node: NodeView) -> int:
         """Points, 0..MAX_SCORE, higher is better."""

@@ -1,4 +1,4 @@
-"""Plugin name to class: refuses duplicates, and classes that implement no extension point, on entry."""
+"""Registers plugin classes and builds instances from their arguments; the base of the other registries."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeVar

@@ -119,8 +119,7 @@ class PodPreemptor:
         }
         if victim.metadata.generation:
             condition["observedGeneration"] = victim.metadata.generation
-        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
-        marked = await self._session.write("PATCH", f"{path}/status", body, content_type=STRATEGIC_PATCH)
+        marked = await _patch_status(self._session, victim, {"conditions": [condition]})
         if not marked.is_done:
             return marked  # no pod is deleted without a condition that gives the reason
         try:
@@ -132,9 +131,7 @@ class PodPreemptor:
 
     async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Take a lower-priority pod's nominated node away."""
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": None}}
-        return await self._session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)
+        return await _patch_status(self._session, pod, {"nominatedNodeName": None})
 
 
 #: Seconds; a pod's attempt waits for it.
@@ -198,14 +195,15 @@ class PodStatusPatcher:
         status: dict[str, Any] = {"conditions": [written]}
         if condition.nominated_node is not None:
             status["nominatedNodeName"] = condition.nominated_node or None
-        return await self._patch(pod, status)
+        return await _patch_status(self._session, pod, status)
 
     async def nominate(self, pod: Pod, node: str) -> WriteResult:
         """Set the nominated node."""
-        return await self._patch(pod, {"nominatedNodeName": node})
+        return await _patch_status(self._session, pod, {"nominatedNodeName": node})
 
-    async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
-        """Merge into the status of this very pod."""
-        body = {"metadata": {"uid": pod.uid}, "status": status}
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        return await self._session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)
+
+async def _patch_status(session: Session, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
+    """Merge into the status of this very pod (by uid)."""
+    body = {"metadata": {"uid": pod.uid}, "status": status}
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+    return await session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)

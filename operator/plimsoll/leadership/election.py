@@ -57,13 +57,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """A moment.
-
-    Attributes:
-        monotonic: Seconds that never go back.
-        wall: Seconds since the epoch.
-        fraction: A random number, 0..1.
-    """
+    """A moment: seconds that never go back, seconds since the epoch, and a random number in 0..1."""
 
     monotonic: float
     wall: float
@@ -126,12 +120,8 @@ Instruction = Rest | Read | WriteLease | Resign
 class Election:
     """One candidate.
 
-    Args:
-        identity: Unlike every other candidate's, and every earlier process's.
-        terms: The times.
-        stands: Whether it may claim the lease from the start.
-
     Attributes:
+        identity: Unlike every other candidate's, and every earlier process's.
         held_until: The monotonic time until which we lead for sure; -inf before.
         led_from: Since when no other process has led, a monotonic time; inf before we lead. What is listed
             later is complete.

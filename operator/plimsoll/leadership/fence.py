@@ -12,17 +12,13 @@ from plimsoll.timing.signal import Signal
 
 
 class Fence:
-    """Closed until it is opened; once it is shut it stays shut.
-
-    Args:
-        clock: Measures; must go on while the machine sleeps.
-    """
+    """Closed until it is opened; once shut it stays shut. The clock must go on while the machine sleeps."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = -math.inf
         self._is_shut = False
-        self._under_way = 0
+        self.under_way = 0
         self._unheard_at = -math.inf
         self._ended = Signal()
 
@@ -43,24 +39,19 @@ class Fence:
 
     def begin(self) -> None:
         """A write is sent."""
-        self._under_way += 1
+        self.under_way += 1
 
     def end(self, *, answered: bool) -> None:
         """A write was answered, or its caller has stopped waiting: then it may still happen."""
-        self._under_way -= 1
+        self.under_way -= 1
         self._ended.notify()
         if not answered:
             self._unheard_at = self._clock.monotonic()
 
-    @property
-    def under_way(self) -> int:
-        """Writes that wait for their answer."""
-        return self._under_way
-
     async def until_answered(self) -> None:
         """Wait until no write waits for its answer; in the thread that sends them."""
-        await self._ended.until(lambda: not self._under_way)
+        await self._ended.until(lambda: not self.under_way)
 
     def is_quiet(self, for_s: float) -> bool:
         """Whether no write is under way, and none was left without an answer in the last seconds."""
-        return not self._under_way and self._clock.monotonic() - self._unheard_at >= for_s
+        return not self.under_way and self._clock.monotonic() - self._unheard_at >= for_s

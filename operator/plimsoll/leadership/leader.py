@@ -107,13 +107,7 @@ class ElectedProcess:
 
 
 class Elected:
-    """Leads when elected.
-
-    Args:
-        fence: Open for as long as the lease is surely ours.
-        process: Says whether it can lead; hears that it leads.
-        clock: Time; must go on while the machine sleeps.
-    """
+    """Leads when elected; the fence is open for as long as the lease is surely ours."""
 
     def __init__(
         self,
@@ -271,10 +265,7 @@ class Elected:
         await first_of(self._fence.until_answered(), self._clock.sleep(DRAIN_S))
 
     async def release(self) -> None:
-        """Give the lease away, unless a write of ours may still happen: then it expires by itself.
-
-        Called after ``run`` has been cancelled.
-        """
+        """Give the lease away after ``run``, unless a write of ours may still happen: then it expires."""
         self._fence.shut()
         lease = self._election.released(self._now())
         if lease is not None and self._fence.is_quiet(self._election.terms.margin_s):

@@ -1,4 +1,4 @@
-"""API JSON to model values: only the fields somebody reads are ever built.
+"""Decodes API JSON into model values; builds only the fields of the model.
 
 The fast path hands the bytes to msgspec, which skips unknown fields without building them.
 A document with an explicit ``null`` where the model has a list, a map or a number (valid JSON for

@@ -1,4 +1,4 @@
-"""Finding selectors by labels, and labels by selectors, without trying all of them.
+"""Indexes selectors by the labels that they demand, and labels for selectors.
 
 Most selectors demand that some label has one of a few values. Filed under such a pair, the candidates
 for a pod's labels are found by asking for each of its labels; the rest is tried one by one.

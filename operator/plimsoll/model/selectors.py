@@ -37,12 +37,8 @@ class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
-class NodeSelectorRequirement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Operators ``In``, ``NotIn``, ``Exists``, ``DoesNotExist``, ``Gt``, ``Lt``."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
+class NodeSelectorRequirement(LabelSelectorRequirement, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Likewise, and ``Gt``, ``Lt``."""
 
 
 class NodeSelectorTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

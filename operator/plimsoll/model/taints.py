@@ -1,4 +1,4 @@
-"""Taints and tolerations.
+"""Decides which taints a toleration covers and which nodes the taint of consolidation closes.
 
 Source: Kubernetes v1.36, ``core/v1/toleration.go``. The numeric operators ``Lt`` and ``Gt`` of tolerations
 sit behind a gate that is off in the scheduler, so they tolerate nothing unless they are asked for.

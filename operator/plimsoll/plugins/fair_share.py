@@ -19,7 +19,7 @@ Differs: kube-scheduler has no queues. What a queue deserves is worked out by do
 resource by resource; there a queue that leaves one resource alone never has too much of it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -36,6 +36,7 @@ from plimsoll.toolkit.scheduling.fair_shares import (
     FairQueues,
     QueueKey,
     QueueUsage,
+    WaitingDemand,
     added,
     amounts_of,
     deserved,
@@ -87,7 +88,6 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         self._queues = {each.name: each for each in args.queues}
         self._queues.setdefault(DEFAULT_QUEUE, QueueArgs(name=DEFAULT_QUEUE))
         self._capability = {name: amounts_of(each.capability) for name, each in self._queues.items()}
-        self.waiting: Callable[[], Mapping[QueueKey, Amounts]] = dict
         self._summed: tuple[tuple[int, int], dict[str, int]] = ((-1, -1), {})
         self._claimed: dict[str, tuple[fwk.PodInfo, tuple[fwk.PodInfo, ...]]] = {}
 
@@ -196,7 +196,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         scheduler = _scheduler(pod)
         index = snapshot.index(QueueUsage)
         demand = self._by_queue(index.requested, scheduler)
-        for queue, amounts in self._by_queue(self.waiting(), scheduler).items():
+        for queue, amounts in self._by_queue(snapshot.index(WaitingDemand).sums, scheduler).items():
             added(demand.setdefault(queue, {}), amounts)
         usage = self._by_queue({key: index.staying(key) for key in index.requested}, scheduler)
         for claimant, victims in self._claimed.values():

@@ -1,4 +1,4 @@
-"""Sentences about SchedulingPolicies, and what their documents say."""
+"""Sentences about SchedulingPolicies, and readers of their documents."""
 
 import difflib
 from collections.abc import Iterable, Mapping

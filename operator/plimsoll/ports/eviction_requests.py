@@ -69,6 +69,5 @@ class EvictionRequester(Protocol):
     async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
         """Report all of ours, by key, and then each change; None for one that is gone.
 
-        Returns:
-            GONE, when the server does not serve the API any more; it goes on until then.
+        Returns GONE when the server does not serve the API any more; it goes on until then.
         """

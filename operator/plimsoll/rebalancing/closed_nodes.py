@@ -7,16 +7,14 @@ process opens what an earlier one has left closed.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.framework import Node, PodInfo
-from plimsoll.framework.descheduling.registry import StrategyRegistry
-from plimsoll.framework.descheduling.strategy import empties_nodes
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.model.taints import CONSOLIDATING, is_closed
-from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
@@ -40,51 +38,30 @@ NEVER = float("-inf")
 SEEN_S = 10.0
 
 
+@dataclass(eq=False)
 class ClosedNodes:
-    """Closes nodes before they are emptied, and opens them again.
+    """Closes nodes before they are emptied, and opens them again."""
 
-    Args:
-        cache: The nodes as they are.
-        keeper: The records.
-        closer: Sets and removes the taint.
-        strategies: Those with ``empties_nodes`` have their nodes closed.
-        clock: Time.
-        observer: Told of failures.
-    """
-
-    def __init__(
-        self,
-        cache: Cache,
-        keeper: EvictionRecordStore,
-        closer: NodeCloser,
-        strategies: StrategyRegistry,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._cache = cache
-        self._keeper = keeper
-        self._closer = closer
-        self._strategies = frozenset(name for name in strategies if empties_nodes(strategies[name]))
-        self._clock = clock
-        self._observer = observer
-        self._seen = Signal()
-        self._working: set[str] = set()  #: nodes whose bundle is being carried out at this moment
-
-    def concerns(self, move: Move) -> bool:
-        """Whether the move empties its node together with others."""
-        return bool(move.bundle) and move.strategy in self._strategies
+    cache: Cache
+    keeper: EvictionRecordStore
+    closer: NodeCloser
+    strategies: Collection[str]  #: those that empty nodes, by name
+    clock: Clock
+    observer: Observer
+    _seen: Signal = field(default_factory=Signal, init=False)
+    _working: set[str] = field(default_factory=set, init=False)  #: nodes whose bundle is being carried out
 
     async def close(self, node: str) -> bool:
         """Close a node before its pods go; whether the scheduler sees it closed."""
         self._working.add(node)
-        answer = await self._closer.close(node)
+        answer = await self.closer.close(node)
         if answer.is_done:
-            shown = self._cache.nodes_changed.until(lambda: self._is_closed(node))
-            await first_of(shown, self._clock.sleep(SEEN_S))
+            shown = self.cache.nodes_changed.until(lambda: self._is_closed(node))
+            await first_of(shown, self.clock.sleep(SEEN_S))
             if self._is_closed(node):
                 return True
             answer = WriteResult(WriteOutcome.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")
-        self._observer.failed(f"closing node {node}", answer.message)
+        self.observer.failed(f"closing node {node}", answer.message)
         await self.reopen(node)
         return False
 
@@ -94,9 +71,9 @@ class ClosedNodes:
 
     async def reopen(self, node: str) -> None:
         """Let pods come again."""
-        answer = await self._closer.reopen(node)
+        answer = await self.closer.reopen(node)
         if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
-            self._observer.failed(f"opening node {node}", answer.message)  # the next look tries again
+            self.observer.failed(f"opening node {node}", answer.message)  # the next look tries again
 
     def observe(self, event: WatchEvent) -> None:
         """A node that is closed is looked after, also one that an earlier process has closed."""
@@ -109,22 +86,22 @@ class ClosedNodes:
     async def run(self) -> None:
         """Open nodes again until cancelled; they are looked at only while one is closed."""
         while True:
-            await self._seen.until(lambda: any(map(is_closed, self._cache.cluster.nodes)))
-            await self._clock.sleep(LOOK_AFTER_S)
+            await self._seen.until(lambda: any(map(is_closed, self.cache.cluster.nodes)))
+            await self.clock.sleep(LOOK_AFTER_S)
             try:
                 await self.look_after()
             except Exception as exc:  # noqa: BLE001 - whatever one node holds, the next look comes
-                self._observer.failed("looking after closed nodes", repr(exc))
+                self.observer.failed("looking after closed nodes", repr(exc))
 
     async def look_after(self) -> None:
         """Open the nodes that need not be closed any more, whoever closed them."""
-        for node in self._cache.cluster.nodes:
+        for node in self.cache.cluster.nodes:
             if is_closed(node) and node.name not in self._working and not self._is_wanted(node):
                 await self.reopen(node.name)
 
     def _is_closed(self, name: str) -> bool:
-        row = self._cache.cluster.rows.get(name)
-        return row is not None and is_closed(self._cache.cluster.nodes[row])
+        row = self.cache.cluster.rows.get(name)
+        return row is not None and is_closed(self.cache.cluster.nodes[row])
 
     def _is_wanted(self, node: Node) -> bool:
         """Whether the node is to stay closed."""
@@ -141,18 +118,18 @@ class ClosedNodes:
             return False
         if any(not record.is_finished for record in records):
             return True
-        row = self._cache.cluster.rows[node.name]
-        if any(map(_may_leave, self._cache.cluster.pods_on(row))):
+        row = self.cache.cluster.rows[node.name]
+        if any(map(_may_leave, self.cache.cluster.pods_on(row))):
             return False  # an earlier process ended in the middle of it
-        return self._clock.now() - max(map(ended_at, records)) < KEPT_S
+        return self.clock.now() - max(map(ended_at, records)) < KEPT_S
 
     def _records(self, node: str, since: float) -> Sequence[Record]:
         """The records of moves that emptied the node since it was closed."""
         return [
             record
-            for record in self._keeper.known.values()
+            for record in self.keeper.known.values()
             if record.spec.from_node == node
-            and record.spec.strategy in self._strategies
+            and record.spec.strategy in self.strategies
             and _began(record) >= since
         ]
 

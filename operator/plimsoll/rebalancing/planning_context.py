@@ -1,52 +1,92 @@
 """PlanningContexts describe what surrounds the placed pods when a plan is made, or a move is judged again."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
+from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.moves.sightings import facts_of
+from plimsoll.rebalancing.moves.state import PodFacts
 from plimsoll.rebalancing.records.history import recently_moved, sent_since
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
-class PlanningContexts:
-    """Builds the PlanningContext of a plan, and of a move that is judged again.
+class PendingPods:
+    """The pods without a place.
 
     Args:
-        book: The room that is reserved in the cluster.
-        groups: The PodGroups.
-        keeper: The records.
-        machine: The moves under way.
-        pending: The pods without a place.
-        clock: Time.
-        others: The live policies besides the one of this name; their strategies have a say, too.
+        cache: The cluster.
     """
 
-    def __init__(
-        self,
-        book: ReservationBook,
-        groups: Groups,
-        keeper: EvictionRecordStore,
-        machine: MoveMachine,
-        pending: PendingPods,
-        clock: Clock,
-        others: Callable[[str], Mapping[str, RebalancingConfig]],
-    ) -> None:
-        self._book = book
-        self._groups = groups
-        self._keeper = keeper
-        self._machine = machine
-        self._pending = pending
-        self._clock = clock
-        self._others = others
-        self._measurements: dict[str, Measurements] = {}
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._unplaced: dict[str, Pod] = {}
+
+    def observe(self, event: WatchEvent) -> None:
+        """Pods that hold no place come and go."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod):
+                if pod.is_terminal or not pod.node_name:
+                    self._unplaced[pod.uid] = pod
+                else:
+                    self._unplaced.pop(pod.uid, None)
+            case PodDeleted(pod):
+                self._unplaced.pop(pod.uid, None)
+            case _:
+                return
+
+    def infos(self) -> list[PodInfo]:
+        """All of them."""
+        return [self._cache.info(pod) for pod in self._unplaced.values() if not self._cache.node_of(pod.uid)]
+
+    def find(self, uid: str) -> PodInfo | None:
+        """A pod by uid, placed or not."""
+        placed = self._cache.cluster.pods.get(uid)
+        if placed is not None:
+            return placed
+        pod = self._unplaced.get(uid)
+        return None if pod is None or self._cache.node_of(uid) else self._cache.info(pod)
+
+    def facts(self, uid: str) -> PodFacts | None:
+        """The same as the move machine sees it."""
+        found = self.find(uid)
+        return None if found is None else facts_of(found.pod)
+
+    def waiting(self) -> list[Pod]:
+        """Those that want a place."""
+        return [
+            pod for pod in self._unplaced.values() if not pod.is_terminal and not self._cache.node_of(pod.uid)
+        ]
+
+    def waits(self, uid: str) -> PodInfo | None:
+        """The pod if it still waits for a node, None when it does not."""
+        pod = None if self._cache.node_of(uid) else self.find(uid)
+        return None if pod is None or pod.pod.is_terminal or pod.is_terminating else pod
+
+
+@dataclass(eq=False)
+class PlanningContexts:
+    """Builds the PlanningContext of a plan, and of a move that is judged again."""
+
+    book: ReservationBook  #: the room that is reserved in the cluster
+    groups: Groups
+    keeper: EvictionRecordStore
+    machine: MoveMachine
+    pending: PendingPods  #: the pods without a place
+    clock: Clock
+    #: The live policies besides the one of this name; their strategies have a say, too.
+    others: Callable[[str], Mapping[str, RebalancingConfig]]
+    _measurements: dict[str, Measurements] = field(default_factory=dict, init=False)
 
     def learn(self, policy: str, measurements: Measurements) -> None:
         """What was measured for a policy's run; kept until the next one."""
@@ -60,20 +100,20 @@ class PlanningContexts:
         deployments: Deployments | None = None,
     ) -> PlanningContext:
         """What surrounds the placed pods now, for a policy; a move that is asked about is not under way."""
-        in_flight = self._machine.in_flight()
-        served = {each.holder.key for each in self._book.of_reason(ReservationReason.ROOM)}
+        in_flight = self.machine.in_flight()
+        served = {each.holder.key for each in self.book.of_reason(ReservationReason.ROOM)}
         if asked is not None:
             in_flight.pop(asked.workload.uid, None)
-        now = self._clock.now()
+        now = self.clock.now()
         return PlanningContext(
             now=datetime.fromtimestamp(now, UTC),
-            unplaced=tuple(pod for pod in self._pending.infos() if pod.uid not in served),
+            unplaced=tuple(pod for pod in self.pending.infos() if pod.uid not in served),
             in_flight=in_flight,
             memory=memory,
             measurements=self._measurements.get(name, Measurements()),
-            recent=sent_since(self._keeper.known.values(), name, now - 60.0),
+            recent=sent_since(self.keeper.known.values(), name, now - 60.0),
             deployments=deployments or Deployments(),
-            others=self._others(name),
-            moved=recently_moved(self._keeper.known.values(), now),
-            gangs=gang_needs(self._groups, self._book.cache),
+            others=self.others(name),
+            moved=recently_moved(self.keeper.known.values(), now),
+            gangs=gang_needs(self.groups, self.book.cache),
         )

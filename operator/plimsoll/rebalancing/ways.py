@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.api.v1alpha1.rebalancing import EvictBy
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.watch_event import WatchEvent
-from plimsoll.planning.moves import Move, RebalancingConfig
+from plimsoll.planning.moves import Move
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
-from plimsoll.rebalancing.breakers.stop_button import StopButton
+from plimsoll.rebalancing.breakers import StopButton
 from plimsoll.rebalancing.execution.executor import Awaited, Immediate, MoveExecutor
 from plimsoll.rebalancing.moves.events import RolloutAnswered
 from plimsoll.rebalancing.moves.recovery import RecoveryRule
@@ -23,6 +24,15 @@ from plimsoll.rebalancing.moves.sightings import Sightings
 from plimsoll.rebalancing.moves.transition import MoveTable
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
+
+#: The API of eviction requests; the name of the breaker where it is missing.
+REQUESTS_API = "lifecycle.k8s.io"
+
+
+def leaves_by_request(policy: SchedulingPolicy) -> bool:
+    """Whether a policy's pods leave by EvictionRequest."""
+    spec = policy.spec.rebalancing
+    return spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
 
 
 class MoveWay(Protocol):
@@ -54,7 +64,7 @@ class SurgeWay(MoveWay, Protocol):
         """All Deployments, for one run."""
 
     async def present(self, move: Move) -> Deployments:
-        """The Deployment of a surge as it is now; nothing for other moves."""
+        """The Deployment of a surge as it is now."""
 
     async def inspect(self, key: str, spec: EvictionSpec) -> RolloutAnswered | None:
         """What the Deployment says of a record's surge."""
@@ -63,14 +73,11 @@ class SurgeWay(MoveWay, Protocol):
 class RequestProbe(Protocol):
     """Says whether evictions by request can be made."""
 
-    def heeded(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig) -> RebalancingConfig:
-        """The same, without any eviction while the policy's way is not available."""
-
     def refusal(self) -> tuple[str, str] | None:
         """Reason and sentence why no request can be made; None when one can."""
 
-    def troubles(self, name: str) -> Mapping[str, str]:
-        """What keeps a policy from moving pods, in sentences by reason."""
+    def troubles(self) -> Mapping[str, str]:
+        """What keeps policies that evict by request from moving pods, in sentences by reason."""
 
     def policies_changed(self) -> None:
         """Policies may want eviction requests now, or no longer."""

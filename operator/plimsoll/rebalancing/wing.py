@@ -10,10 +10,20 @@ from typing import Any
 
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
+from plimsoll.framework.descheduling.strategy import empties_nodes
+from plimsoll.model.kinds.watch_event import (
+    NodeAdded,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    WatchEvent,
+)
+from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock, Computer
 from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
@@ -21,10 +31,8 @@ from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
 from plimsoll.ports.usage import UsageReader
-from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
-from plimsoll.rebalancing.breakers.stop_button import StopButton
+from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
-from plimsoll.rebalancing.config import Registries
 from plimsoll.rebalancing.controller import Rebalancers
 from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
@@ -38,11 +46,11 @@ from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement,
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.pending_pods import PendingPods
-from plimsoll.rebalancing.planning_context import PlanningContexts
+from plimsoll.rebalancing.planning_context import PendingPods, PlanningContexts
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.runs.config import Registries
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInputs
 from plimsoll.rebalancing.runs.modes import PlanModes
@@ -55,8 +63,8 @@ from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
+from plimsoll.rebalancing.runs.usage import UsageCollector
 from plimsoll.rebalancing.schedule import Timetable
-from plimsoll.rebalancing.usage import UsageCollector
 from plimsoll.rebalancing.ways import RequestNeeds, RequestWayFactory, SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
@@ -131,6 +139,7 @@ class RebalancingWing:
         upstream: Runs planner Upstream against the API server.
         retention: Deletes old records.
         keeper: The records.
+        subscribers: What observes events, in order: those first that others read.
         recovered: Set when records of earlier processes have been taken over, and their targets are reserved.
     """
 
@@ -177,17 +186,18 @@ class RebalancingWing:
         )
 
         # The moves.
-        self._closed = closed = ClosedNodes(
-            cache, keeper, ports.closer, registries.strategies, clock, observer
-        )
+        strategies = registries.strategies
+        emptying = frozenset(name for name in strategies if empties_nodes(strategies[name]))
+        empties: Callable[[Move], bool] = lambda move: bool(move.bundle) and move.strategy in emptying  # noqa: E731
+        self._closed = closed = ClosedNodes(cache, keeper, ports.closer, emptying, clock, observer)
         needs: dict[str, Callable[[], str]] = {}  #: why victims of preemption need not go, by record
         around = Surroundings(
             pod=pending.facts,
             held_up=configs.hold_up,
             waits=lambda uid: pending.waits(uid) is not None,
             needless=lambda key: needs[key]() if key in needs else "",
-            proposed=lambda specs: moves_of(specs, pending.find, closed.concerns),
-            empties=closed.concerns,
+            proposed=lambda specs: moves_of(specs, pending.find, empties),
+            empties=empties,
             cannot_request=self._probe.refusal,
         )
         tables = (recovery.table([surges.recovered, requests.recovered]), surges.table, requests.table)
@@ -244,7 +254,7 @@ class RebalancingWing:
         )
 
         # The runs.
-        feeder = MoveFeeder(executor, revalidator, closed.concerns)
+        feeder = MoveFeeder(executor, revalidator, empties)
         self.retention = Retention(policies, keeper, executor.post, clock, observer)
         self._predictions = predictions = Predictions(keeper, clock, observer)
         proposals = Proposals(executor, feeder, keeper, observer)
@@ -267,16 +277,20 @@ class RebalancingWing:
             predictions,
             (reports, statistics, inputs),
         )
-        self._subscribers = (degraded, pending, targets, closed, executor, self._requests, self.rebalancers)
+        nodes, objects_of = (NodeAdded, NodeUpdated), (ObjectAdded, ObjectUpdated, ObjectDeleted)
+        self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (
+            OfTypes(objects_of, (degraded,)),
+            pending,
+            targets,
+            OfTypes(nodes, (closed,)),
+            executor,
+            self._requests,
+            OfTypes((*nodes, *objects_of), (self.rebalancers,)),
+        )
 
     def serve(self, profiles: Mapping[str, Profile]) -> None:
         """These profiles, by scheduler name, place replacements from now on."""
         self.configs.profiles = profiles
-
-    def observe(self, event: WatchEvent) -> None:
-        """Pass an event to all parts, those first that later ones read."""
-        for each in self._subscribers:
-            each.observe(event)
 
     def take_records(self, events: Iterable[WatchEvent]) -> None:
         """Notice what others did to records: deleted one, or answered by an annotation."""

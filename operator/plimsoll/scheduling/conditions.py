@@ -47,11 +47,7 @@ class Explain(Protocol):
 
 
 class Explanations:
-    """Tells why pods are not scheduled; ``run`` must be running for that.
-
-    Args:
-        is_waiting: Whether a pod, by uid, still waits for a node.
-    """
+    """Tells why pods are not scheduled; ``run`` must be running for that."""
 
     def __init__(
         self,
@@ -73,10 +69,6 @@ class Explanations:
         self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
         self._busy: set[str] = set()
         self._written: dict[str, tuple[int, ConditionUpdate]] = {}
-
-    def __len__(self) -> int:
-        """How many conditions are remembered as written."""
-        return len(self._written)
 
     def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
         """Tell the user: an event each time (they are aggregated), the condition only when it changes.

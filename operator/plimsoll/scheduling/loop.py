@@ -33,13 +33,7 @@ class AttemptTaker(Protocol):
 
 
 class SchedulingLoop:
-    """Serves the pods of all profiles.
-
-    Args:
-        work: Notified by the queue when a pod may be tried, now or later.
-        pipeline: Takes placed pods to their nodes; has a slot for each that is being bound.
-        takers: Asked in this order before a pod is tried by itself.
-    """
+    """Serves the pods of all profiles; takers are asked in order before a pod is tried by itself."""
 
     def __init__(
         self,
@@ -97,10 +91,7 @@ class SchedulingLoop:
                 turn = self._clock.monotonic()
 
     def _attempt(self, queued: QueuedPod) -> bool:
-        """Try one pod; whether a binding was started that gives the slot back.
-
-        Whatever breaks, such as a plugin's unprintable answer, the others are served.
-        """
+        """Try one pod; whether a binding was started that gives the slot back. No error harms other pods."""
         pod = queued.pod
         try:
             with self._timer.attempt(pod.pod.spec.scheduler_name):

@@ -35,11 +35,7 @@ Claims = Mapping[str, tuple[str, str]]
 
 
 class OrphanedPods:
-    """Pending pods of schedulers that do not exist.
-
-    Args:
-        conditions: Notified when the policies that are meant have changed.
-    """
+    """Pending pods of unknown schedulers; notifies ``conditions`` when the policies meant have changed."""
 
     def __init__(
         self,

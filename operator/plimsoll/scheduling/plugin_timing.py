@@ -19,11 +19,7 @@ SAMPLED_ONE_IN = 10
 
 
 class PluginTimer:
-    """Meters the attempts of all profiles.
-
-    Attributes:
-        counts: Calls by profile, then by plugin and extension point.
-    """
+    """Meters the attempts of all profiles; ``counts`` has calls by profile, then by plugin and point."""
 
     def __init__(self, clock: Clock, randomness: Randomness, observer: Observer) -> None:
         self.counts: defaultdict[str, defaultdict[tuple[str, str], int]] = defaultdict(

@@ -29,12 +29,7 @@ CallOff = Callable[[str, str, str], bool]
 
 @dataclass(eq=False)
 class Preemption:
-    """Carries nominations out.
-
-    Args:
-        call_off: Stops victims that are not bound yet.
-        evictions: Evicts victims, for policies that want that; None where there are no records.
-    """
+    """Carries nominations out; without ``evictions`` no victim is evicted where a policy wants that."""
 
     _preemptor: Preemptor
     _recorder: EventRecorder

@@ -29,7 +29,6 @@ from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nod
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
 from plimsoll.toolkit.descheduling.node_utilization import (
-    ENDLESS,
     Draining,
     EvictableNamespacesArg,
     Percentages,
@@ -90,9 +89,7 @@ class HighNodeUtilization(Strategy):
         """The same as if there were room for all pods of under-used nodes."""
         sources, _ = self._classified(self._usage.nodes(context))
         if len(sources) > self.args.number_of_nodes:
-            draining = self._draining(sources, (), context)
-            draining.room.update(dict.fromkeys(draining.room, ENDLESS))
-            yield from draining.candidates(context)
+            yield from self._draining(sources, (), context).surplus(context)
 
     def _classified(self, nodes: Sequence[NodeUsage]) -> tuple[list[NodeUsage], list[NodeUsage]]:
         """The under-used nodes, and those that take their pods."""

@@ -42,7 +42,6 @@ from plimsoll.toolkit.descheduling.node_usage import (
     unit_of,
 )
 from plimsoll.toolkit.descheduling.node_utilization import (
-    ENDLESS,
     Draining,
     EvictableNamespacesArg,
     Percentages,
@@ -153,9 +152,7 @@ class LowNodeUtilization(Strategy):
     def surplus(self, context: StrategyContext) -> Candidates:
         """The same as if there were room for all pods that over-used nodes have too many."""
         high, _, over = self._classified(self._usage.nodes(context))
-        draining = self._draining(high, (), over, context)
-        draining.room.update(dict.fromkeys(draining.room, ENDLESS))
-        yield from draining.candidates(context)
+        yield from self._draining(high, (), over, context).surplus(context)
 
     def _classified(
         self, nodes: Sequence[NodeUsage]

@@ -18,6 +18,7 @@ ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(18))
 SLI_BUCKETS = tuple(0.01 * 2**power for power in range(20))
 EXTENDER_BUCKETS = tuple(0.001 * 2**power for power in range(16))
 POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
+EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
 PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
 
 #: Resources that a kubelet may lack; the names of others are unbounded.
@@ -33,7 +34,7 @@ def upstream_point(point: str) -> str:
 
 
 class MetricsObserver(Observer):
-    """Counts and times what the hooks report."""
+    """Counts and times what the hooks report of watches, queues, attempts and plugins."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
@@ -148,6 +149,29 @@ class MetricsObserver(Observer):
             "Internal failures that were contained. Labeled by where.",
             ["where"],
         )
+        self.incoming = counter(
+            "plimsoll_scheduler_queue_incoming_pods",
+            "Pods added to a queue. Labeled by queue (active, backoff, unschedulable, gated) and event.",
+            ["queue", "event"],
+        )
+        self.after_flush = counter(
+            "plimsoll_scheduler_pod_scheduled_after_flush",
+            "Pods bound at the first attempt after five minutes without a requeueing event; hints were too "
+            "strict.",
+        )
+        self.event_seconds = histogram(
+            "plimsoll_scheduler_event_handling_duration_seconds",
+            "Duration of requeueing the pods that a cluster event may help. Labeled by event.",
+            ["event"],
+            buckets=EVENT_BUCKETS,
+        )
+        self.hint_seconds = histogram(
+            "plimsoll_scheduler_queueing_hint_execution_duration_seconds",
+            "Duration of a queueing hint, for all pods of a group. Labeled by plugin, event and hint (Queue, "
+            "QueueSkip, Error).",
+            ["plugin", "event", "hint"],
+            buckets=EVENT_BUCKETS,
+        )
 
     def watch_failed(self, resource: str, problem: str, status: int = 0) -> None:  # noqa: ARG002 - for the log
         """Count."""
@@ -233,43 +257,6 @@ class MetricsObserver(Observer):
         """Count by the first word: the rest may name an object."""
         self.failures.labels(where.split(" ", 1)[0]).inc()
 
-
-def _status(failed: bool) -> str:
-    return "Error" if failed else "Success"
-
-
-EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
-
-
-class QueueingMetrics(Observer):
-    """Counts and times the queue's work."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
-        self.incoming = counter(
-            "plimsoll_scheduler_queue_incoming_pods",
-            "Pods added to a queue. Labeled by queue (active, backoff, unschedulable, gated) and event.",
-            ["queue", "event"],
-        )
-        self.after_flush = counter(
-            "plimsoll_scheduler_pod_scheduled_after_flush",
-            "Pods bound at the first attempt after five minutes without a requeueing event; hints were too "
-            "strict.",
-        )
-        self.event_seconds = histogram(
-            "plimsoll_scheduler_event_handling_duration_seconds",
-            "Duration of requeueing the pods that a cluster event may help. Labeled by event.",
-            ["event"],
-            buckets=EVENT_BUCKETS,
-        )
-        self.hint_seconds = histogram(
-            "plimsoll_scheduler_queueing_hint_execution_duration_seconds",
-            "Duration of a queueing hint, for all pods of a group. Labeled by plugin, event and hint (Queue, "
-            "QueueSkip, Error).",
-            ["plugin", "event", "hint"],
-            buckets=EVENT_BUCKETS,
-        )
-
     def pod_queued(self, queue: str, event: str) -> None:
         """Count."""
         self.incoming.labels(queue, event).inc()
@@ -285,3 +272,7 @@ class QueueingMetrics(Observer):
     def bound_after_flush(self) -> None:
         """Count."""
         self.after_flush.inc()
+
+
+def _status(failed: bool) -> str:
+    return "Error" if failed else "Success"

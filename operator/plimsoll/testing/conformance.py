@@ -178,7 +178,7 @@ class _Laws:
         return state, info, snapshot
 
     def _answers(self, nodes: list[Node], pods: list[Pod], pod: Pod) -> Mapping[str, object] | None:
-        """What the plugin says of each node, by name; None when it has nothing to say."""
+        """What the plugin says of each node, keyed by name; None when it has nothing to say."""
         raise NotImplementedError
 
     @LAWFUL

@@ -46,9 +46,7 @@ class RetryPolicy:
     def pause_after(self, attempt: int, answer: WriteResult) -> float | None:
         """Seconds until the next attempt, at least the server's ``Retry-After``; None to give up.
 
-        Args:
-            attempt: The number of the attempt that was answered; the first is 1.
-            answer: Its answer.
+        The first attempt has the number 1.
         """
         if answer.verdict not in self.repeats:
             return None
@@ -69,14 +67,7 @@ async def retry(
 ) -> WriteResult:
     """Make a call until its answer is final, the policy ends, or the call is no longer wanted.
 
-    Args:
-        call: Makes one attempt.
-        policy: Which answers are retried, and when.
-        clock: Time.
-        is_wanted: Checked after each pause; a newer write may have replaced this one.
-
-    Returns:
-        The last answer.
+    ``is_wanted`` is checked after each pause: a newer write may have replaced this one.
     """
     attempt = 1
     while True:

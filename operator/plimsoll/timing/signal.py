@@ -25,14 +25,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def wait(self, seen: int | None = None) -> int:
-        """Wait for a notification later than the one numbered ``seen``.
-
-        Args:
-            seen: The count that the caller acted on; None waits for the next notification.
-
-        Returns:
-            The present count.
-        """
+        """Wait for a notification after the ``seen``-th, or the next for None; returns the present count."""
         last = self.count if seen is None else seen
         while self.count == last:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -63,7 +63,7 @@ def test_a_template_that_came_twice_outlives_any_number_of_strangers(
 
     assert found(lanes, template("regular")) is regular
     assert found(lanes, template(0)) is None
-    assert len(lanes) == PROBATION + 1
+    assert len(lanes._kept) + len(lanes._probation) == PROBATION + 1
 
 
 def test_many_templates_in_turn_are_all_kept_in_the_end(

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
-from plimsoll.rebalancing.breakers.displacement import ALLOWED, PATIENCE_S, WINDOW_S
+from plimsoll.rebalancing.breakers import ALLOWED, PATIENCE_S, WINDOW_S
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.moves.test_approving import annotate
@@ -50,7 +50,7 @@ def of(
 
 
 class Shop(Scene):
-    """An application of many pods on the tainted node, and one elsewhere that nobody moves."""
+    """An application of many pods on the tainted node, and one elsewhere that stays."""
 
     def __init__(self, *documents: Any, pods: int = LOST + 2) -> None:
         super().__init__(*documents)
@@ -102,7 +102,7 @@ async def test_a_policy_rests_when_what_it_moved_finds_no_place() -> None:
     assert len(scene.evictor.evicted) > LOST
     assert [list(each) for each in scene.troubled] == [["PodsDisplaced"], ["PodsDisplaced"], []]
     assert f"{LOST} now, such as default/shop-new0" in sentence
-    assert "change the policy to go on at once" in sentence
+    assert "change the policy to go on immediately" in sentence
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_a_burst_of_new_pods_does_not_stop_it() -> None:
 
 
 async def test_pods_that_others_displaced_stop_it_too() -> None:
-    """They were preempted, or their node went: no time to move pods, whoever began it."""
+    """They were preempted, or their node went: no time to move pods, whatever the cause."""
     scene = Shop()
 
     async with scene.running(moves(at_most=1)):
@@ -178,7 +178,7 @@ async def test_it_goes_on_after_half_an_hour() -> None:
 
 
 async def test_a_change_of_the_policy_ends_the_rest() -> None:
-    """Whoever changes it has seen to it."""
+    """Its author has seen to it."""
     scene = Shop()
 
     async with scene.running(moves()):

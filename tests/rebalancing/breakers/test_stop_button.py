@@ -8,7 +8,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import Namespace  # type: ignore[attr-defined] # known to exist in this test
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, ObjectUpdated, PodAdded, PodDeleted
 from plimsoll.ports.writes import WriteResult
-from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.breakers import STOP
 from plimsoll.testing.builders import a_node, a_pod
 from rebalancing.moves.test_approving import annotate
 from rebalancing.scene import POLICY, Scene, a_policy
@@ -20,7 +20,7 @@ def namespace(value: str | None = None, name: str = "plimsoll") -> Namespace:
 
 
 async def test_nothing_is_moved_while_it_is_pressed() -> None:
-    """The status says why; what the plan would have done is refused by name, and goes on afterwards."""
+    """The status says why; each move of the plan is named as refused, and goes on afterwards."""
     scene = Scene()
     scene.tell(ObjectAdded(namespace("true")))
 
@@ -76,7 +76,7 @@ async def test_it_stops_a_run_that_has_begun() -> None:
     assert scene.record["status"]["blockedBy"] == STOP
 
 
-async def test_who_is_asked_is_told_when_it_is_pressed_and_released() -> None:
+async def test_policies_report_when_it_is_pressed_and_released() -> None:
     """The conditions of the policies are written again, without a run."""
     scene = Scene()
     async with scene.running(a_policy()):

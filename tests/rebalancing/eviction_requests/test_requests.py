@@ -14,7 +14,7 @@ from plimsoll.model.kinds.watch_event import ObjectAdded, PodUpdated
 from plimsoll.planning.scope import EVICT
 from plimsoll.ports.eviction_requests import EvictionRequest
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.breakers import STOP
 from plimsoll.rebalancing.eviction_requests.probe import ASK_S, NOT_OFFERED, UNATTENDED, UNATTENDED_S
 from plimsoll.rebalancing.eviction_requests.progress import TAKEN_UP_S, WITHDRAWN_S
 from plimsoll.rebalancing.eviction_requests.transitions import STARTING_S

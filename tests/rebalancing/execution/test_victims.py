@@ -9,7 +9,6 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
-from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -22,7 +21,7 @@ from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
 from plimsoll.rebalancing.moves.state import Surroundings
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.proposals import Approvals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
@@ -72,7 +71,7 @@ class Stage:
             cache=self.cache,
             keeper=self.keeper,
             closer=FakeNodeCloser(),
-            strategies=StrategyRegistry(),
+            strategies=(),
             clock=self.clock,
             observer=self.observer,
         )
@@ -165,7 +164,7 @@ async def test_a_victim_is_on_record_before_it_goes() -> None:
 
 
 async def test_who_may_be_refused_is_asked_first_and_stops_the_rest() -> None:
-    """The budget says no: no other victim goes in vain, no pod is deleted."""
+    """The budget says no: no other pod goes in vain, none is deleted."""
     stage = Stage(BLOCKED)
 
     assert not await stage.evict("a", "b", "c")
@@ -227,7 +226,7 @@ async def test_a_lost_answer_is_asked_for_again() -> None:
 
 
 async def test_a_victim_that_is_gone_after_a_lost_answer_was_evicted() -> None:
-    """The retry finds no pod: the record goes on, and the preemptor is notified."""
+    """The retry finds no pod: the record goes on, and the pod that needed the room is requeued."""
     stage = Stage(WriteResult(WriteOutcome.UNKNOWN, "no answer"), WriteResult(WriteOutcome.GONE, "not found"))
     async with stage.running():
         asking = asyncio.ensure_future(stage.evict("a"))
@@ -262,7 +261,7 @@ async def test_a_victim_that_does_not_leave_fails_its_record() -> None:
 
 @pytest.mark.parametrize("has_left", [False, True])
 async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> None:
-    """Whether the victim left while no process ran, or leaves later."""
+    """Whether the victim left while no process watched, or leaves later."""
     before = Stage()
     assert await before.evict("a")
     stage = Stage(records=before.records)

@@ -7,7 +7,7 @@ import pytest
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, ObjectAdded, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import Namespace
-from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.breakers import STOP
 from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
@@ -178,7 +178,7 @@ async def test_one_approved_move_of_a_workload_at_a_time() -> None:
 
 
 async def test_the_status_says_that_moves_wait() -> None:
-    """The status of the policy says that an answer is missing."""
+    """A reader of the policy sees that a person must act."""
     scene = Scene()
 
     async with scene.running(APPROVE):

@@ -64,7 +64,7 @@ async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_
 
 
 async def test_the_old_pod_may_go_before_the_replacement_is_seen_to_be_ready() -> None:
-    """Watches tell of pods in any order of time."""
+    """Watches show pods in any order of time."""
     scene = SurgeScene()
 
     async with scene.running(a_surging_policy()):
@@ -136,7 +136,7 @@ async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready: None
         await scene.clock.advance(2 * PATIENCE_S + 10)
 
     assert scene.rollouts.marks == [scene.mark, "earlier from nowhere"]
-    assert scene.rollouts.by_name["web"].spec.template == deployment.spec.template
+    assert scene.rollouts.deployments["web"].spec.template == deployment.spec.template
     phase, reason, message = said(scene)
     assert (phase, reason) == ("Failed", "ReplacementNotReady")
     assert message == (
@@ -266,7 +266,7 @@ async def test_a_replacement_that_is_ready_on_the_old_node_has_returned() -> Non
 
 
 async def test_only_a_pod_of_the_deployment_counts() -> None:
-    """A pod that names the record, of another owner or of a ReplicaSet that is nobody's, is not credited."""
+    """A pod that names the record, of another owner or of a ReplicaSet without owner, is not credited."""
     scene = SurgeScene()
 
     async with scene.running(a_surging_policy()):
@@ -287,7 +287,7 @@ async def test_only_a_pod_of_the_deployment_counts() -> None:
 
 
 async def test_a_pod_that_is_seen_before_its_replica_set_is_sent_and_not_yet_believed() -> None:
-    """Two watches: the pod gets its target at once, the outcome waits for its ReplicaSet."""
+    """Two watches: the pod gets its target immediately, the outcome waits for its ReplicaSet."""
     scene = SurgeScene()
 
     async with scene.running(a_surging_policy()):
@@ -378,7 +378,7 @@ async def test_a_lost_answer_starts_no_second_rollout() -> None:
     assert said(scene)[0] == "Surging"
 
 
-async def test_a_missing_right_is_told_in_the_policy() -> None:
+async def test_a_missing_right_is_reported_in_the_policy() -> None:
     """Reading is refused: nothing is surged, and the condition has the sentence."""
     scene = SurgeScene()
     scene.rollouts.reading = FORBIDDEN
@@ -397,7 +397,7 @@ async def test_a_missing_right_is_told_in_the_policy() -> None:
     assert later == {}
 
 
-async def test_a_rollout_that_may_not_be_started_fails_and_is_told() -> None:
+async def test_a_rollout_that_may_not_be_started_fails_and_is_reported() -> None:
     """The right to patch is missing."""
     scene = SurgeScene()
     scene.rollouts.answers = [FORBIDDEN]

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from plimsoll.model.columns.queue_usage import WaitingDemand
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
@@ -90,13 +91,19 @@ async def test_demand_is_what_waits() -> None:
         await one.pods(in_queue("a1", "a"), in_queue("a2", "a"), in_queue("b1", "b", cpu="2"))
         gated = in_queue("b2", "b", schedulingGates=[{"name": "example.com/wait"}])
         await one.pods(gated)
-        assert one.sharing.waiting() == {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 2000}}
+        sums = one.cache.cluster.index(WaitingDemand).sums
+        assert sums == {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 2000}}
 
         await one.see(PodUpdated(gated, in_queue("b2", "b")), PodDeleted(in_queue("b1", "b", cpu="2")))
 
-        assert one.sharing.waiting() == {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 1000}}
+        both = {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 1000}}
+        assert sums == both
         one.sharing.serve(one.wing.served.schedulers, list(one.cache.waiting.values()))
-        assert one.sharing.waiting() == {("s", "a"): {"cpu": 1000}, ("s", "b"): {"cpu": 1000}}
+        assert sums == both
+        (assumed,) = one.cache.assumed
+        one.cache.forget(assumed)
+        assert sums == both | {("s", "a"): {"cpu": 2000}}
+        assert one.cache.cluster.fork().index(WaitingDemand).sums == sums
 
 
 async def test_a_queue_gets_back_what_it_deserves() -> None:

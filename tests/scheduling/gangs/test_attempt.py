@@ -373,7 +373,7 @@ async def test_a_permit_that_takes_longer_than_the_start_may_stops_the_whole_gan
         await one.clock.advance(2)
 
         assert not one.cache.assumed
-        assert len(one.wing.cycle.permits) == 0
+        assert list(one.wing.cycle.permits) == []
 
 
 async def test_a_plugin_that_refuses_a_member_immediately_stops_all_in_the_same_turn() -> None:
@@ -386,7 +386,7 @@ async def test_a_plugin_that_refuses_a_member_immediately_stops_all_in_the_same_
 
         assert one.bound == []
         assert not one.cache.assumed
-        assert len(one.wing.cycle.permits) == 0
+        assert list(one.wing.cycle.permits) == []
 
 
 def _held(*, is_held: bool, timeout: float = 30.0) -> PermitResult:

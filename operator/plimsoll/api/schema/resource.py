@@ -1,4 +1,4 @@
-"""The closed base of everything users write, and the shape of a custom resource.
+"""Base of the models that users write (closed, frozen, camelCase), and the shape of a custom resource.
 
 On the wire names are camelCase and types are exact: ``from_wire`` refuses ``"5"`` for a number, as the
 API server does. In Python names are snake_case and lists may be given for tuples.

@@ -36,6 +36,7 @@ class FilterResults:
     Attributes:
         failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
+        quiet: Plugins that look at nodes only and are known to refuse none.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
@@ -43,7 +44,7 @@ class FilterResults:
         self._cluster = cluster
         self._shared = shared
         self._codes: dict[str, IntArray] = {}
-        self._quiet: set[str] = set()
+        self.quiet: set[str] = set()
         self._node_failed: PositionArray | None = None
         self._near_failed: PositionArray = np.empty(0, dtype=np.int16)
         self.failed: PositionArray = self._near_failed
@@ -52,13 +53,13 @@ class FilterResults:
     def forget(self) -> None:
         """Nothing that is kept holds any more."""
         self._codes.clear()
-        self._quiet.clear()
+        self.quiet.clear()
 
     def leave_out(self, plugins: Iterable[str]) -> None:
         """These plugins' PreFilter had nothing to say: their filter takes no part."""
         for name in plugins:
             self._codes.pop(name, None)
-            self._quiet.discard(name)
+            self.quiet.discard(name)
 
     def exclude_all(self) -> None:
         """PreFilter rejected the pod for all nodes."""
@@ -69,10 +70,6 @@ class FilterResults:
     def codes(self, plugin: str) -> IntArray:
         """The codes of a filter plugin that took part in the latest renewal, shape (N,)."""
         return self._codes[plugin]
-
-    def agrees_everywhere(self, plugin: str) -> bool:
-        """Whether a plugin that looks at nodes only is known to refuse none."""
-        return plugin in self._quiet
 
     def node_codes(self) -> dict[str, IntArray]:
         """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
@@ -157,8 +154,8 @@ class FilterResults:
                 known = self._codes[name] = known.copy()
             codes = self._ask(plugin, state, pod, node_part)
             known[node_part.rows] = codes
-            if name in self._quiet and np.count_nonzero(codes):
-                self._quiet.discard(name)
+            if name in self.quiet and np.count_nonzero(codes):
+                self.quiet.discard(name)
             return True
         with calling(name, "filter"):
             column = self._shared.signed(
@@ -170,7 +167,7 @@ class FilterResults:
         else:
             self._codes[name] = column.values
             quiet = column.lowest == column.highest == 0
-        (self._quiet.add if quiet else self._quiet.discard)(name)
+        (self.quiet.add if quiet else self.quiet.discard)(name)
         return True
 
     def _combine_near(self) -> None:
@@ -178,7 +175,7 @@ class FilterResults:
         loud = [
             (position, self._codes[plugin.name])
             for position, plugin in self._stages.node_filter
-            if plugin.name in self._codes and plugin.name not in self._quiet
+            if plugin.name in self._codes and plugin.name not in self.quiet
         ]
         failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
         for position, codes in loud:

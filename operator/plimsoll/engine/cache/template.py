@@ -79,7 +79,9 @@ class TemplateCache:
     def refresh(self, pod: PodInfo) -> None:
         """Bring masks up to date with the cluster, for this pod of the template."""
         cluster = self.cluster
-        rows = self._changed_rows()
+        rows = None
+        if self._epoch == cluster.epoch and self._objects_version == cluster.objects.version:
+            rows = cluster.changed_since(self._tick)
         if rows is not None and not len(rows) and not self._stages.individual:
             return
         self._diagnosis = None
@@ -122,12 +124,6 @@ class TemplateCache:
         self._epoch = cluster.epoch
         self._objects_version = cluster.objects.version
 
-    def _changed_rows(self) -> RowArray | None:
-        cluster = self.cluster
-        if self._epoch != cluster.epoch or self._objects_version != cluster.objects.version:
-            return None
-        return cluster.changed_since(self._tick)
-
     def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
         """Run PreFilter; the names of the nodes to look at, None for all."""
         if self._near_skipped is not None and self._answers and self._far_agree(pod, snapshot):
@@ -142,10 +138,7 @@ class TemplateCache:
         return allowed
 
     def _far_agree(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Ask only the plugins that look across the cluster; whether all of them agree or skip.
-
-        The others' answers are kept, and all of them agreed or skipped.
-        """
+        """Ask only the plugins that look across the cluster; whether all agree or skip, as the others did."""
         skipped = []
         for plugin in self._stages.far_pre_filter:
             with calling(plugin.name, "preFilter"):

@@ -37,9 +37,6 @@ class TemplateCaches:
         self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._dropped: set[int] = set()
 
-    def __len__(self) -> int:
-        return len(self._kept) + len(self._probation)
-
     def use(self, template: PodTemplate) -> TemplateCache:
         """The lane of a template whose pod is to be placed, made when it is missing."""
         lane = self._kept.get(template)

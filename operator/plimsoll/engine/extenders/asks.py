@@ -49,9 +49,7 @@ class Ask:
     """One request to an extender.
 
     Attributes:
-        extender: Receives it.
         point: What is asked, as metrics name it.
-        verb: The path below the extender's URL.
         body: Makes the body from the pod's document.
         read: Judges the answer; raises AnswerError where it cannot be used.
     """
@@ -104,12 +102,7 @@ def preempt_ask(
     """Asks which candidates for preemption remain; reads these by node name, maybe with other victims.
 
     An answer must not name a node or a pod that was no candidate, nor a node without victims unless the
-    extender is ignorable.
-
-    Args:
-        extender: Receives it.
-        candidates: What PostFilter found, by node name.
-        removable: Pods by uid that may leave, by node name: all of lower priority.
+    extender is ignorable. ``removable`` are the pods of lower priority by uid, by node name.
     """
 
     def body(pod: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Indexes over the pods of a cluster, kept up to date pod by pod."""
+"""Indexes pods by owner and by template, and those without a place, for strategies."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Possible places of pods, for strategies that search for targets themselves."""
+"""Protocol by which strategies ask the scheduler where a pod could go, and try moves."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Strategy name to class: the strategies and evictors that a policy may name."""
+"""Registers the strategies and evictors that a policy may name."""
 
 from typing import ClassVar, TypeVar
 

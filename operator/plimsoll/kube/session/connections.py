@@ -120,14 +120,8 @@ class Wire:
     ) -> Response:
         """Send one request and wait for its answer.
 
-        Args:
-            method: HTTP's.
-            path: Below the address.
-            headers: Besides those that describe the message.
-            body: Sent as it is.
-            params: The query.
-            timeout_s: For all of it, the wait for a connection included.
-            before: Called right before sending; what it raises keeps the request from being sent.
+        The timeout includes the wait for a connection. ``before`` is called right before sending; if it
+        raises, nothing is sent.
 
         Raises:
             TimeoutError: No answer in time.

@@ -287,10 +287,7 @@ class Session:
     ) -> AsyncIterator[AsyncIterator[list[bytes]]]:
         """The lines of a watch, in batches as they arrive.
 
-        Args:
-            path: The collection.
-            params: Of the watch.
-            silence_s: Seconds without a byte after which the stream is given up.
+        It is given up after ``silence_s`` seconds without a byte.
 
         Raises:
             APIError: The server refused the watch, or the stream broke.

@@ -1,4 +1,4 @@
-"""The building blocks of the columnar cluster: growing arrays, and counters by pod.
+"""Building blocks of the columns: array types, the protocol of pod indexes, the log of changed rows.
 
 Axis letters: N nodes, R resources. All arrays are allocated for ``capacity >= N`` rows; readers get
 read-only windows of the first N (or of some) rows from :class:`plimsoll.model.columns.snapshot.Snapshot`.

@@ -1,4 +1,4 @@
-"""Columns that plugins derive from those of the cluster, row by row: kept, and renewed where rows changed.
+"""Caches columns that plugins derive from those of the cluster; recomputes only rows that changed.
 
 What does not depend on the pod to be placed (a node's capacity in doubles, how even its use is now) is
 computed for all nodes once, and then for the one or two nodes that changed since somebody asked.

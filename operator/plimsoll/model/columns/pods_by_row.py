@@ -1,4 +1,4 @@
-"""The pods of each node in order of arrival, shared between a cluster and its forks until either writes."""
+"""Keeps the pods of each node in order of arrival; a cluster and its forks share them until one writes."""
 
 from plimsoll.model.kinds.pod_info import PodInfo
 

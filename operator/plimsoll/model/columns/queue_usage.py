@@ -70,3 +70,53 @@ class QueueUsage(PodIndex):
         twin.requested = {key: dict(sums) for key, sums in self.requested.items()}
         twin.leaving = {key: dict(sums) for key, sums in self.leaving.items()}
         return twin
+
+
+class WaitingDemand(PodIndex):
+    """Sums of requests by queue of the pods that wait for a node, in ``sums``; those placed do not count."""
+
+    def __init__(self, _cluster: object = None) -> None:
+        self.sums: dict[QueueKey, Amounts] = {}
+        self._waiting: dict[str, PodInfo] = {}
+        self._placed: dict[str, PodInfo] = {}  #: assumed pods, which wait until their binding is seen
+
+    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """A pod was placed."""
+        if waiting := self._waiting.pop(pod.uid, None):
+            self._placed[pod.uid] = waiting
+            self._count(waiting, -1)
+
+    def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """A pod left."""
+        if waiting := self._placed.pop(pod.uid, None):
+            self._waiting[pod.uid] = waiting
+            self._count(waiting, 1)
+
+    def set(self, pod: PodInfo, *, is_placed: bool) -> None:
+        """A pod waits, or waits in another state."""
+        self.drop(pod.uid)
+        if is_placed:
+            self._placed[pod.uid] = pod
+        else:
+            self._waiting[pod.uid] = pod
+            self._count(pod, 1)
+
+    def drop(self, uid: str) -> None:
+        """A pod waits no longer."""
+        self._placed.pop(uid, None)
+        if waiting := self._waiting.pop(uid, None):
+            self._count(waiting, -1)
+
+    def clear(self) -> None:
+        """No pod waits."""
+        for held in (self.sums, self._waiting, self._placed):
+            held.clear()
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        added(self.sums.setdefault(queue_key(pod), {}), pod.requests, sign)
+
+    def fork(self) -> "WaitingDemand":
+        """The sums of the parent: what a fork's owner places on it waits all the same."""
+        twin = WaitingDemand()
+        twin.sums = self.sums
+        return twin

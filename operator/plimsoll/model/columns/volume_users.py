@@ -1,4 +1,4 @@
-"""Pod index of the few placed pods whose volumes affect decisions."""
+"""Indexes placed pods that have claims or disks, by node, and counts the mounts of each claim."""
 
 from collections.abc import Iterable
 

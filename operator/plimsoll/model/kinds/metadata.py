@@ -1,4 +1,4 @@
-"""Object metadata: the part every Kubernetes kind shares (meta/v1)."""
+"""Metadata of objects (meta/v1), and the base of all kinds: name, namespace, labels and key."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""The objects, other than pods and nodes, that decisions read: a shelf by kind."""
+"""Keeps the objects other than pods and nodes that decisions read, by kind; caches what follows from them."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Claims of pods on storage: the claim of a volume, its class, and the migration of in-tree volumes.
+"""Rules about claims: the claim of a volume, its class, attachment, and migration of in-tree volumes.
 
 Source: Kubernetes v1.36, ``component-helpers/storage`` and ``csi-translation-lib``.
 """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, Mode
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.breakers import STOP
 from plimsoll.rebalancing.eviction_requests.progress import NOT_TAKEN_UP, REQUESTED, TAKEN_UP_S, standing
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.events import (

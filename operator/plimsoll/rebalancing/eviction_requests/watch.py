@@ -7,6 +7,7 @@ the move has ended, its answer was lost or its record was deleted, is withdrawn 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.watch_event import (
@@ -35,40 +36,22 @@ from plimsoll.timing.timer import Timer
 SWEEP_S = 15.0
 
 
+@dataclass(eq=False)
 class RequestWatch:
-    """Keeps moves and EvictionRequests in step; ``run`` must be running.
+    """Keeps moves and EvictionRequests in step; ``run`` must be running."""
 
-    Args:
-        executor: Takes what becomes of requests.
-        requester: Speaks to the API server.
-        probe: Whether it serves the API.
-        cache: The cluster.
-        timer: Deadlines.
-        clock: Time.
-        observer: Notified of failures.
-    """
-
-    def __init__(
-        self,
-        executor: MoveExecutor,
-        requester: EvictionRequester,
-        probe: EvictionRequestProbe,
-        cache: Cache,
-        timer: Timer,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._executor = executor
-        self._requester = requester
-        self._probe = probe
-        self._cache = cache
-        self._timer = timer
-        self._clock = clock
-        self._observer = observer
-        self._ours: dict[str, EvictionRequest] = {}  #: as mirrored, by key
-        self._pods: set[str] = set()  #: uids of the pods of these requests
-        self._since: dict[str, tuple[EvictionRequest, float]] = {}  #: when a request was first seen as it is
-        self._left = Signal()  #: requests may have been left behind
+    executor: MoveExecutor  #: takes what becomes of requests
+    requester: EvictionRequester
+    probe: EvictionRequestProbe  #: whether it serves the API
+    cache: Cache
+    timer: Timer
+    clock: Clock
+    observer: Observer
+    _ours: dict[str, EvictionRequest] = field(default_factory=dict, init=False)  #: as mirrored, by key
+    _pods: set[str] = field(default_factory=set, init=False)  #: uids of the pods of these requests
+    #: when a request was first seen as it is
+    _since: dict[str, tuple[EvictionRequest, float]] = field(default_factory=dict, init=False)
+    _left: Signal = field(default_factory=Signal, init=False)  #: requests may have been left behind
 
     async def run(self) -> None:
         """Mirror, report and clear up, until cancelled."""
@@ -80,21 +63,21 @@ class RequestWatch:
     async def _ask(self) -> None:
         seen = 0
         while True:
-            await self._contained("probing for EvictionRequests", self._probe.refresh)
-            due = self._probe.next_due()
+            await self._contained("probing for EvictionRequests", self.probe.refresh)
+            due = self.probe.next_due()
             if due is not None:
-                self._timer.set("eviction request probe", due, self._probe.wanted.notify)
-            seen = await self._probe.wanted.wait(seen)
+                self.timer.set("eviction request probe", due, self.probe.wanted.notify)
+            seen = await self.probe.wanted.wait(seen)
 
     async def _mirror(self) -> None:
         while True:
-            await self._probe.judged.until(lambda: self._probe.is_served)
+            await self.probe.judged.until(lambda: self.probe.is_served)
             try:
-                answer = await self._requester.watch(self._changed)
+                answer = await self.requester.watch(self._changed)
             except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next watch comes
                 answer = WriteResult(WriteOutcome.UNKNOWN, repr(exc))
             self._lost(answer)
-            await self._probe.judged.wait()
+            await self.probe.judged.wait()
 
     async def _clear_up(self) -> None:
         seen = 0
@@ -106,7 +89,7 @@ class RequestWatch:
         try:
             await action()
         except Exception as exc:  # noqa: BLE001 - whatever one request holds, the next look comes
-            self._observer.failed(what, repr(exc))
+            self.observer.failed(what, repr(exc))
 
     # -- what the watches bring ----------------------------------------------------------------------
 
@@ -119,28 +102,28 @@ class RequestWatch:
             else:
                 self._ours[key] = request
             if self._waits(key):
-                self._executor.post(RequestProgressed(key, request))
+                self.executor.post(RequestProgressed(key, request))
         self._pods = {each.pod_uid for each in self._ours.values()}
         self._left.notify()
 
     def _lost(self, answer: WriteResult) -> None:
         """The requests are mirrored no longer."""
         if answer.verdict is not WriteOutcome.GONE:
-            self._observer.failed("watching EvictionRequests", answer.message)
+            self.observer.failed("watching EvictionRequests", answer.message)
             return
-        self._probe.withdrawn(answer.message)
+        self.probe.withdrawn(answer.message)
         self._ours.clear()
         self._since.clear()
-        problem = (self._probe.reason, self._probe.problem)
+        problem = (self.probe.reason, self.probe.problem)
         for state in self._waiting():
-            self._executor.post(RequestProgressed(state.key, None, problem))
+            self.executor.post(RequestProgressed(state.key, None, problem))
 
     def observe(self, event: WatchEvent) -> None:
         """A pod or a namespace has changed: its annotations may forbid an eviction; or a pod has left."""
         match event:
             case PodUpdated(_, pod) | PodDeleted(pod) if pod.uid in self._pods:
                 self._left.notify()
-                for state in self._executor.machine.of_pod(pod.uid):
+                for state in self.executor.machine.of_pod(pod.uid):
                     self._protect(state)
             case ObjectAdded(Namespace() as namespace) | ObjectUpdated(_, Namespace() as namespace):
                 for state in self._waiting():
@@ -152,20 +135,20 @@ class RequestWatch:
     def _protect(self, state: MoveState) -> None:
         if state.stage is not MoveStage.REQUESTING:
             return
-        present = self._cache.cluster.pods.get(state.pod_uid)
-        never = never_evict(present, self._cache.cluster.objects) if present is not None else None
+        present = self.cache.cluster.pods.get(state.pod_uid)
+        never = never_evict(present, self.cache.cluster.objects) if present is not None else None
         if never is not None:
-            self._executor.post(
+            self.executor.post(
                 RequestReviewed(state.key, None, call_off=cancelled(never.reason, never.message))
             )
 
     def _waits(self, key: str) -> bool:
         """Whether a move waits for this request, or for the answer to its creation."""
-        state = self._executor.machine.moves.get(key)
+        state = self.executor.machine.moves.get(key)
         return state is not None and state.stage is MoveStage.REQUESTING
 
     def _waiting(self) -> list[MoveState]:
-        moves = self._executor.machine.moves.values()
+        moves = self.executor.machine.moves.values()
         return [each for each in moves if each.stage is MoveStage.REQUESTING]
 
     # -- clearing up ---------------------------------------------------------------------------------
@@ -176,15 +159,15 @@ class RequestWatch:
         for request in left:
             await self._clear(request)
         if left:
-            self._timer.set("eviction requests", self._clock.monotonic() + SWEEP_S, self._left.notify)
+            self.timer.set("eviction requests", self.clock.monotonic() + SWEEP_S, self._left.notify)
 
     async def _clear(self, request: EvictionRequest) -> None:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         known = self._since.get(request.key)
         if known is None or _end(known[0]) != _end(request):
             known = self._since[request.key] = (request, now)
-        present = self._cache.cluster.pods.get(request.pod_uid)
-        state = self._executor.machine.moves.get(request.key)
+        present = self.cache.cluster.pods.get(request.pod_uid)
+        state = self.executor.machine.moves.get(request.key)
         match clearing(
             request,
             pod_gone=present is None,
@@ -193,15 +176,15 @@ class RequestWatch:
             for_s=now - known[1],
         ):
             case Clearing.WITHDRAW:
-                self._report(request, await self._requester.withdraw(request))
+                self._report(request, await self.requester.withdraw(request))
             case Clearing.DELETE:
-                self._report(request, await self._requester.drop(request))
+                self._report(request, await self.requester.drop(request))
             case Clearing.LATER:
                 return
 
     def _report(self, request: EvictionRequest, answer: WriteResult) -> None:
         if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
-            self._observer.failed(f"clearing up EvictionRequest {request.key}", answer.message)
+            self.observer.failed(f"clearing up EvictionRequest {request.key}", answer.message)
 
 
 def _end(request: EvictionRequest) -> tuple[bool, bool]:

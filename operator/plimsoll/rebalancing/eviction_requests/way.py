@@ -7,7 +7,7 @@ from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.scope import never_evict
 from plimsoll.ports.eviction_requests import EvictionRequest, EvictionRequester
 from plimsoll.ports.writes import WriteOutcome
-from plimsoll.rebalancing.breakers.stop_button import STOP
+from plimsoll.rebalancing.breakers import STOP
 from plimsoll.rebalancing.eviction_requests import transitions
 from plimsoll.rebalancing.eviction_requests.probe import EvictionRequestProbe
 from plimsoll.rebalancing.eviction_requests.transitions import NoteUnattended

@@ -14,7 +14,7 @@ from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, R
 from plimsoll.rebalancing.moves.recovery import rank
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import BundleState
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.drafts import move_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore

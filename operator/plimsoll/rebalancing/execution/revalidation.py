@@ -78,7 +78,7 @@ class MoveRevalidator:
         policy = record.spec.policy
         if self.configured(policy) is None:
             return POLICY_CHANGED
-        deployments = await self.deployments_of(move)
+        deployments = Deployments() if move.surge is None else await self.deployments_of(move)
         rebalancing = self.configured(policy)
         if rebalancing is None:
             return POLICY_CHANGED

@@ -23,7 +23,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import Immediate
 from plimsoll.rebalancing.moves import instructions
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 
 #: Seconds that moved pods get to leave until the room that they make is given up.
 ROOM_S = 300.0

@@ -1,6 +1,7 @@
 """Retention deletes finished records that are too old or too many, the oldest first."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.limits import RecordRetention
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -14,62 +15,48 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 TIDY_S = 60.0
 
 
+@dataclass(eq=False)
 class Retention:
-    """Keeps the records few.
+    """Keeps the records few."""
 
-    Args:
-        policies: Those that rebalance, as they are at any moment; keys are their names.
-        keeper: The records.
-        post: Receives the events of those that are deleted.
-        clock: Time.
-        observer: Notified of failures.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        keeper: EvictionRecordStore,
-        post: Callable[[RecordDeleted], None],
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._policies = policies
-        self._keeper = keeper
-        self._post = post
-        self._clock = clock
-        self._observer = observer
-        self._retentions: dict[str, RecordRetention] = {}
+    #: Those that rebalance, as they are at any moment; keys are their names.
+    policies: Mapping[str, SchedulingPolicy]
+    keeper: EvictionRecordStore
+    post: Callable[[RecordDeleted], None]  #: receives the events of those that are deleted
+    clock: Clock
+    observer: Observer
+    _retentions: dict[str, RecordRetention] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Delete until cancelled; the age of records is the only thing that nothing announces."""
         while True:
-            await self._clock.sleep(TIDY_S)
+            await self.clock.sleep(TIDY_S)
             try:
                 await self.tidy()
             except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next look comes
-                self._observer.failed("deleting old records", repr(exc))
+                self.observer.failed("deleting old records", repr(exc))
 
     async def tidy(self) -> None:
         """Delete old records; those of suspended and deleted policies by what was last asked for them."""
-        for name, policy in self._policies.items():
+        for name, policy in self.policies.items():
             if policy.spec.rebalancing is not None:
                 self._retentions[name] = policy.spec.rebalancing.records
-        for name in self._keeper.policies():
+        for name in self.keeper.policies():
             await self.tidy_policy(name, self._retentions.get(name, RecordRetention()))
         self._retentions = {
-            name: kept for name, kept in self._retentions.items() if name in self._keeper.policies()
+            name: kept for name, kept in self._retentions.items() if name in self.keeper.policies()
         }
 
     async def tidy_policy(self, policy: str, retention: RecordRetention) -> None:
         """Delete the records of one policy that are too old or too many."""
         for record in self._superfluous(policy, retention):
-            if await self._keeper.drop(record, "retention"):
-                self._post(RecordDeleted(record.key))
+            if await self.keeper.drop(record, "retention"):
+                self.post(RecordDeleted(record.key))
 
     def _superfluous(self, policy: str, retention: RecordRetention) -> Iterable[Record]:
-        mine = self._keeper.of_policy(policy)
+        mine = self.keeper.of_policy(policy)
         excess = len(mine) - retention.max_count
-        oldest = self._clock.now() - retention.ttl_seconds
+        oldest = self.clock.now() - retention.ttl_seconds
         for record in [each for each in mine if each.is_finished]:
             if excess <= 0 and record.created >= oldest:
                 continue

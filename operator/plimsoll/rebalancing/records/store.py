@@ -5,7 +5,7 @@ by the next process. This module is their one writer, so what it remembers is wh
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,30 +40,31 @@ CATCH_UP_S = 5.0
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 
+@dataclass(eq=False)
 class EvictionRecordStore:
     """Writes records and remembers them."""
 
-    def __init__(self, records: Records, clock: Clock, observer: Observer) -> None:
-        self._records = records
-        self._clock = clock
-        self._observer = observer
-        self.known: dict[str, Record] = {}
-        self._unwritten: set[str] = set()
-        self._failed = Signal()
-        self.is_recovered = False  #: whether what earlier processes left has been seen to
+    records: Records
+    clock: Clock
+    observer: Observer
+    known: dict[str, Record] = field(default_factory=dict, init=False)
+    _unwritten: set[str] = field(default_factory=set, init=False)
+    _failed: Signal = field(default_factory=Signal, init=False)
+    #: whether what earlier processes left has been seen to
+    is_recovered: bool = field(default=False, init=False)
 
     async def load(self) -> None:
         """Read what earlier processes left; waits until the server tells."""
         while True:
-            answer, documents = await self._records.list()
+            answer, documents = await self.records.list()
             if answer.is_done:
                 break
             problem = f"the records cannot be listed yet: {answer.message}"
             if answer.verdict is WriteOutcome.GONE:
                 problem = "the custom resources are not installed yet; apply crds/"
-            self._observer.watch_failed("evictions", problem, answer.status)
-            await self._clock.sleep(RETRY_S)
-        self._observer.watch_recovered("evictions")
+            self.observer.watch_failed("evictions", problem, answer.status)
+            await self.clock.sleep(RETRY_S)
+        self.observer.watch_recovered("evictions")
         for document in documents:
             self.notice(document)
 
@@ -75,7 +76,7 @@ class EvictionRecordStore:
         try:
             eviction = Eviction.model_validate(plain)
         except ValidationError as exc:
-            self._observer.object_skipped("evictions", f"{meta['namespace']}/{meta['name']}", str(exc))
+            self.observer.object_skipped("evictions", f"{meta['namespace']}/{meta['name']}", str(exc))
             return
         created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
         record = Record(
@@ -138,13 +139,13 @@ class EvictionRecordStore:
             "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True),
             "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
-        answer = await self._records.create(document)
+        answer = await self.records.create(document)
         if answer.is_done:
             self.known[key] = record
             self._told(record)
         elif answer.verdict is not WriteOutcome.CONFLICT:
-            self._observer.record_dropped(spec.policy, answer.verdict.value)
-            await self._records.delete(namespace, name)
+            self.observer.record_dropped(spec.policy, answer.verdict.value)
+            await self.records.delete(namespace, name)
         return answer
 
     async def write(
@@ -170,7 +171,7 @@ class EvictionRecordStore:
         is_new = (phase, reason) != (known.phase, known.status.reason)
         status = known.status.entering(
             phase,
-            datetime.fromtimestamp(self._clock.now(), UTC),
+            datetime.fromtimestamp(self.clock.now(), UTC),
             reason=reason,
             message=message[:MESSAGE_LENGTH] or None,
             blocked_by=blocked_by,
@@ -191,11 +192,11 @@ class EvictionRecordStore:
         """Write again what could not be written, until cancelled."""
         while True:
             await self._failed.until(lambda: bool(self._unwritten))
-            await self._clock.sleep(CATCH_UP_S)
+            await self.clock.sleep(CATCH_UP_S)
             try:
                 await self.catch_up()
             except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next attempt comes
-                self._observer.failed("writing records again", repr(exc))
+                self.observer.failed("writing records again", repr(exc))
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""
@@ -208,7 +209,7 @@ class EvictionRecordStore:
         """Write a record's status; the server's last word."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         for left in reversed(range(tries)):
-            answer = await self._records.write_status(record.namespace, record.name, document)
+            answer = await self.records.write_status(record.namespace, record.name, document)
             if answer.is_done:
                 self._unwritten.discard(record.key)
             elif answer.verdict is not WriteOutcome.GONE:
@@ -216,14 +217,14 @@ class EvictionRecordStore:
             if answer.verdict in _FINAL:
                 break
             if left:
-                await self._clock.sleep(0.2 * 2 ** (tries - 1 - left))
+                await self.clock.sleep(0.2 * 2 ** (tries - 1 - left))
         return answer
 
     def _told(self, record: Record) -> None:
         """Tell how far a record has come."""
         spec, latest = record.spec, record.status.transitions[-1]
         phase = str(latest.phase)
-        self._observer.record_changed(spec.policy, spec.strategy, phase)
+        self.observer.record_changed(spec.policy, spec.strategy, phase)
         facts: dict[str, object] = {
             "pod": f"{spec.pod.namespace}/{spec.pod.name}",
             "uid": spec.pod.uid,
@@ -234,20 +235,20 @@ class EvictionRecordStore:
             "reason": record.status.reason or "",
             "message": record.status.message or "",
         }
-        self._observer.move_told(record.key, phase, facts)
+        self.observer.move_told(record.key, phase, facts)
 
     def _report(self, record: Record, answer: WriteResult) -> None:
-        self._observer.failed(f"record {record.key}", answer.message)
+        self.observer.failed(f"record {record.key}", answer.message)
 
     # -- retention -----------------------------------------------------------------------------------
 
     async def drop(self, record: Record, why: str) -> bool:
         """Delete a finished record; whether it is gone."""
-        answer = await self._records.delete(record.namespace, record.name)
+        answer = await self.records.delete(record.namespace, record.name)
         is_gone = answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE)
         if is_gone:
             self.known.pop(record.key, None)
-            self._observer.record_dropped(record.spec.policy, why)
+            self.observer.record_dropped(record.spec.policy, why)
         return is_gone
 
     def has_room(self, policy: str, retention: RecordRetention, more: int = 1) -> bool:

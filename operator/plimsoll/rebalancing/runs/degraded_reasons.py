@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from plimsoll.access.rights import LOOK_AT_DEPLOYMENTS, SURGE
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -15,7 +16,7 @@ from plimsoll.rebalancing.runs.inputs import RunInput
 from plimsoll.rebalancing.runs.policy_configs import Breakers
 from plimsoll.rebalancing.runs.scope_review import ScopeReviews
 from plimsoll.rebalancing.runs.status import RunResult, sentence_of
-from plimsoll.rebalancing.ways import SurgeWay
+from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -23,47 +24,34 @@ from plimsoll.timing.task_sets import first_of
 OVERDUE_S = 60.0
 
 
+@dataclass(eq=False)
 class DegradedReasons:
-    """What keeps each policy from moving pods, in sentences for its status.
+    """What keeps each policy from moving pods, in sentences for its status."""
 
-    Args:
-        policies: Those that rebalance, keyed by name, at any moment.
-        breakers: What stops their moves.
-        scopes: What is wrong with their scopes.
-        surges: Which right it lacks.
-        clock: Time.
-        changed: Notified by breakers and plans; wakes ``run``.
-        conditions: Notified when the sentences about a policy have changed.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        breakers: Breakers,
-        scopes: ScopeReviews,
-        surges: SurgeWay,
-        clock: Clock,
-        changed: Signal,
-        conditions: Signal,
-    ) -> None:
-        self._policies = policies
-        self._breakers = breakers
-        self._scopes = scopes
-        self._surges = surges
-        self._clock = clock
-        self._changed = changed
-        self._conditions = conditions
-        self._known: dict[str, dict[str, str]] = {}  #: of the latest run, by policy
-        self._broken: dict[str, str] = {}  #: what broke the latest run, by policy
-        self._begun: dict[str, float] = {}  #: when the run under way began, by policy
-        self._skipped: set[str] = set()  #: policies whose next run was due before that had ended
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    breakers: Breakers  #: what stops their moves
+    scopes: ScopeReviews  #: what is wrong with their scopes
+    surges: SurgeWay  #: which right it lacks
+    clock: Clock
+    changed: Signal  #: notified by breakers and plans; wakes ``run``
+    conditions: Signal  #: notified when the sentences about a policy have changed
+    #: of the latest run, by policy
+    _known: dict[str, dict[str, str]] = field(default_factory=dict, init=False)
+    _broken: dict[str, str] = field(default_factory=dict, init=False)  #: what broke the latest run, by policy
+    #: when the run under way began, by policy
+    _begun: dict[str, float] = field(default_factory=dict, init=False)
+    #: policies whose next run was due before that had ended
+    _skipped: set[str] = field(default_factory=set, init=False)
 
     def of(self, name: str) -> Mapping[str, str]:
         """Sentences by reason."""
-        stop, found = self._breakers.stop, dict(self._breakers.probe.troubles(name))
-        if stop.is_pressed and name in self._policies:
+        stop, policy = self.breakers.stop, self.policies.get(name)
+        found: dict[str, str] = {}
+        if policy is not None and leaves_by_request(policy):
+            found |= self.breakers.probe.troubles()
+        if stop.is_pressed and policy is not None:
             found["Stopped"] = stop.sentence
-        if self._breakers.planning.is_hanging(name):
+        if self.breakers.planning.is_hanging(name):
             found["Hanging"] = (
                 f"a strategy or plugin did not end within {plan_runner.PLANNING_S:.0f} s and still runs; the"
                 " policy runs again when it ends, within the hour, or when its spec is changed; a restart of"
@@ -73,15 +61,15 @@ class DegradedReasons:
             found["RunFailed"] = (
                 f"the latest run broke off: {self._broken[name]}; the next one is tried as scheduled"
             )
-        if name in self._skipped and self._clock.monotonic() >= self._overdue(name):
+        if name in self._skipped and self.clock.monotonic() >= self._overdue(name):
             found["RunOverdue"] = (
                 f"a run has not ended for more than {OVERDUE_S:.0f} s, and runs that were due were skipped"
             )
-        return found | self._known.get(name, {}) | self._scopes.troubles(name)
+        return found | self._known.get(name, {}) | self.scopes.troubles(name)
 
     def advice(self, name: str) -> Mapping[str, tuple[str, str]]:
         """Further conditions of a policy that hold: reason and sentence by type."""
-        return self._scopes.advice(name)
+        return self.scopes.advice(name)
 
     def _overdue(self, name: str) -> float:
         """When the run under way is overdue, in seconds of the monotonic clock."""
@@ -91,45 +79,45 @@ class DegradedReasons:
         """The stop button may have been pressed or released when a namespace has changed."""
         match event:
             case ObjectAdded(Namespace()) | ObjectUpdated(_, Namespace()) | ObjectDeleted(Namespace()):
-                self._changed.notify()
+                self.changed.notify()
 
     def forget(self, name: str) -> None:
         """The policy rebalances no longer."""
         self._known.pop(name, None)
         self._broken.pop(name, None)
-        self._breakers.planning.forget(name)
+        self.breakers.planning.forget(name)
         self.spec_changed(name)
 
     def spec_changed(self, name: str) -> None:
         """What the policy did before counts no longer."""
-        self._breakers.displacements.forget(name)
-        self._scopes.forget(name)
+        self.breakers.displacements.forget(name)
+        self.scopes.forget(name)
 
     # -- runs ----------------------------------------------------------------------------------------
 
     def run_begun(self, name: str) -> None:
         """A run is under way, or waits for its turn."""
-        self._begun[name] = self._clock.monotonic()
+        self._begun[name] = self.clock.monotonic()
 
     def run_skipped(self, name: str) -> None:
         """A run was due while the one before it was under way."""
         self._skipped.add(name)
-        self._changed.notify()
+        self.changed.notify()
 
     def run_ended(self, name: str, result: RunResult, problem: str) -> None:
         """A run has ended; ``problem`` is what broke it."""
         self._begun.pop(name, None)
         self._skipped.discard(name)
         if result is not RunResult.SKIPPED:
-            is_hanging = result is RunResult.TIMED_OUT and self._breakers.planning.is_hanging(name)
+            is_hanging = result is RunResult.TIMED_OUT and self.breakers.planning.is_hanging(name)
             self._broken[name] = "" if is_hanging else problem
-        self._changed.notify()
+        self.changed.notify()
 
     async def review(
         self, policy: SchedulingPolicy, inputs: RunInput, failures: Iterable[PluginError]
     ) -> None:
         """Look at the scope of a policy, and at what its run has shown."""
-        await self._scopes.look(policy, inputs.rebalancing, inputs.cluster)
+        await self.scopes.look(policy, inputs.rebalancing, inputs.cluster)
         self.look_back(policy.metadata.name, inputs.memory, failures, surges=inputs.rebalancing.surge)
 
     def look_back(
@@ -145,16 +133,16 @@ class DegradedReasons:
         """
         resting, _ = memory.rest(name)
         # A right that is known to be missing is reported with the others.
-        are_allowed = all(map(self._breakers.access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
+        are_allowed = all(map(self.breakers.access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
         found = {
             "Resting": resting,
-            "PodsDisplaced": self._breakers.displacements.sentence(name),
+            "PodsDisplaced": self.breakers.displacements.sentence(name),
             "StrategySuspended": "; ".join(memory.suspended(name)),
             "StrategyFailed": "; ".join(sorted({sentence_of(each) for each in failures})),
-            "SurgeForbidden": self._surges.trouble if surges and are_allowed else "",
+            "SurgeForbidden": self.surges.trouble if surges and are_allowed else "",
         }
         self._known[name] = {reason: sentence for reason, sentence in found.items() if sentence}
-        self._changed.notify()
+        self.changed.notify()
 
     # -- the statuses --------------------------------------------------------------------------------
 
@@ -162,15 +150,15 @@ class DegradedReasons:
         """Have the conditions of policies written when their reasons have changed, until cancelled."""
         before: Mapping[str, object] = {}
         while True:
-            seen = self._changed.count
-            reasons = {name: (self.of(name), self.advice(name)) for name in self._policies}
+            seen = self.changed.count
+            reasons = {name: (self.of(name), self.advice(name)) for name in self.policies}
             present = {name: said for name, said in reasons.items() if any(said)}
             if present != before:
                 before = present
-                self._conditions.notify()
-            now = self._clock.monotonic()
+                self.conditions.notify()
+            now = self.clock.monotonic()
             due = min(filter(lambda at: at > now, map(self._overdue, self._skipped)), default=math.inf)
             if due < math.inf:
-                await first_of(self._changed.wait(seen), self._clock.sleep(due - now))
+                await first_of(self.changed.wait(seen), self.clock.sleep(due - now))
             else:
-                await self._changed.wait(seen)
+                await self.changed.wait(seen)

@@ -1,6 +1,6 @@
 """RunInputs gather what a run of a policy reads: its config, a fork of the cluster, usage, past moves."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -10,15 +10,15 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers.stop_button import bounded
+from plimsoll.rebalancing.breakers import bounded
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.history import memory_of, touched_nodes
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
-from plimsoll.rebalancing.usage import UsageCollector
-from plimsoll.rebalancing.ways import SurgeWay
+from plimsoll.rebalancing.runs.usage import UsageCollector
+from plimsoll.rebalancing.ways import SurgeWay, leaves_by_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,60 +40,41 @@ class RunInput:
     memory: Memory
 
 
+@dataclass(eq=False)
 class RunInputs:
-    """Gathers the inputs of runs.
+    """Gathers the inputs of runs."""
 
-    Args:
-        book: The cluster, and the room that is reserved in it.
-        keeper: The records.
-        collector: Actual usage.
-        configs: What policies want.
-        contexts: What surrounds the placed pods.
-        surges: The Deployments.
-        executor: The moves under way.
-        clock: Time.
-    """
-
-    def __init__(
-        self,
-        book: ReservationBook,
-        keeper: EvictionRecordStore,
-        collector: UsageCollector,
-        configs: PolicyConfigs,
-        contexts: PlanningContexts,
-        surges: SurgeWay,
-        executor: MoveExecutor,
-        clock: Clock,
-    ) -> None:
-        self._book = book
-        self._keeper = keeper
-        self._collector = collector
-        self._configs = configs
-        self._contexts = contexts
-        self._surges = surges
-        self._executor = executor
-        self._clock = clock
-        self._over: dict[str, dict[tuple[str, str], int]] = {}  #: runs in a row, by policy
+    book: ReservationBook  #: the cluster, and the room that is reserved in it
+    keeper: EvictionRecordStore
+    collector: UsageCollector
+    configs: PolicyConfigs
+    contexts: PlanningContexts  #: what surrounds the placed pods
+    surges: SurgeWay
+    executor: MoveExecutor
+    clock: Clock
+    #: runs in a row, by policy
+    _over: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict, init=False)
 
     async def gather(self, policy: SchedulingPolicy) -> RunInput:
         """What a run of the policy that begins now reads."""
-        name, breakers = policy.metadata.name, self._configs.breakers
-        spec, records = policy.spec.rebalancing or RebalancingSpec(), self._keeper.known.values()
-        await breakers.probe.refresh(immediately=True)
-        started = self._clock.now()
-        self._contexts.learn(name, await self._collector.measure(spec, touched_nodes(records, started)))
+        name, breakers = policy.metadata.name, self.configs.breakers
+        spec, records = policy.spec.rebalancing or RebalancingSpec(), self.keeper.known.values()
+        if leaves_by_request(policy):
+            await breakers.probe.refresh(immediately=True)
+        started = self.clock.now()
+        self.contexts.learn(name, await self.collector.measure(spec, touched_nodes(records, started)))
         memory = memory_of(records, started, breakers.access.granted)
         breakers.displacements.look(name)
-        self._executor.post(HoldUpsChanged())
-        rebalancing = self._configs.configured(policy)
+        self.executor.post(HoldUpsChanged())
+        rebalancing = self.configs.configured(policy)
         resting, may_try = memory.rest(name)
         if resting:  # none for a while, then one
             rebalancing = bounded(rebalancing, "rest after fruitless moves", int(may_try))
-        deployments = await self._surges.deployments() if rebalancing.surge else None
+        deployments = await self.surges.deployments() if rebalancing.surge else None
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
-        fork = self._book.cache.cluster.fork() if is_upstream else self._book.claimed()
-        context = self._contexts.of(name, memory, deployments=deployments)
-        recent = context.recent + self._executor.machine.left(name)
+        fork = self.book.cache.cluster.fork() if is_upstream else self.book.claimed()
+        context = self.contexts.of(name, memory, deployments=deployments)
+        recent = context.recent + self.executor.machine.left(name)
         context = replace(context, over_for=self._over.get(name, {}), recent=recent)
         return RunInput(started, rebalancing, fork, context, memory)
 

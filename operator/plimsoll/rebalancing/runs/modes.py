@@ -1,6 +1,7 @@
 """PlanModes do with a plan what the policy's mode says: they predict, propose or enforce its moves."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import groupby
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -15,33 +16,16 @@ from plimsoll.rebalancing.runs.proposals import Proposals
 from plimsoll.rebalancing.runs.status import RunTotals
 
 
+@dataclass(eq=False)
 class PlanModes:
-    """Carries out plans.
+    """Carries out plans."""
 
-    Args:
-        policies: Those that rebalance, keyed by name, at any moment.
-        retention: Keeps the records few.
-        predictions: Mode DryRun.
-        proposals: Mode Approve.
-        feeder: Mode Enforce.
-        breakers: What keeps policies from moving pods.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        retention: Retention,
-        predictions: Predictions,
-        proposals: Proposals,
-        feeder: MoveFeeder,
-        breakers: Breakers,
-    ) -> None:
-        self._policies = policies
-        self._retention = retention
-        self._predictions = predictions
-        self._proposals = proposals
-        self._feeder = feeder
-        self._breakers = breakers
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    retention: Retention  #: keeps the records few
+    predictions: Predictions
+    proposals: Proposals
+    feeder: MoveFeeder
+    breakers: Breakers  #: what keeps policies from moving pods
 
     async def carry_out(self, totals: RunTotals, memory: Memory) -> None:
         """Carry out the plan of a run; ``memory`` is what past moves teach.
@@ -50,23 +34,23 @@ class PlanModes:
             Exception: What broke the judgement of a move; the rest of the run is dropped.
         """
         name, spec = totals.name, totals.spec
-        await self._retention.tidy_policy(name, spec.records)
+        await self.retention.tidy_policy(name, spec.records)
         if spec.mode is Mode.DRY_RUN:
-            await self._predictions.write(totals)
+            await self.predictions.write(totals)
         elif spec.mode is Mode.APPROVE:
             # A plan that may hold no move says nothing against the proposals: they and their answers keep.
             resting, may_try = memory.rest(name)
-            is_held = self._breakers.stop.is_pressed or self._breakers.displacements.sentence(name)
+            is_held = self.breakers.stop.is_pressed or self.breakers.displacements.sentence(name)
             if not (is_held or (resting and not may_try)):
-                await self._proposals.propose(totals)
+                await self.proposals.propose(totals)
         elif Planner(spec.planner) is not Planner.UPSTREAM:  # its moves were made while they were planned
             await self._enforce(totals, memory)
 
     async def _enforce(self, totals: RunTotals, memory: Memory) -> None:
         moves = enumerate(totals.plan.moves)
-        with self._feeder.remembering(totals.cycle, memory):
+        with self.feeder.remembering(totals.cycle, memory):
             for _, group in groupby(moves, lambda each: each[1].bundle or each[0]):
-                if self._policies.get(totals.name) is not totals.policy:
+                if self.policies.get(totals.name) is not totals.policy:
                     return  # changed, suspended or deleted meanwhile: the rest is dropped
                 together = [move for _, move in group]
-                await self._feeder.feed(together, totals.name, Mode.ENFORCE, totals.cycle)
+                await self.feeder.feed(together, totals.name, Mode.ENFORCE, totals.cycle)

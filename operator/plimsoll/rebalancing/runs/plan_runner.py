@@ -7,7 +7,7 @@ such threads live. A policy whose abandoned threads have ended runs as before. O
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy, SchedulingPolicySpec
@@ -34,23 +34,18 @@ class _Abandoned:
     plan: asyncio.Future[Any]
 
 
+@dataclass(eq=False)
 class PlanRunner:
-    """Makes plans.
+    """Makes plans."""
 
-    Args:
-        computer: Runs each function in a thread of its own.
-        clock: Time.
-        ended: Notified when an abandoned plan has ended.
-    """
-
-    def __init__(self, computer: Computer, clock: Clock, ended: Signal) -> None:
-        self._ended = ended
-        self._computer = computer
-        self._clock = clock
-        self._slots = asyncio.Semaphore(SLOTS)
-        self._abandoned: set[_Abandoned] = set()
-        self._slow: set[str] = set()
-        self._hanging: dict[str, _Abandoned] = {}  #: the latest plan of a policy, where it was abandoned
+    computer: Computer  #: runs each function in a thread of its own
+    clock: Clock
+    ended: Signal  #: notified when an abandoned plan has ended
+    _slots: Any = field(default=asyncio.Semaphore(SLOTS), init=False)
+    _abandoned: set[_Abandoned] = field(default_factory=set, init=False)
+    _slow: set[str] = field(default_factory=set, init=False)
+    #: the latest plan of a policy, where it was abandoned
+    _hanging: dict[str, _Abandoned] = field(default_factory=dict, init=False)
 
     @property
     def abandoned(self) -> int:
@@ -72,7 +67,7 @@ class PlanRunner:
             return ""
         if len(self._abandoned) >= ABANDONED:
             return f"{len(self._abandoned)} plans hang; no further one is tried until one of them ends"
-        if latest.spec != policy.spec or self._clock.monotonic() - latest.since >= RETRY_S:
+        if latest.spec != policy.spec or self.clock.monotonic() - latest.since >= RETRY_S:
             return ""
         return "its plan hangs; it runs again when that ends, within the hour, or when its spec is changed"
 
@@ -92,7 +87,7 @@ class PlanRunner:
             TimeoutError: It was abandoned.
         """
         await self._slots.acquire()
-        task = asyncio.ensure_future(self._computer.compute(function))
+        task = asyncio.ensure_future(self.computer.compute(function))
         try:
             done, _ = await asyncio.wait({task}, timeout=min(SLOW_S, limit_s))
         except asyncio.CancelledError:
@@ -114,14 +109,14 @@ class PlanRunner:
 
     def _abandon(self, policy: SchedulingPolicy, task: asyncio.Future[T]) -> None:
         name = policy.metadata.name
-        abandoned = self._hanging[name] = _Abandoned(policy.spec, self._clock.monotonic(), task)
+        abandoned = self._hanging[name] = _Abandoned(policy.spec, self.clock.monotonic(), task)
         self._abandoned.add(abandoned)
 
         def ended(late: asyncio.Future[T]) -> None:
             self._abandoned.discard(abandoned)
             if self._hanging.get(name) is abandoned:
                 del self._hanging[name]
-            self._ended.notify()
+            self.ended.notify()
             if not late.cancelled():
                 late.exception()  # retrieved, so that asyncio does not report it as lost
 

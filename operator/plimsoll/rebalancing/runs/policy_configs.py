@@ -1,7 +1,7 @@
 """PolicyConfigs say what each policy wants at this moment, within what the breakers allow."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from plimsoll.access.rights import NO_RIGHTS, Access, Part
@@ -11,11 +11,10 @@ from plimsoll.engine.profile import Profile
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.breakers.displacement import DisplacementBreaker
-from plimsoll.rebalancing.breakers.stop_button import STOP, StopButton, bounded
-from plimsoll.rebalancing.config import Registries, rebalancing_of
+from plimsoll.rebalancing.breakers import STOP, DisplacementBreaker, StopButton, bounded
+from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner
-from plimsoll.rebalancing.ways import RequestProbe
+from plimsoll.rebalancing.ways import REQUESTS_API, RequestProbe, leaves_by_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +36,17 @@ class Breakers:
     planning: PlanRunner
 
 
+@dataclass(eq=False)
 class PolicyConfigs:
-    """The live policies in plain values.
+    """The live policies in plain values."""
 
-    Args:
-        policies: Those that rebalance, keyed by name, at any moment.
-        registries: What policies can name.
-        objects: Where priority classes are looked up.
-        breakers: What keeps policies from moving pods.
-        clock: Time.
-
-    Attributes:
-        breakers: The same.
-        profiles: By scheduler name: who places replacements; set when policies change.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        registries: Registries,
-        objects: ClusterObjects,
-        breakers: Breakers,
-        clock: Clock,
-    ) -> None:
-        self.profiles: Mapping[str, Profile] = {}
-        self._policies = policies
-        self._registries = registries
-        self._objects = objects
-        self.breakers = breakers
-        self._clock = clock
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    registries: Registries  #: what policies can name
+    objects: ClusterObjects  #: where priority classes are looked up
+    breakers: Breakers  #: what keeps policies from moving pods
+    clock: Clock
+    #: by scheduler name: who places replacements; set when policies change
+    profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
 
     def configured(self, policy: SchedulingPolicy) -> RebalancingConfig:
         """What a policy wants.
@@ -73,30 +54,32 @@ class PolicyConfigs:
         Raises:
             ConfigurationError: It cannot be carried out; names the field.
         """
-        now, breakers = datetime.fromtimestamp(self._clock.now(), UTC), self.breakers
-        wanted = rebalancing_of(policy, self._registries, self.profiles, self._objects, now)
+        now, breakers = datetime.fromtimestamp(self.clock.now(), UTC), self.breakers
+        wanted = rebalancing_of(policy, self.registries, self.profiles, self.objects, now)
         if breakers.displacements.sentence(policy.metadata.name):
             wanted = bounded(wanted, "rest until displaced pods have a place")
         if breakers.access.obstacle(policy, Part.REBALANCING):
             wanted = bounded(wanted, NO_RIGHTS)
-        wanted = breakers.probe.heeded(policy, wanted)
+        is_dry = policy.spec.rebalancing is None or policy.spec.rebalancing.mode is Mode.DRY_RUN
+        if leaves_by_request(policy) and not is_dry and breakers.probe.refusal():
+            wanted = bounded(wanted, REQUESTS_API)
         return bounded(wanted, STOP) if breakers.stop.is_pressed else wanted
 
     def of(self, name: str) -> RebalancingConfig | None:
         """What a policy wants; None when it rebalances no longer."""
-        policy = self._policies.get(name)
+        policy = self.policies.get(name)
         return None if policy is None else self.configured(policy)
 
     def spec_of(self, name: str) -> RebalancingSpec | None:
         """The same as its spec."""
-        policy = self._policies.get(name)
+        policy = self.policies.get(name)
         return None if policy is None else policy.spec.rebalancing
 
     def others(self, name: str) -> dict[str, RebalancingConfig]:
         """What the other policies want that carry moves out; keys are their names."""
         return {
             other: self.configured(policy)
-            for other, policy in self._policies.items()
+            for other, policy in self.policies.items()
             if other != name
             and not self.breakers.planning.is_slow(other)  # its strategies would hold up this policy, too
             and policy.spec.rebalancing is not None
@@ -107,7 +90,7 @@ class PolicyConfigs:
         """Why approved moves of a policy wait, "" when they do not."""
         if self.breakers.stop.is_pressed:
             return self.breakers.stop.sentence
-        policy = self._policies.get(name)
+        policy = self.policies.get(name)
         if policy is None:
             return ""
         return self.breakers.displacements.sentence(name) or self.breakers.access.obstacle(

@@ -5,6 +5,7 @@ Predictions go with their policy, and with its mode.
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -23,16 +24,16 @@ STARTING_S = 30.0
 AGAIN_S = 60.0
 
 
+@dataclass(eq=False)
 class Predictions:
     """Writes predictions, and deletes those of policies that predict no longer."""
 
-    def __init__(self, keeper: EvictionRecordStore, clock: Clock, observer: Observer) -> None:
-        self._keeper = keeper
-        self._clock = clock
-        self._observer = observer
-        self._predicting: frozenset[str] = frozenset()
-        self._ended: set[str] = set()
-        self._news = asyncio.Event()
+    keeper: EvictionRecordStore
+    clock: Clock
+    observer: Observer
+    _predicting: frozenset[str] = field(default_factory=frozenset, init=False)
+    _ended: set[str] = field(default_factory=set, init=False)
+    _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def retain(self, policies: Collection[str]) -> None:
         """These policies may have predictions; those of others are deleted soon."""
@@ -43,22 +44,22 @@ class Predictions:
 
     async def run(self) -> None:
         """Delete until cancelled."""
-        began = self._clock.monotonic()
+        began = self.clock.monotonic()
         while True:
             self._news.clear()
-            all_known = self._clock.monotonic() - began >= STARTING_S
+            all_known = self.clock.monotonic() - began >= STARTING_S
             try:
                 for record in self._outdated(all_known=all_known):
-                    await self._keeper.drop(record, "outdated")
+                    await self.keeper.drop(record, "outdated")
             except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next look comes
-                self._observer.failed("deleting predictions", repr(exc))
+                self.observer.failed("deleting predictions", repr(exc))
             seconds = AGAIN_S if all_known else STARTING_S
-            await first_of(self._clock.sleep(seconds), self._news.wait())
+            await first_of(self.clock.sleep(seconds), self._news.wait())
 
     def _outdated(self, *, all_known: bool) -> list[Record]:
         return [
             record
-            for record in self._keeper.known.values()
+            for record in self.keeper.known.values()
             if record.spec.mode is Mode.DRY_RUN
             and record.spec.policy not in self._predicting
             and (all_known or record.spec.policy in self._ended)
@@ -69,7 +70,7 @@ class Predictions:
 
         Where a strategy failed it is not known what it would still predict, and nothing is deleted.
         """
-        keeper, policy, mode = self._keeper, totals.name, Mode.DRY_RUN
+        keeper, policy, mode = self.keeper, totals.name, Mode.DRY_RUN
         moves = {key_of(move, policy, mode, totals.cycle): move for move in totals.plan.moves}
         for record in keeper.of_policy(policy):
             if record.spec.mode is mode and record.key not in moves and not totals.plan.failures:
@@ -78,7 +79,7 @@ class Predictions:
             if key in keeper.known:
                 continue
             if not keeper.has_room(policy, totals.spec.records):
-                self._observer.record_dropped(policy, "breaker")
+                self.observer.record_dropped(policy, "breaker")
                 continue
             await keeper.create(
                 key,
@@ -86,5 +87,5 @@ class Predictions:
                 Phase.PREDICTED,
                 first_reason(mode, move),
                 first_message(move, mode),
-                now=self._clock.now(),
+                now=self.clock.now(),
             )

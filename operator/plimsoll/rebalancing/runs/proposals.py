@@ -8,6 +8,7 @@ bundle are proposed together, called off together, and carried out when all of t
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -49,23 +50,14 @@ class Approvals:
         return self._said.get(key)
 
 
+@dataclass(eq=False)
 class Proposals:
-    """Proposes the moves of plans.
+    """Proposes the moves of plans."""
 
-    Args:
-        executor: Knows the proposals that wait, and receives what the plan no longer holds.
-        feeder: Receives new moves.
-        keeper: The records.
-        observer: Notified of moves for which there is no room among the records.
-    """
-
-    def __init__(
-        self, executor: MoveExecutor, feeder: MoveFeeder, keeper: EvictionRecordStore, observer: Observer
-    ) -> None:
-        self._executor = executor
-        self._feeder = feeder
-        self._keeper = keeper
-        self._observer = observer
+    executor: MoveExecutor  #: knows the proposals that wait, and receives what the plan no longer holds
+    feeder: MoveFeeder  #: receives new moves
+    keeper: EvictionRecordStore
+    observer: Observer  #: notified of moves for which there is no room among the records
 
     async def propose(self, totals: RunTotals) -> None:
         """Write a record for each move of a run that has none, and call off what its plan no longer holds."""
@@ -79,24 +71,24 @@ class Proposals:
             if identity in wanted and _is_complete(states):
                 known.add(identity)
             else:
-                self._executor.post(MoveUnplanned(states[0].key))
+                self.executor.post(MoveUnplanned(states[0].key))
         rejected = {
             _identity(record.spec)
-            for record in self._keeper.of_policy(totals.name)
+            for record in self.keeper.of_policy(totals.name)
             if record.spec.mode is Mode.APPROVE and record.status.reason == REJECTED
         }
         for identity, group in wanted.items():
             if identity in known or identity & rejected:
                 continue
-            if self._keeper.has_room(totals.name, totals.spec.records, len(group)):
-                await self._feeder.feed(group, totals.name, Mode.APPROVE, totals.cycle)
+            if self.keeper.has_room(totals.name, totals.spec.records, len(group)):
+                await self.feeder.feed(group, totals.name, Mode.APPROVE, totals.cycle)
             else:
                 for _ in group:
-                    self._observer.record_dropped(totals.name, "breaker")
+                    self.observer.record_dropped(totals.name, "breaker")
 
     def _waiting(self, policy: str) -> list[list[MoveState]]:
         """Proposals of a policy that are not being carried out, those of a bundle together."""
-        machine = self._executor.machine
+        machine = self.executor.machine
         found: defaultdict[str, list[MoveState]] = defaultdict(list)
         for state in machine.moves.values():
             bundle = machine.bundles.get(state.bundle)

@@ -7,6 +7,7 @@ those of several overlap.
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -25,49 +26,28 @@ from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
 from plimsoll.timing.task_sets import PolicyLocks
 
 
+@dataclass(eq=False)
 class PolicyRuns:
-    """Runs policies.
+    """Runs policies."""
 
-    Args:
-        policies: Those that rebalance, keyed by name, at any moment.
-        planning: Makes plans off the event loop.
-        inputs: What runs read.
-        modes: What becomes of their plans.
-        upstream: Makes the moves of planner Upstream while they are planned.
-        reports: Their statuses.
-        statistics: Their metrics.
-        degraded: What keeps policies from moving pods.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        planning: PlanRunner,
-        inputs: RunInputs,
-        modes: PlanModes,
-        upstream: UpstreamEnforcement,
-        reports: RunReports,
-        statistics: RunStatistics,
-        degraded: DegradedReasons,
-    ) -> None:
-        self._policies = policies
-        self._planning = planning
-        self._inputs = inputs
-        self._modes = modes
-        self._upstream = upstream
-        self._reports = reports
-        self._statistics = statistics
-        self._degraded = degraded
-        self._locks = PolicyLocks()
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    planning: PlanRunner  #: makes plans off the event loop
+    inputs: RunInputs  #: what runs read
+    modes: PlanModes  #: what becomes of their plans
+    upstream: UpstreamEnforcement  #: makes the moves of planner Upstream while they are planned
+    reports: RunReports
+    statistics: RunStatistics
+    degraded: DegradedReasons  #: what keeps policies from moving pods
+    _locks: PolicyLocks = field(default_factory=PolicyLocks, init=False)
 
     async def fall_due(self, name: str) -> None:
         """Run a policy; a run that breaks harms its own policy only, and its status says so."""
-        policy, problem = self._policies.get(name), ""
-        due = self._statistics.fell_due(name)
-        self._degraded.run_begun(name)
+        policy, problem = self.policies.get(name), ""
+        due = self.statistics.fell_due(name)
+        self.degraded.run_begun(name)
         try:
             async with self._locks.of(name):
-                self._statistics.begun(name)
+                self.statistics.begun(name)
                 result = await self.rebalance(name)
         except asyncio.CancelledError:
             raise
@@ -75,15 +55,15 @@ class PolicyRuns:
             result, problem = RunResult.TIMED_OUT, str(exc) or "an answer was not there in time"
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
             result, problem = RunResult.CRASHED, repr(exc)
-        self._statistics.finished(name, result)
+        self.statistics.finished(name, result)
         if policy is not None:
-            await self._reports.broke_off(policy, due, result, problem)
-        self._degraded.run_ended(name, result, problem)
+            await self.reports.broke_off(policy, due, result, problem)
+        self.degraded.run_ended(name, result, problem)
 
     def skip(self, name: str) -> None:
         """A run was due while the one before it was under way."""
-        self._degraded.run_skipped(name)
-        self._statistics.skipped(name)
+        self.degraded.run_skipped(name)
+        self.statistics.skipped(name)
 
     async def rebalance(self, name: str) -> RunResult:
         """Plan and carry out one run of a policy; how it ended.
@@ -92,34 +72,34 @@ class PolicyRuns:
             TimeoutError: The plan was not ready in time.
             Exception: What else broke it.
         """
-        policy = self._policies.get(name)
-        if policy is None or policy.spec.rebalancing is None or self._planning.obstacle(policy):
+        policy = self.policies.get(name)
+        if policy is None or policy.spec.rebalancing is None or self.planning.obstacle(policy):
             return RunResult.SKIPPED
-        inputs = await self._inputs.gather(policy)
+        inputs = await self.inputs.gather(policy)
         totals = RunTotals(policy, inputs.started, EvictionPlan((), ()), f"{name}/{inputs.started:.6f}")
         try:
-            with self._statistics.strategies(name):
+            with self.statistics.strategies(name):
                 await self._plan(totals, inputs)
         except TimeoutError:
-            self._degraded.look_back(name, inputs.memory)
+            self.degraded.look_back(name, inputs.memory)
             raise
         made = totals.plan
-        self._inputs.learn(name, made)
-        self._statistics.planned(name, inputs.rebalancing, made)
-        self._reports.begin(totals)
-        await self._modes.carry_out(totals, inputs.memory)
-        await self._reports.end(totals)
-        await self._degraded.review(policy, inputs, made.failures)
+        self.inputs.learn(name, made)
+        self.statistics.planned(name, inputs.rebalancing, made)
+        self.reports.begin(totals)
+        await self.modes.carry_out(totals, inputs.memory)
+        await self.reports.end(totals)
+        await self.degraded.review(policy, inputs, made.failures)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
 
     async def _plan(self, totals: RunTotals, inputs: RunInput) -> None:
         """Make the plan; planner Upstream in mode Enforce evicts while it plans."""
         read = (inputs.rebalancing, inputs.cluster, inputs.context)
         if inputs.rebalancing.planner is Planner.UPSTREAM and totals.spec.mode is Mode.ENFORCE:
-            self._reports.begin(totals)
+            self.reports.begin(totals)
             run, limit_s = upstream_run(*read), plan_runner.PLANNING_S
-            await self._upstream.carry_out(totals, run, inputs.memory, limit_s)
+            await self.upstream.carry_out(totals, run, inputs.memory, limit_s)
         else:
-            totals.plan = await self._planning.make(
+            totals.plan = await self.planning.make(
                 totals.policy, lambda: make_plan(*read), plan_runner.PLANNING_S
             )

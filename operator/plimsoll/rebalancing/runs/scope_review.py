@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -104,23 +104,17 @@ def review(mine: Scoped, others: Iterable[Scoped], cluster: Cluster) -> ScopeRev
     return ScopeReview(pods, {name: count for name, count in shared.items() if count}, tuple(examples))
 
 
+@dataclass(eq=False)
 class ScopeReviews:
-    """The reviews of all policies.
+    """The reviews of all policies."""
 
-    Args:
-        policies: Those that rebalance now, by their name.
-        planning: Makes reviews off the event loop.
-        clock: Time.
-    """
-
-    def __init__(self, policies: Mapping[str, SchedulingPolicy], planning: PlanRunner, clock: Clock) -> None:
-        self._policies = policies
-        self._planning = planning
-        self._clock = clock
-        self._scopes: dict[str, Scoped] = {}
-        self._reviews: dict[str, tuple[float, SchedulingPolicy, ScopeReview]] = {}
-        self._empty_since: dict[str, float] = {}
-        self._unknown: dict[str, str] = {}
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance now, by their name
+    planning: PlanRunner  #: makes reviews off the event loop
+    clock: Clock
+    _scopes: dict[str, Scoped] = field(default_factory=dict, init=False)
+    _reviews: dict[str, tuple[float, SchedulingPolicy, ScopeReview]] = field(default_factory=dict, init=False)
+    _empty_since: dict[str, float] = field(default_factory=dict, init=False)
+    _unknown: dict[str, str] = field(default_factory=dict, init=False)
 
     async def look(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig, cluster: Cluster) -> None:
         """Review a scope in a run of its policy, unless that was done lately.
@@ -140,23 +134,23 @@ class ScopeReviews:
                 with contextlib.suppress(TimeoutError):  # told as Hanging; the run itself has done its work
                     self._keep(
                         policy,
-                        await self._planning.make(policy, lambda: review(scoped, others, cluster), LIMIT_S),
+                        await self.planning.make(policy, lambda: review(scoped, others, cluster), LIMIT_S),
                     )
 
     def _is_due(self, policy: SchedulingPolicy) -> bool:
         known = self._reviews.get(policy.metadata.name)
-        return known is None or known[1] is not policy or self._clock.monotonic() - known[0] >= REVIEW_S
+        return known is None or known[1] is not policy or self.clock.monotonic() - known[0] >= REVIEW_S
 
     def _others(self, policy: SchedulingPolicy) -> list[Scoped]:
         """The scopes of other policies that may move pods, where this one may."""
         return [
             self._scopes[name]
-            for name, other in self._policies.items()
+            for name, other in self.policies.items()
             if name != policy.metadata.name and _acts(policy) and _acts(other) and name in self._scopes
         ]
 
     def _keep(self, policy: SchedulingPolicy, found: ScopeReview) -> None:
-        name, now = policy.metadata.name, self._clock.monotonic()
+        name, now = policy.metadata.name, self.clock.monotonic()
         self._reviews[name] = (now, policy, found)
         if found.pods:
             self._empty_since.pop(name, None)
@@ -174,7 +168,7 @@ class ScopeReviews:
         """What is wrong with a scope, in sentences by reason."""
         found = {}
         since = self._empty_since.get(name)
-        if since is not None and self._clock.monotonic() - since >= EMPTY_S:
+        if since is not None and self.clock.monotonic() - since >= EMPTY_S:
             found[EMPTY] = "spec.scope matches no pod that has a node, so nothing will ever be moved"
         if self._unknown.get(name):
             found[UNKNOWN_NAME] = self._unknown[name]
@@ -191,7 +185,7 @@ class ScopeReviews:
         if known is None:
             return ""
         found = known[2]
-        shared = {other: count for other, count in found.shared.items() if other in self._policies}
+        shared = {other: count for other, count in found.shared.items() if other in self.policies}
         if not shared:
             return ""
         counts = ", ".join(f"{count} by policy {other}" for other, count in sorted(shared.items()))

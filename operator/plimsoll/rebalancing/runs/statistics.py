@@ -56,46 +56,31 @@ class _Runs:
     violations: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class RunStatistics:
-    """Remembers the runs of all policies, and reports them and their strategies to the observer.
+    """Remembers the runs of all policies, and reports them and their strategies to the observer."""
 
-    Args:
-        policies: Names of those that rebalance, at any moment.
-        next_run: When a policy runs next; None when it does not.
-        unfinished: The records of moves that have not ended, of all policies.
-        clock: Time.
-        observer: Receives durations and counts.
-    """
-
-    def __init__(
-        self,
-        policies: Iterable[str],
-        next_run: Callable[[str], datetime | None],
-        unfinished: Callable[[], Iterable[Record]],
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._policies = policies
-        self._next_run = next_run
-        self._unfinished = unfinished
-        self._clock = clock
-        self._observer = observer
-        self._runs: dict[str, _Runs] = {}
+    policies: Iterable[str]  #: names of those that rebalance, at any moment
+    next_run: Callable[[str], datetime | None]  #: when a policy runs next; None when it does not
+    unfinished: Callable[[], Iterable[Record]]  #: the records of moves that have not ended, of all policies
+    clock: Clock
+    observer: Observer  #: receives durations and counts
+    _runs: dict[str, _Runs] = field(default_factory=dict, init=False)
 
     def fell_due(self, policy: str) -> float:
         """Record that the timetable has started a run, which may still have to wait; the time."""
-        runs, now = self._runs.setdefault(policy, _Runs()), self._clock.now()
+        runs, now = self._runs.setdefault(policy, _Runs()), self.clock.now()
         if runs.due is None:
             runs.due = now
         return now
 
     def begun(self, policy: str) -> None:
         """Record that a run has begun."""
-        self._runs.setdefault(policy, _Runs()).began = self._clock.monotonic()
+        self._runs.setdefault(policy, _Runs()).began = self.clock.monotonic()
 
     def skipped(self, policy: str) -> None:
         """Report a run that was due while the one before it was under way."""
-        self._observer.run_finished(policy, RunResult.SKIPPED.value, 0.0)
+        self.observer.run_finished(policy, RunResult.SKIPPED.value, 0.0)
 
     def finished(self, policy: str, result: RunResult) -> None:
         """Record how a run ended; one that did not complete is still due."""
@@ -103,29 +88,29 @@ class RunStatistics:
         if result in _COMPLETED:
             runs.due = None
         if result is RunResult.SUCCEEDED:
-            runs.last_success = self._clock.now()
-        self._observer.run_finished(policy, result.value, self._clock.monotonic() - runs.began)
+            runs.last_success = self.clock.now()
+        self.observer.run_finished(policy, result.value, self.clock.monotonic() - runs.began)
 
     @contextmanager
     def strategies(self, policy: str) -> Iterator[None]:
         """Time the strategies of a plan that is made inside; a plan that is not ready reports none."""
-        timer = StrategyTimer(self._clock.monotonic)
+        timer = StrategyTimer(self.clock.monotonic)
         outer = TIMER.set(timer)
         try:
             yield
         finally:
             TIMER.reset(outer)
         for strategy, seconds in timer.seconds.items():
-            self._observer.strategy_ended(policy, strategy, seconds)
+            self.observer.strategy_ended(policy, strategy, seconds)
 
     def planned(self, policy: str, rebalancing: RebalancingConfig, plan: EvictionPlan) -> None:
         """Keep what a plan says about the cluster; a strategy that complains about no pod counts 0."""
         runs = self._runs.setdefault(policy, _Runs())
         runs.imbalance = plan.imbalance
         runs.violations = {each.name: 0 for each in rebalancing.strategies} | plan.violations()
-        self._observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_by_reason())
+        self.observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_by_reason())
         for failure in plan.failures:
-            self._observer.plugin_failed(failure.plugin, failure.point, failure.problem)
+            self.observer.plugin_failed(failure.plugin, failure.point, failure.problem)
 
     def forget(self, policy: str) -> None:
         """The policy rebalances no longer."""
@@ -133,10 +118,10 @@ class RunStatistics:
 
     def figures(self) -> Mapping[str, RunFigures]:
         """The figures of each policy that has a next run; a standby has none."""
-        moves = Counter(record.spec.policy for record in self._unfinished() if record.phase in IN_FLIGHT)
+        moves = Counter(record.spec.policy for record in self.unfinished() if record.phase in IN_FLIGHT)
         found = {}
-        for policy in self._policies:
-            next_run, runs = self._next_run(policy), self._runs.get(policy, _Runs())
+        for policy in self.policies:
+            next_run, runs = self.next_run(policy), self._runs.get(policy, _Runs())
             if next_run is not None:
                 due = next_run.timestamp() if runs.due is None else runs.due
                 found[policy] = RunFigures(

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -92,29 +92,20 @@ class RunTotals:
         return self.policy.spec.rebalancing or RebalancingSpec()
 
 
+@dataclass(eq=False)
 class RunReports:
     """Writes the last run of each of ``policies`` into its status; a status of others is not written."""
 
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        statuses: PolicyStatusWriter,
-        recorder: EventRecorder,
-        next_run: Callable[[str], datetime | None],
-        keeper: EvictionRecordStore,
-        clock: Clock,
-        observer: Observer,
-    ) -> None:
-        self._policies = policies
-        self._statuses = statuses
-        self._recorder = recorder
-        self._next_run = next_run
-        self._keeper = keeper
-        self._now = clock.now
-        self._observer = observer
-        self._totals: dict[str, RunTotals] = {}
-        self._dirty: set[str] = set()
-        self._changed = Signal()
+    policies: Mapping[str, SchedulingPolicy]
+    statuses: PolicyStatusWriter
+    recorder: EventRecorder
+    next_run: Callable[[str], datetime | None]
+    keeper: EvictionRecordStore
+    clock: Clock
+    observer: Observer
+    _totals: dict[str, RunTotals] = field(default_factory=dict, init=False)
+    _dirty: set[str] = field(default_factory=set, init=False)
+    _changed: Signal = field(default_factory=Signal, init=False)
 
     def begin(self, totals: RunTotals) -> None:
         """Report this run, which has a plan, in place of the one before it."""
@@ -144,9 +135,9 @@ class RunReports:
 
     async def end(self, totals: RunTotals) -> None:
         """The moves of a run have been made, or recorded for people."""
-        totals.completed = self._now()
+        totals.completed = self.clock.now()
         for note in _notes(totals):
-            self._recorder.record(note)
+            self.recorder.record(note)
         await self.write(totals.name)
 
     async def broke_off(
@@ -155,13 +146,13 @@ class RunReports:
         """Report a run that broke off in place of whatever it had planned; other results are ignored."""
         outcome, name = _BROKEN.get(result), policy.metadata.name
         if result is RunResult.CRASHED:
-            self._observer.failed(f"rebalancing {name}", problem)
-        if outcome is None or name not in self._policies:
+            self.observer.failed(f"rebalancing {name}", problem)
+        if outcome is None or name not in self.policies:
             return
         self._totals.pop(name, None)
         broken = LastRun(
             start_time=datetime.fromtimestamp(started, UTC),
-            completion_time=datetime.fromtimestamp(max(self._now(), started), UTC),
+            completion_time=datetime.fromtimestamp(max(self.clock.now(), started), UTC),
             mode=(policy.spec.rebalancing or RebalancingSpec()).mode,
             result=outcome,
             message=f"the run broke off: {problem}"[:STORY],
@@ -171,13 +162,13 @@ class RunReports:
 
     async def write(self, name: str) -> None:
         """Write what the last run of a policy came to, and the totals of its records."""
-        if name in self._policies:
+        if name in self.policies:
             totals = self._totals.get(name)
-            await self._send(name, {} if totals is None else run_status(totals, self._next_run(name)))
+            await self._send(name, {} if totals is None else run_status(totals, self.next_run(name)))
 
     async def run(self) -> None:
         """Write the status of all policies (records outlive a process), then of those with news."""
-        await asyncio.gather(*(self.write(name) for name in list(self._policies)))
+        await asyncio.gather(*(self.write(name) for name in list(self.policies)))
         while True:
             await self._changed.until(lambda: bool(self._dirty))
             await self.write(self._dirty.pop())
@@ -186,13 +177,13 @@ class RunReports:
         document["totals"] = self._move_totals(name).model_dump(mode="json", by_alias=True)
         if "lastRun" in document:  # what is left out of a merge patch stays, and may be of an earlier run
             document["lastRun"] = _NOTHING | document["lastRun"]
-        answer = await self._statuses.write_status(name, document)
+        answer = await self.statuses.write_status(name, document)
         if not answer.is_done:
-            self._observer.failed(f"status of policy {name}", answer.message)
+            self.observer.failed(f"status of policy {name}", answer.message)
 
     def _move_totals(self, name: str) -> MoveTotals:
         """The totals of a policy's records; victims of preemption were not moved."""
-        phases = Counter(record.phase for record in self._keeper.of_policy(name) if not is_victim(record))
+        phases = Counter(record.phase for record in self.keeper.of_policy(name) if not is_victim(record))
         return MoveTotals(
             moved=phases[Phase.SETTLED],
             returned=phases[Phase.RETURNED],

@@ -28,7 +28,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
-from plimsoll.rebalancing.pending_pods import PendingPods
+from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -42,39 +42,19 @@ REFUSALS_IN_A_ROW = 100
 _FINAL = (POLICY_CHANGED.reason, LimitLevel.BUDGET.value)
 
 
+@dataclass(eq=False)
 class UpstreamEnforcement:
-    """Carries out runs of planner Upstream.
+    """Carries out runs of planner Upstream."""
 
-    Args:
-        policies: Those that rebalance, as they are at any moment; keys are their names.
-        keeper: The records.
-        feeder: Has each move made.
-        machine: Knows the moves.
-        pending: The pods, placed or not.
-        objects: The PodDisruptionBudgets.
-        planning: Decides off the event loop.
-        clock: Time.
-    """
-
-    def __init__(
-        self,
-        policies: Mapping[str, SchedulingPolicy],
-        keeper: EvictionRecordStore,
-        feeder: MoveFeeder,
-        machine: MoveMachine,
-        pending: PendingPods,
-        objects: ClusterObjects,
-        planning: PlanRunner,
-        clock: Clock,
-    ) -> None:
-        self._policies = policies
-        self._keeper = keeper
-        self._feeder = feeder
-        self._machine = machine
-        self._pending = pending
-        self._objects = objects
-        self._planning = planning
-        self._clock = clock
+    #: Those that rebalance, as they are at any moment; keys are their names.
+    policies: Mapping[str, SchedulingPolicy]
+    keeper: EvictionRecordStore
+    feeder: MoveFeeder  #: has each move made
+    machine: MoveMachine  #: knows the moves
+    pending: PendingPods
+    objects: ClusterObjects  #: the PodDisruptionBudgets
+    planning: PlanRunner  #: decides off the event loop
+    clock: Clock
 
     async def carry_out(self, totals: RunTotals, run: UpstreamRun, memory: Memory, within_s: float) -> None:
         """Decide and evict until the run has no more candidates; the totals get its evictions and its plan.
@@ -90,7 +70,7 @@ class UpstreamEnforcement:
         """
         evictions = _Evictions(totals, within_s)
         try:
-            with self._feeder.remembering(totals.cycle, memory):
+            with self.feeder.remembering(totals.cycle, memory):
                 move = await self._decided(run.begin, evictions)
                 while move is not None:
                     totals.plan = run.plan  # for a status that is written meanwhile
@@ -101,16 +81,16 @@ class UpstreamEnforcement:
 
     async def _decided(self, step: Callable[[], Move | None], evictions: "_Evictions") -> Move | None:
         """Take one step of the run beside the event loop; the time that it takes is no longer left."""
-        began = self._clock.monotonic()
-        move = await self._planning.make(evictions.totals.policy, step, evictions.left_s)
-        evictions.left_s -= self._clock.monotonic() - began
+        began = self.clock.monotonic()
+        move = await self.planning.make(evictions.totals.policy, step, evictions.left_s)
+        evictions.left_s -= self.clock.monotonic() - began
         return move
 
     async def _evict(self, move: Move, evictions: "_Evictions") -> EvictionAnswer:
         """Evict a pod, or say why it stays."""
         totals, policy = evictions.totals, evictions.totals.policy
         name, uid = policy.metadata.name, move.pod.uid
-        if self._policies.get(name) is not policy:
+        if self.policies.get(name) is not policy:
             return EvictionAnswer(
                 EvictionResult.CLOSED, Refusal(POLICY_CHANGED.reason, POLICY_CHANGED.message)
             )
@@ -120,7 +100,7 @@ class UpstreamEnforcement:
             return EvictionAnswer(found, is_repeat=True)
         if uid in evictions.refused:
             return EvictionAnswer(EvictionResult.REFUSED, evictions.refused[uid])
-        if self._machine.is_asked(uid):
+        if self.machine.is_asked(uid):
             return EvictionAnswer(EvictionResult.REQUESTED, is_repeat=True)
         if evictions.refused_in_a_row >= REFUSALS_IN_A_ROW:
             story = f"{REFUSALS_IN_A_ROW} evictions in a row were refused; the next run goes on"
@@ -128,8 +108,8 @@ class UpstreamEnforcement:
         known = self._known_refusal(move, evictions)
         if known is not None:
             return EvictionAnswer(EvictionResult.REFUSED, known)
-        (key,) = await self._feeder.feed([move], name, Mode.ENFORCE, totals.cycle)
-        state, record = self._machine.moves.get(key), self._keeper.known.get(key)
+        (key,) = await self.feeder.feed([move], name, Mode.ENFORCE, totals.cycle)
+        state, record = self.machine.moves.get(key), self.keeper.known.get(key)
         if state is not None and state.begun:
             evictions.accepted.add(uid)
             evictions.refused_in_a_row = 0
@@ -145,12 +125,12 @@ class UpstreamEnforcement:
 
     def _result(self, move: Move) -> EvictionResult:
         """What became of a pod whose eviction was accepted."""
-        present = self._pending.find(move.pod.uid)
+        present = self.pending.find(move.pod.uid)
         if present is None:
             return EvictionResult.GONE
         if present.is_terminating:
             return EvictionResult.TERMINATING
-        if self._machine.is_asked(move.pod.uid):
+        if self.machine.is_asked(move.pod.uid):
             return EvictionResult.REQUESTED
         pod = present.pod
         leaves_now = pod.is_terminal or not pod.node_name or pod.spec.termination_grace_period_seconds == 0
@@ -168,7 +148,7 @@ class UpstreamEnforcement:
         """Why a PodDisruptionBudget that has refused in this run would refuse again, None when it may not."""
         if not evictions.budgets:
             return None
-        ledger = BudgetLedger(self._objects.budgets.values())
+        ledger = BudgetLedger(self.objects.budgets.values())
         covering = {budget.key for budget in ledger.over(move.pod)}
         refusal = ledger.refusal(move.pod) if covering & evictions.budgets else None
         return None if refusal is None else Refusal(DISRUPTION_BUDGET, refusal.message)

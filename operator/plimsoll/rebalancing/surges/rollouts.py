@@ -58,7 +58,7 @@ class RolloutSurges:
         return Deployments({each.metadata.uid: each for each in found})
 
     async def present(self, move: Move) -> Deployments:
-        """The Deployment of a surge as it is now; nothing for other moves."""
+        """The Deployment of a surge as it is now."""
         if move.surge is None:
             return Deployments()
         answer, found = await self._rollouts.read(move.pod.namespace, move.surge.deployment)

@@ -83,11 +83,7 @@ class _Port:
 
 
 class BindingCycle:
-    """Carries attempts out.
-
-    Attributes:
-        permits: The pods that wait on Permit.
-    """
+    """Carries attempts out."""
 
     def __init__(
         self,
@@ -107,8 +103,7 @@ class BindingCycle:
     def begin(self, attempt: BindingAttempt) -> Status:
         """Reserve, ask Permit, and ask what PreBind will have to do; awaits nothing.
 
-        Returns:
-            SUCCESS: go on with ``finish``; WAIT: ``permission`` first; anything else: ``undo``.
+        SUCCESS: go on with ``finish``; WAIT: ``permission`` first; anything else: ``undo``.
         """
         try:
             return self._begin(attempt)
@@ -239,7 +234,8 @@ class BindingCycle:
             await asyncio.gather(*pending, return_exceptions=True)
 
     def undo(self, attempt: BindingAttempt) -> None:
-        """Unreserve everything in reverse order, also what was never reserved."""
+        """Unreserve everything in reverse order, also what was never reserved; the pod waits no longer."""
+        self.permits.drop(attempt.pod.uid)
         for plugin in reversed(attempt.profile.reserve):
             try:
                 with calling(plugin.name, "reserve"):

@@ -66,9 +66,6 @@ class Permits:
         """Those that wait; a plugin may allow or reject while it looks."""
         return iter(tuple(self._held.values()))
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def find(self, uid: str) -> HeldPod | None:
         """A waiting pod."""
         return self._held.get(uid)

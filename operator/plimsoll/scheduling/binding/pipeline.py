@@ -121,10 +121,6 @@ class BindingPipeline:
         """Wait until the plugins that hold a pod allow it, or one rejects it."""
         return await self._cycle.permission(attempt)
 
-    def drop_permit(self, uid: str) -> None:
-        """A pod that waits on Permit will not bind, and nothing waits for the verdict."""
-        self._cycle.permits.drop(uid)
-
     def start_bind_when_permitted(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
         """Wait for Permit and then for a slot in a task, and bind."""
         self.start(self._bind_when_permitted(queued, attempt))

@@ -62,13 +62,7 @@ class _Served:
 
 
 class Extending(BindingHook):
-    """The extenders of all profiles.
-
-    Args:
-        pods: Reads pods whole: extenders see every field.
-        fence: Says whether a binding may be asked for.
-        conditions: Notified when an extender begins or ceases to fail.
-    """
+    """The extenders of all profiles; notifies ``conditions`` when one begins or ceases to fail."""
 
     def __init__(
         self,
@@ -216,10 +210,7 @@ class Extending(BindingHook):
 
 
 class ExtenderBinder(BindPlugin):
-    """The first bind plugin of a profile with extenders: lets the one with bindVerb bind its pods.
-
-    Source: kube-scheduler v1.36, ``schedule_one.go`` (extendersBinding).
-    """
+    """Lets the extender with bindVerb bind its pods (upstream: extendersBinding); the first Bind plugin."""
 
     name: ClassVar = EXTENDER
     args_model: ClassVar = NoArgs

@@ -27,11 +27,7 @@ class _Record:
 
 
 class ExtenderHealth:
-    """How the extenders of all profiles do; an extender is known by scheduler name and URL.
-
-    Args:
-        conditions: Notified when an extender begins or ceases to fail.
-    """
+    """Failures by scheduler name and URL; notifies ``conditions`` when one begins or ceases to fail."""
 
     def __init__(self, conditions: Signal) -> None:
         self._records: dict[tuple[str, str], _Record] = {}

@@ -16,12 +16,7 @@ HeapKey = tuple[str, str]
 
 
 class FairHeap(PodHeap):
-    """A heap of heaps.
-
-    Args:
-        heap_of: Which heap a pod belongs to.
-        standing: What a queue has got, by its weight; asked whenever one is chosen.
-    """
+    """A heap of heaps; ``standing`` is what a queue has got, by its weight, whenever one is chosen."""
 
     def __init__(self, heap_of: Callable[[PodInfo], HeapKey], standing: Callable[[HeapKey], float]) -> None:
         super().__init__()

@@ -10,29 +10,23 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
-from plimsoll.model.columns.queue_usage import queue_key
+from plimsoll.model.columns.queue_usage import WaitingDemand
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.fair_share.heap import FairHeap, HeapKey
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queue import SchedulingQueue
-from plimsoll.toolkit.scheduling.fair_shares import Amounts, FairQueues, QueueKey, added
+from plimsoll.toolkit.scheduling.fair_shares import FairQueues
 
 
 class FairShares:
-    """Connects fair queues with the pods that wait.
-
-    Args:
-        observer: Notified of a plugin that breaks; its queues are served by their sort keys then.
-    """
+    """Connects fair queues with the pods that wait; sort keys decide while the plugin is broken."""
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, observer: Observer) -> None:
         self._cache = cache
         self._queue = queue
         self._observer = observer
         self._fair: dict[str, FairQueues] = {}
-        self._known: dict[str, tuple[QueueKey, Mapping[str, int]]] = {}
-        self._demand: dict[QueueKey, Amounts] = {}
 
     def serve(self, schedulers: Mapping[str, ProfileScheduler], waiting: Iterable[Pod]) -> None:
         """These profiles are served; these pods have no node."""
@@ -42,12 +36,10 @@ class FairShares:
             for plugin in scheduler.profile.plugins
             if isinstance(plugin, FairQueues)
         }
-        for plugin in self._fair.values():
-            plugin.waiting = self.waiting
-        self._known.clear()
-        self._demand.clear()
-        for pod in waiting if self._fair else ():
-            self._set(pod)
+        if self._fair:
+            self._demand.clear()
+            for pod in waiting:
+                self._set(pod)
         self._queue.keep_in(self._heap if self._fair else PodHeap)
 
     def observe(self, event: WatchEvent) -> None:
@@ -58,16 +50,12 @@ class FairShares:
             case PodAdded(pod) | PodUpdated(_, pod):
                 self._set(pod)
             case PodDeleted(pod):
-                self._drop(pod.uid)
+                self._demand.drop(pod.uid)
 
-    def waiting(self) -> dict[QueueKey, Amounts]:
-        """What pods request that have no node and are not assumed on one."""
-        sums = {key: dict(amounts) for key, amounts in self._demand.items()}
-        for uid in self._cache.assumed:
-            known = self._known.get(uid)
-            if known is not None:
-                added(sums[known[0]], known[1], -1)
-        return sums
+    @property
+    def _demand(self) -> WaitingDemand:
+        """What plugins read; exists once a profile has fair queues."""
+        return self._cache.cluster.index(WaitingDemand)
 
     def _heap(self) -> FairHeap:
         return FairHeap(self._heap_of, self._standing)
@@ -87,16 +75,8 @@ class FairShares:
             return 0.0
 
     def _set(self, pod: Pod) -> None:
-        self._drop(pod.uid)
-        if pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates:
-            return
-        if pod.spec.scheduler_name in self._fair:
-            info = self._cache.info(pod)
-            key = queue_key(info)
-            self._known[pod.uid] = (key, info.requests)
-            added(self._demand.setdefault(key, {}), info.requests)
-
-    def _drop(self, uid: str) -> None:
-        known = self._known.pop(uid, None)
-        if known is not None:
-            added(self._demand[known[0]], known[1], -1)
+        waits = not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
+        if waits and pod.spec.scheduler_name in self._fair:
+            self._demand.set(self._cache.info(pod), is_placed=pod.uid in self._cache.assumed)
+        else:
+            self._demand.drop(pod.uid)

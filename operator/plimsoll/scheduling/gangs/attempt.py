@@ -211,7 +211,6 @@ class GangTaker:
             ).by(PLUGIN)
             stopped += [(queued, attempt, why) for queued, attempt in begun]
         for queued, attempt, status in stopped:
-            self._pipeline.drop_permit(attempt.pod.uid)
             self._pipeline.unbound(queued, attempt, status)
         for refused in decision.refused:
             plugins = refused.diagnosis.plugins if refused.diagnosis is not None else frozenset({PLUGIN})

@@ -17,11 +17,7 @@ PLUGIN = "Coscheduling"
 
 
 class GangGate:
-    """Holds members back.
-
-    Args:
-        groups: Which pods belong together; it observes an event before the queue does.
-    """
+    """Holds members back; the groups observe an event before the queue does."""
 
     def __init__(self, groups: Groups, cache: Cache, explain: Explain) -> None:
         self._groups = groups

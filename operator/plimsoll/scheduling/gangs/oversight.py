@@ -28,12 +28,7 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(eq=False)
 class GangOversight(BindingHook):
-    """Keeps the groups' state between attempts.
-
-    Args:
-        groups: Which pods belong together; it observes an event before this does.
-        changed: Called with the key of a group of which something new is to be reported.
-    """
+    """Keeps the groups' state between attempts; the groups observe an event before this does."""
 
     groups: Groups
     _queue: SchedulingQueue

@@ -93,13 +93,7 @@ class GroupReports:
 
 
 def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupResourceStatus:
-    """What there is to say of a group.
-
-    Args:
-        group: As it is.
-        standing: The PodGroup as the API server has it; times of conditions and of the start are kept.
-        now: The time.
-    """
+    """What there is to say of a group; times that the ``standing`` PodGroup has are kept."""
     census, least = group.census(), group.min_member
     phase = GroupPhase(
         census.phase(least, is_refused=bool(group.refusal or group.obstacle()), is_overdue=group.overdue)

@@ -19,11 +19,7 @@ SortKey = Callable[[PodInfo, float], Any]
 
 
 class BackoffQueue:
-    """Pods that back off.
-
-    Args:
-        sort_key: Of the active queue; orders pods whose back-off ends in the same second.
-    """
+    """Pods that back off; ``sort_key`` orders those whose back-off ends in the same second."""
 
     def __init__(self, sort_key: SortKey) -> None:
         self._sort_key = sort_key

@@ -6,7 +6,7 @@ the last pod that was in flight then has landed, and replayed for each that fail
 Source: kube-scheduler v1.36, ``backend/queue/active_queue.go`` (inFlightPods, inFlightEvents).
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -50,9 +50,6 @@ class InFlight:
         self._events: deque[Happened] = deque()
         self._first = 0
 
-    def __len__(self) -> int:
-        return len(self._pods)
-
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods
 
@@ -63,10 +60,6 @@ class InFlight:
     def is_recording(self) -> bool:
         """Whether somebody may want to know later what happens now."""
         return bool(self._begun)
-
-    def events(self) -> Counter[str]:
-        """Events that are kept, by label."""
-        return Counter(each.change.label for each in self._events if each.change is not None)
 
     def find(self, uid: str) -> QueuedPod | None:
         """A pod in flight."""

@@ -53,12 +53,7 @@ Gate = Callable[[PodInfo, str], Status]
 
 
 class SchedulingQueue:
-    """The waiting pods of all profiles.
-
-    Args:
-        objects: What hints see besides the pod and the event.
-        work: Notified when a pod enters a queue: it may be tried, now or later.
-    """
+    """The waiting pods of all profiles; notifies ``work`` when a pod enters a queue."""
 
     def __init__(
         self,
@@ -87,13 +82,7 @@ class SchedulingQueue:
     # -- what serves the pods ------------------------------------------------------------------------
 
     def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
-        """The profiles are these; what pods of the changed ones were refused for may be over.
-
-        Args:
-            hints: By scheduler name. Pods of other names are woken by every event.
-            changed: Scheduler names whose profile is another one than before.
-            now: Seconds.
-        """
+        """The profiles are these; pods that changed ones refused are tried. Both are by scheduler name."""
         self._judge.use(hints)
         for waiting in (self._unschedulable, self._gated):
             for queued in [each for each in waiting if each.pod.pod.spec.scheduler_name in changed]:

@@ -37,12 +37,7 @@ class QueueGate(Protocol):
 
 
 class QueuePlugins:
-    """The plugins of the served profiles that the queue calls.
-
-    Args:
-        default_sort: Orders the queue while no profile is served.
-        gates: Asked in this order about a pod that no plugin holds back.
-    """
+    """The plugins of the served profiles that the queue calls; gates are asked when no plugin refuses."""
 
     def __init__(
         self,
@@ -62,11 +57,7 @@ class QueuePlugins:
     def serve(
         self, schedulers: Mapping[str, ProfileScheduler]
     ) -> tuple[Mapping[str, QueueingHints], set[str]]:
-        """Call the plugins of these from now on.
-
-        Returns:
-            Hints by scheduler name, and the names whose profile is another one than before.
-        """
+        """Call the plugins of these; returns hints by scheduler name, and names whose profile changed."""
         before, self._schedulers = self._schedulers, schedulers
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
         self._hints = {

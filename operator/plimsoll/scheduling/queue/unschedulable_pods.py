@@ -12,13 +12,7 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why pods of one template wait; templates are compared by identity.
-
-    Attributes:
-        template: Their template.
-        plugins: All plugins that rejected them.
-        pending_on: Those of the plugins that wait for something outside of the cluster.
-    """
+    """Why pods of one template, which is compared by identity, wait; some plugins wait for outside events."""
 
     template: PodTemplate
     plugins: frozenset[str]
@@ -38,13 +32,13 @@ def rejection_of(queued: QueuedPod) -> Rejection:
 
 
 class UnschedulablePods:
-    """Pods by uid, in the order in which they were added."""
+    """Pods by uid in the order of their coming, and their groups by scheduler name and plugin."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
         self._why: dict[str, Rejection] = {}
         self._groups: dict[Rejection, dict[str, QueuedPod]] = {}
-        self._by_plugin: dict[tuple[str, str], dict[Rejection, None]] = {}
+        self.by_plugin: dict[tuple[str, str], dict[Rejection, None]] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -59,11 +53,6 @@ class UnschedulablePods:
     def oldest(self) -> QueuedPod | None:
         """The pod that was added first."""
         return next(iter(self._pods.values()), None)
-
-    @property
-    def by_plugin(self) -> Mapping[tuple[str, str], Mapping[Rejection, None]]:
-        """Groups by scheduler name and plugin."""
-        return self._by_plugin
 
     def group(self, why: Rejection) -> Mapping[str, QueuedPod]:
         """The pods of a group, by uid."""
@@ -87,7 +76,7 @@ class UnschedulablePods:
         if group is None:
             group = self._groups[why] = {}
             for plugin in why.plugins:
-                self._by_plugin.setdefault((why.scheduler, plugin), {})[why] = None
+                self.by_plugin.setdefault((why.scheduler, plugin), {})[why] = None
         group[uid] = queued
 
     def take(self, uid: str) -> QueuedPod | None:
@@ -104,14 +93,14 @@ class UnschedulablePods:
             return
         del self._groups[why]
         for plugin in why.plugins:
-            groups = self._by_plugin[why.scheduler, plugin]
+            groups = self.by_plugin[why.scheduler, plugin]
             del groups[why]
             if not groups:
-                del self._by_plugin[why.scheduler, plugin]
+                del self.by_plugin[why.scheduler, plugin]
 
     def validate(self) -> None:
         """Check that every pod is in its group and in no other."""
         grouped = {uid: why for why, group in self._groups.items() for uid in group}
         assert grouped == {uid: rejection_of(queued) for uid, queued in self._pods.items()} == self._why
         named = {(why.scheduler, plugin) for why in self._groups for plugin in why.plugins}
-        assert named == set(self._by_plugin)
+        assert named == set(self.by_plugin)

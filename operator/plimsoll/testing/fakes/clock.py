@@ -63,7 +63,7 @@ class FakeRandomness:
 
 
 class InlineComputer:
-    """Computes at once."""
+    """Computes immediately, in the caller."""
 
     async def compute(self, function: Callable[[], T]) -> T:
         """The function's result."""

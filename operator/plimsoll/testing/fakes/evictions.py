@@ -15,11 +15,11 @@ from plimsoll.timing.signal import Signal
 
 
 class FakeEvictor:
-    """Takes every eviction unless told otherwise.
+    """Takes every eviction unless a test gives another result.
 
     Attributes:
         evicted: Names of the pods that were evicted, in order.
-        answers: What the next evictions are told, one each; DONE when there is none left.
+        answers: Results of the next evictions, one each; then DONE.
         when_done: Called with each pod whose eviction was taken.
     """
 
@@ -42,7 +42,7 @@ class FakeEvictionRequester:
 
     Attributes:
         requests: Ours, by ``namespace/name``; ``become`` and ``vanish`` change them.
-        answers: What the next creations are told, one each; DONE when there is none left.
+        answers: Results of the next creations, one each; then DONE.
         dropped: Names of requests that were deleted, in order.
     """
 
@@ -64,7 +64,7 @@ class FakeEvictionRequester:
         self._changed.notify()
 
     async def offered(self) -> WriteResult:
-        """As told."""
+        """As the test set it."""
         return self.offer
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
@@ -124,12 +124,12 @@ class FakeEvictionRequester:
 
 
 class FakeNodeCloser:
-    """Obeys at once.
+    """Obeys immediately.
 
     Attributes:
         done: What was asked for, in order: ``("close", node)`` or ``("reopen", node)``.
-        answer: What the next writes are told.
-        when_done: Told each write that was taken.
+        answer: The result of a write.
+        when_done: Called with each write that was taken.
     """
 
     def __init__(self, answer: WriteResult = DONE) -> None:
@@ -156,15 +156,15 @@ class FakeRollouts:
     """Deployments in memory; a mark is a new generation, as a template's change is.
 
     Attributes:
-        by_name: The Deployments, by name.
+        deployments: The Deployments.
         marks: What was written, in order.
-        answers: What the next marks are told, one each; DONE when there is none left.
-        reading: What reads and lists are told.
+        answers: Results of the next marks, one each; then DONE.
+        reading: The result of reads and lists.
         when_marked: Called with the name and the mark of each Deployment that was marked.
     """
 
     def __init__(self, *deployments: Deployment) -> None:
-        self.by_name = {each.metadata.name: each for each in deployments}
+        self.deployments = {each.metadata.name: each for each in deployments}
         self.marks: list[str | None] = []
         self.answers: list[WriteResult] = []
         self.reading = DONE
@@ -172,13 +172,13 @@ class FakeRollouts:
 
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
         """All of them."""
-        return self.reading, list(self.by_name.values()) if self.reading.is_done else ()
+        return self.reading, list(self.deployments.values()) if self.reading.is_done else ()
 
     async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
         """One of them."""
         if not self.reading.is_done:
             return self.reading, None
-        found = self.by_name.get(name)
+        found = self.deployments.get(name)
         if found is None or found.metadata.namespace != namespace:
             return WriteResult(WriteOutcome.GONE, f'deployments.apps "{name}" not found'), None
         return DONE, found
@@ -186,7 +186,7 @@ class FakeRollouts:
     async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
         """Write it, unless the version is an old one or the test says otherwise."""
         answer = self.answers.pop(0) if self.answers else DONE
-        present = self.by_name[deployment.metadata.name]
+        present = self.deployments[deployment.metadata.name]
         if answer.is_done and present.metadata.resource_version != deployment.metadata.resource_version:
             answer = WriteResult(WriteOutcome.CONFLICT, "the object has been modified")
         if answer.is_done:
@@ -194,27 +194,27 @@ class FakeRollouts:
         return answer
 
     def do_mark(self, name: str, mark: str | None) -> None:
-        """What a mark does, whatever its writer is told."""
+        """What a mark does, whatever result its writer receives."""
         self.change(name, SURGED, mark)
         self.marks.append(mark)
         self.when_marked(name, mark)
 
     def roll_out(self, name: str) -> None:
         """The controller has done all that the spec asks for."""
-        present = self.by_name[name]
+        present = self.deployments[name]
         status = msgspec.structs.replace(present.status, observed_generation=present.metadata.generation)
-        self.by_name[name] = msgspec.structs.replace(present, status=status)
+        self.deployments[name] = msgspec.structs.replace(present, status=status)
 
     def change(self, name: str, annotation: str, value: str | None) -> None:
         """Somebody changes an annotation of the template."""
-        present = self.by_name[name]
+        present = self.deployments[name]
         template = dict(present.spec.template)
         metadata = dict(template.get("metadata") or {})
         annotations = {**(metadata.get("annotations") or {}), annotation: value}
         kept = {key: each for key, each in annotations.items() if each is not None}
         template["metadata"] = {**metadata, "annotations": kept}
         generation = present.metadata.generation + 1
-        self.by_name[name] = msgspec.structs.replace(
+        self.deployments[name] = msgspec.structs.replace(
             present,
             metadata=msgspec.structs.replace(
                 present.metadata, generation=generation, resource_version=str(generation)
@@ -230,7 +230,7 @@ class FakeRecords:
         documents: By ``namespace/name``.
         history: Phases by record name, in the order written.
         created_at: ``metadata.creationTimestamp`` of new records.
-        answer: What writes are told.
+        answer: The result of a write.
     """
 
     def __init__(self, *documents: Mapping[str, Any]) -> None:

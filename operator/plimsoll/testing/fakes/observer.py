@@ -1,4 +1,4 @@
-"""Keeps what is recorded and observed; a reservation book without a running timer."""
+"""Fakes of observers and event recorders, and a reservation book without a running timer."""
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.reservations import ReservationBook

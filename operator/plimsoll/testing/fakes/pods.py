@@ -13,16 +13,16 @@ DONE = WriteResult(WriteOutcome.DONE)
 
 
 class FakeBinder:
-    """Takes every binding unless told otherwise.
+    """Takes every binding unless a test gives another result.
 
     Attributes:
         bound: Pod key to node, in the order of the bindings.
-        answer: What the next bindings are told.
+        answer: The result of a binding.
         before: Awaited before each answer.
-        answers: What the next bindings are told, one each, ahead of ``answer``.
+        answers: Results of the next bindings, one each, ahead of ``answer``.
         deaf: How many bindings happen although the answer says UNKNOWN.
         sent: How many bindings were asked for.
-        looks: What the next looks at a pod are told, one each; the truth when there is none left.
+        looks: Results of the next looks at a pod, one each; then the truth.
     """
 
     def __init__(self, answer: WriteResult = DONE) -> None:
@@ -54,7 +54,7 @@ class FakeBinder:
         return answer
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
-        """The truth, unless told otherwise."""
+        """The truth, unless a test gives another result."""
         answer = self.looks.pop(0) if self.looks else DONE
         return answer, self.bound.get(f"{pod.namespace}/{pod.name}", "") if answer.is_done else ""
 
@@ -65,7 +65,7 @@ class FakeVolumes:
     Attributes:
         selected: Claim name to node.
         reserved: Volume name to claim name.
-        answer: What the next writes are told.
+        answer: The result of a write.
     """
 
     def __init__(self, answer: WriteResult = DONE) -> None:
@@ -87,12 +87,12 @@ class FakeVolumes:
 
 
 class FakePreemptor:
-    """Removes victims at once.
+    """Removes victims immediately.
 
     Attributes:
         victims: Names of the pods that were removed.
         cleared: Names of the pods whose nomination was taken away.
-        answers: What the next removals are told, one each; DONE when there is none left.
+        answers: Results of the next removals, one each; then DONE.
         before: Awaited before each removal.
     """
 

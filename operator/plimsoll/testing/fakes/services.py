@@ -111,7 +111,7 @@ class FakeLeases:
 
     Attributes:
         lease: As it is stored, None before.
-        trouble: What the next requests are told instead; None answers them.
+        trouble: The result of the next requests; None answers them.
         before: Awaited before each answer.
     """
 
@@ -143,7 +143,7 @@ class FakeLeases:
 
 
 class FakePolicyStatuses:
-    """Keeps what is written about policies, merged, in ``statuses`` by name."""
+    """Keeps the statuses of policies, merged, keyed by name."""
 
     def __init__(self) -> None:
         self.statuses: dict[str, dict[str, Any]] = {}

@@ -1,1 +1,1 @@
-"""Shared by strategies."""
+"""Code shared by strategies: usage of nodes, eviction order, node fit, spreading."""

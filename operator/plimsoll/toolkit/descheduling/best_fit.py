@@ -1,4 +1,4 @@
-"""Best-fit choice of targets: the node with the least room left afterwards.
+"""Chooses targets of directed moves by best fit: the node with the least room left afterwards.
 
 Left over is counted in shares of the largest node, and what a pod does not ask for and few nodes have
 (GPUs, other scalar resources) counts eightfold: a pod without GPUs goes to a node without free ones first.
@@ -55,7 +55,7 @@ class BestFit:
         return pod.template in self._nowhere
 
     def move(self, pod: PodInfo, source: int, reason: str) -> Candidate | None:
-        """Send a pod from a row to the node that it fits best, and count it there; None if there is none."""
+        """Send a pod from a row to the node that it fits best, and count it there; None if none fits."""
         if pod.template in self._nowhere:
             return None
         rows = self._context.prospects.feasible(pod)

@@ -1,4 +1,4 @@
-"""Interleaves equally ranked pods by owner and node.
+"""Orders pods for eviction: by importance and cost, equals interleaved by owner and node.
 
 Upstream sorts them unstably, so that on average each group gives its share too; what is drawn here lies
 in the middle of what it may do, and is the same each time.

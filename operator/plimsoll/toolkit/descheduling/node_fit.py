@@ -1,4 +1,4 @@
-"""Descheduler's own idea of whether a pod fits a node: cheap, and weaker than the scheduler's.
+"""Descheduler's check whether a pod fits a node (NodeFit), cheaper and weaker than the scheduler's filters.
 
 Used where upstream uses it (evictor option ``nodeFit``, candidates of two strategies). It knows nothing
 of spreading, pod affinity, other pods' anti-affinity, volumes, ports and of moves decided before; the

@@ -144,6 +144,11 @@ class Draining:
                 if not self._go_on(source):
                     break
 
+    def surplus(self, context: StrategyContext) -> Candidates:
+        """The same as if the destinations had room for all."""
+        self.room.update(dict.fromkeys(self.room, ENDLESS))
+        yield from self.candidates(context)
+
     def _go_on(self, source: NodeUsage) -> bool:
         return all(left > 0 for left in self.room.values()) and self.may_go_on(source)
 

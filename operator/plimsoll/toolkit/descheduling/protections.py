@@ -1,4 +1,4 @@
-"""Arguments that name the protections of pods from eviction, and durations as Go writes them."""
+"""Arguments of DefaultEvictor that name protections, and a parser of durations as Go writes them."""
 
 import re
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The fewest and cheapest pods of one node to move elsewhere so that an amount is free there.
+"""Finds the fewest and cheapest pods to move off a node so that an amount is free there.
 
 For each node the deficit is what is wanted beyond what is free. Nodes whose movable pods cannot cover it
 are left out; the others are ranked in one step by the least number of pods that could: each pod is worth

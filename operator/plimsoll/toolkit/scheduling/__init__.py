@@ -1,1 +1,1 @@
-"""Shared by plugins of the scheduler."""
+"""Code shared by scheduling plugins: matching nodes, scoring resources, choosing victims and volumes."""

@@ -31,6 +31,7 @@ from plimsoll.model.columns.queue_usage import QUEUE_LABEL as QUEUE_LABEL
 from plimsoll.model.columns.queue_usage import Amounts as Amounts
 from plimsoll.model.columns.queue_usage import QueueKey as QueueKey
 from plimsoll.model.columns.queue_usage import QueueUsage as QueueUsage
+from plimsoll.model.columns.queue_usage import WaitingDemand as WaitingDemand
 from plimsoll.model.columns.queue_usage import added as added
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -161,13 +162,7 @@ def _ceiling(amounts: Mapping[str, int], capability: Mapping[str, int]) -> float
 
 @runtime_checkable
 class FairQueues(Plugin, Protocol):
-    """A plugin that divides the cluster among queues; the scheduling queue pops by it.
-
-    Attributes:
-        waiting: Requests of the pods without a node, by queue; set by the caller.
-    """
-
-    waiting: Callable[[], Mapping[QueueKey, Amounts]]
+    """A plugin that divides the cluster among queues; the scheduling queue pops by it."""
 
     def queue_of(self, pod: PodInfo) -> str:
         """The queue that a pod is in."""

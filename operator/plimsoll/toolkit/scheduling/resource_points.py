@@ -1,4 +1,4 @@
-"""Points for what is left of resources, as kube-scheduler computes them in integers.
+"""Arithmetic of NodeResourcesFit's scoring strategies, in integers as in kube-scheduler, and their args.
 
 Axis letters: N nodes, K resources.
 """

@@ -13,6 +13,7 @@ Source: descheduler v0.36, ``pkg/descheduler/metricscollector``. Differs: it kee
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
@@ -26,27 +27,28 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 PERIOD_S, STALE_S, HALF_LIFE_S = 15.0, 300.0, 33.0
 
 
+@dataclass(eq=False)
 class UsageCollector:
     """Keeps what nodes and pods use, while one of ``policies`` reads the metrics API."""
 
-    def __init__(self, meter: UsageReader, clock: Clock, policies: Mapping[str, SchedulingPolicy]) -> None:
-        self._meter = meter
-        self._clock = clock
-        self._policies = policies
-        self._nodes: dict[str, UsageReading] = {}
-        self._latest: dict[str, UsageReading] = {}
-        self._renewed: dict[str, float] = {}  #: the move since which a node is smoothed, by node
-        self._read_at: float | None = None
-        self._problem = ""
+    meter: UsageReader
+    clock: Clock
+    policies: Mapping[str, SchedulingPolicy]
+    _nodes: dict[str, UsageReading] = field(default_factory=dict, init=False)
+    _latest: dict[str, UsageReading] = field(default_factory=dict, init=False)
+    #: the move since which a node is smoothed, by node
+    _renewed: dict[str, float] = field(default_factory=dict, init=False)
+    _read_at: float | None = field(default=None, init=False)
+    _problem: str = field(default="", init=False)
 
     async def run(self) -> None:
         """Read again and again, until cancelled."""
         while True:
-            specs = (policy.spec.rebalancing for policy in self._policies.values())
+            specs = (policy.spec.rebalancing for policy in self.policies.values())
             strategies = [strategy for spec in specs if spec is not None for strategy in spec.strategies]
             if any(source_of(each.args)[0] == KUBERNETES_METRICS for each in strategies):
                 await self._collect()
-            await self._clock.sleep(PERIOD_S)
+            await self.clock.sleep(PERIOD_S)
 
     async def measure(
         self, spec: RebalancingSpec, touched: Mapping[str, float] | None = None
@@ -64,8 +66,8 @@ class UsageCollector:
         problem = ""
         if KUBERNETES_METRICS in sources:
             await self._collect()
-            answer, readings = await self._meter.pods()
-            now = self._clock.now()
+            answer, readings = await self.meter.pods()
+            now = self.clock.now()
             problem = self._problem or _sentence(answer)
             if not self._problem:
                 self._renew(readings_after=touched)
@@ -80,16 +82,16 @@ class UsageCollector:
             url = next(
                 (each.prometheus.url for each in spec.metrics_providers if each.prometheus is not None), ""
             )
-            answer, found = await self._meter.query(url, sources[PROMETHEUS])
+            answer, found = await self.meter.query(url, sources[PROMETHEUS])
             problem = problem or _sentence(answer)
-            samples = _settled(found, touched, self._clock.now()) if answer.is_done else None
+            samples = _settled(found, touched, self.clock.now()) if answer.is_done else None
         return Measurements(nodes=nodes, pods=pods, samples=samples, problem=problem)
 
     async def _collect(self) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         if self._read_at is not None and now - self._read_at < PERIOD_S / 2:
             return
-        answer, readings = await self._meter.nodes()
+        answer, readings = await self.meter.nodes()
         self._problem = _sentence(answer)
         if answer.is_done:
             elapsed = 0.0 if self._read_at is None else now - self._read_at

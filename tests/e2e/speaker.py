@@ -91,7 +91,7 @@ class Speaker:
             response.close()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside the test, at most until it speaks no more; what fails then fails the test."""
+        """Do something concurrently with the test, until it ends at most; what fails then fails the test."""
         self._tasks.add(task := asyncio.create_task(work))
         task.add_done_callback(lambda done: done.cancelled() or done.exception() or self._tasks.discard(done))  # type: ignore[func-returns-value] # mypy does not see the change
 
@@ -148,7 +148,7 @@ async def speaking(kubeconfig: Path) -> AsyncIterator[Speaker]:
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
-    """A body; plain text, as for paths that nobody serves yet, counts as the message."""
+    """A body; plain text, as for paths that are not served yet, counts as the message."""
     try:
         body: dict[str, Any] = json.loads(content)
     except ValueError:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from e2e.polling import eventually
+from e2e.polls import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from plimsoll.planning.moves import Goal, Objective, RebalancingConfig
 from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.rebalancing import schedule
-from plimsoll.rebalancing.usage import source_of
+from plimsoll.rebalancing.runs.usage import source_of
 
 WHERE = "spec.rebalancing"
 

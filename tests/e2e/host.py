@@ -12,16 +12,16 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from e2e.authorizing import Asked, Rights
-from e2e.granting import Door, door, kubeconfig_for
-from e2e.speaking import MERGE
+from e2e.door import Door, door, kubeconfig_for
+from e2e.rbac import Asked, Rights
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from e2e.operating import Operator
-    from e2e.speaking import Speaker
+    from e2e.operator_process import Operator
+    from e2e.speaker import Speaker
     from roadstead.clients import RunningCluster
 
 Obj = dict[str, Any]
@@ -77,7 +77,7 @@ class Host:
             wanted = (namespace, deployment["spec"]["replicas"], *spec["containers"][0]["args"][1:])
         if wanted != self._running:
             for operator in self._operators:
-                operator.terminate()
+                await operator.stop()
             self._operators, self._running = [], wanted
             if wanted:
                 namespace, replicas, *options = wanted

@@ -19,12 +19,12 @@ from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
-from plimsoll.rebalancing.config import Registries, rebalancing_of
+from plimsoll.rebalancing.runs.config import Registries, rebalancing_of
 from plimsoll.strategies import EVICTORS, IN_TREE
 from trials.rounds import rounds
 
 if TYPE_CHECKING:
-    from e2e.judging import View
+    from e2e.measures import View
     from e2e.scene import Obj
 
 #: Descheduler's cycles, and random choices of the scheduler among which it has the least evictions.
@@ -32,7 +32,7 @@ CYCLES, SEEDS = 10, 3
 
 
 def evictions_of_descheduler(view: View, spec: Obj, scheduler: str) -> int:
-    """Evictions until it evicts nobody more, or its cycles are over; the luckiest of a few runs.
+    """Evictions until it evicts no more pods, or its cycles are over; the luckiest of a few runs.
 
     Args:
         view: The start.

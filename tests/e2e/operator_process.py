@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,7 +14,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from forking import Forked
+from forked import Forked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,7 @@ READY_S, END_S = 90.0, 30.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on just now."""
+    """A port that no process listens on at present."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
@@ -65,7 +66,7 @@ class Operator:
         return None if self._process is None else self._process.poll()
 
     def ask(self, path: str, port: int | None = None) -> tuple[int, str]:
-        """Status and body of one of its endpoints; 0 when nobody answers."""
+        """Status and body of one of its endpoints; 0 without an answer."""
         url = f"http://127.0.0.1:{port or self.metrics_port}{path}"
         try:
             with urllib.request.urlopen(url, timeout=5) as response:
@@ -113,6 +114,10 @@ class Operator:
         if self._process is not None:
             self._process.kill()
             self._process.wait(END_S)
+
+    async def stop(self) -> int:
+        """End it politely while this event loop runs on: a door in it must pass on the last requests."""
+        return await asyncio.to_thread(self.terminate)
 
     def terminate(self) -> int:
         """End it politely; the exit status."""

@@ -1,9 +1,9 @@
 """A door to an API server that lets through what a role grants, refuses the rest, and makes trouble if asked.
 
 Trouble comes as ``unauthorized`` (401), ``busy`` (429), ``broken`` (500), ``conflict`` (409), ``silent`` (the
-connection is cut, the request is not passed on), ``deaf`` (it is cut after: what was asked has happened, and
-nobody knows), ``hanging`` (nothing is passed on, and no answer comes) and ``failing`` (a watch begins and
-tells of an error).
+connection is cut, the request is not passed on), ``deaf`` (it is cut after: the request was carried out, and
+the client cannot know), ``hanging`` (nothing is passed on, no answer comes) and ``failing`` (a watch sends
+an error).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import yaml
 from aiohttp import web
 
 from deploy.admission import Admission
-from e2e.authorizing import Asked
+from e2e.rbac import Asked
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

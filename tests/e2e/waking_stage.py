@@ -1,7 +1,7 @@
 """The stage of the waking tests: one pod that waits, and a witness of what wakes it.
 
 The witness reads the operator's own metrics: how many changes of a kind it has handled, and how many pods
-entered a queue because of them. Both are counted in one breath, so that "handled, and nobody woken" needs
+entered a queue because of them. Both are counted in one breath, so that "handled, and no pod woken" needs
 no waiting.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from e2e.polling import eventually
-from e2e.speaking import MERGE
+from e2e.polls import eventually
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from e2e.operating import Operator
+    from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
 HANDLED = "plimsoll_scheduler_event_handling_duration_seconds_count"
@@ -62,7 +62,7 @@ class Stage:
         return self.operator.metric(ATTEMPTS, result="unschedulable", profile=self.scene.scheduler)
 
     async def sleeps_through(self, event: str, change: Awaitable[Any]) -> None:
-        """Make a change; the operator handles it as this event, and it wakes nobody."""
+        """Make a change; the operator handles it as this event, and it wakes no pod."""
         handled = self.operator.metric(HANDLED, event=event)
         woken, attempts = self.operator.metric(INCOMING, event=event), self.attempts()
         await change
@@ -114,7 +114,7 @@ class Stage:
         (await self.scene.speaker.request("DELETE", path)).accepted()
 
     async def delete_pod(self, name: str) -> None:
-        """Delete a pod, at once."""
+        """Delete a pod immediately."""
         path = self.scene.path(f"pods/{name}")
         (await self.scene.speaker.request("DELETE", path, gracePeriodSeconds="0")).accepted()
 

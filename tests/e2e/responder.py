@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from e2e.polling import LAST_PACE_S
+from e2e.polls import LAST_PACE_S
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene

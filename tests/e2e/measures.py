@@ -100,9 +100,9 @@ def too_near(view: View) -> int:
         any(
             other is not pod
             and _selects(term["labelSelector"], other)
-            and _value(beside, term["topologyKey"]) == _value(node, term["topologyKey"])
+            and _value(where, term["topologyKey"]) == _value(node, term["topologyKey"])
             for term in _affinity(pod, "podAntiAffinity", REQUIRED, [])
-            for other, beside in placed
+            for other, where in placed
         )
         for pod, node in placed
     )
@@ -155,7 +155,7 @@ MEASURES: tuple[Callable[[View], int], ...] = (
 
 
 def measured(view: View) -> dict[str, int]:
-    """All measures by name."""
+    """All measures, keyed by name."""
     return {measure.__name__: measure(view) for measure in MEASURES}
 
 

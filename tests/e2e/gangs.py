@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from e2e.polling import eventually
-from e2e.speaking import TABLE
+from e2e.polls import eventually
+from e2e.speaker import TABLE
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene

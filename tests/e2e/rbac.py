@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from e2e.speaking import Speaker
+    from e2e.speaker import Speaker
 
 Obj = dict[str, Any]
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -1,21 +1,60 @@
-"""Pods that lose their place while a policy moves pods: when they grow in number, the policy rests.
+"""Breakers stop the moves of policies: the stop button, and pods that have lost their place.
+
+A breaker is a ceiling on the evictions of a run, in addition to the policy's own budgets: what it forbids is
+refused with its name, in a plan and right before each eviction.
 
 A pod counts as displaced when it has waited for a minute, our scheduler finds no node for it, and its
 workload had one more pod on a node before the policy's moves of the last half hour than it has now. So a
-burst of new pods does not count, nor does a pod that room is made for: they never had a place.
-
-More than ``ALLOWED`` of them, whoever displaced them, and the policy moves nothing until all have a place
-again. It goes on after half an hour in any case: by then nothing speaks for its moves as the cause.
+burst of new pods does not count, nor does a pod that room is made for: they never had a place. With more than
+``ALLOWED`` of them, whatever displaced them, the policy moves nothing until all have a place again. It goes
+on after half an hour in any case: by then nothing speaks for its moves as the cause.
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.planning.limits import Ceiling
+from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.ports.clock import Clock
+
+#: The annotation of the operator's own namespace that stops all moves while its value is "true".
+STOP = "plimsoll.dev/stop"
+
+
+class StopButton:
+    """Stops the moves of all policies immediately.
+
+    Args:
+        objects: Where the namespace is looked up; it is watched.
+        namespace: The operator's own; "" has no button.
+    """
+
+    def __init__(self, objects: ClusterObjects, namespace: str) -> None:
+        self._objects = objects
+        self._namespace = namespace
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether nothing may be moved."""
+        namespace = self._objects.namespaces.get(self._namespace)
+        return namespace is not None and namespace.metadata.annotations.get(STOP) == "true"
+
+    @property
+    def sentence(self) -> str:
+        """Why nothing is moved."""
+        return f'namespace {self._namespace} is annotated {STOP}="true"; until it is removed no pod is moved'
+
+
+def bounded(rebalancing: RebalancingConfig, breaker: str, most: int = 0) -> RebalancingConfig:
+    """The same with at most so many evictions; refusals name the breaker."""
+    budgets = (*rebalancing.limits.budgets, (breaker, Ceiling(count=most)))
+    return replace(rebalancing, limits=replace(rebalancing.limits, budgets=budgets))
+
 
 #: Displaced pods that do not stop a policy.
 ALLOWED = 3
@@ -35,30 +74,18 @@ class _Count:
     placed: Mapping[str, int]
 
 
+@dataclass(eq=False)
 class DisplacementBreaker:
-    """Which policies rest because pods have lost their places.
+    """Which policies rest because pods have lost their places."""
 
-    Args:
-        cluster: The placed pods.
-        waiting: Pods without a place.
-        serves: Whether our scheduler places the pods of a scheduler name.
-        clock: Time.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        waiting: Callable[[], Iterable[Pod]],
-        serves: Callable[[str], bool],
-        clock: Clock,
-    ) -> None:
-        self._cluster = cluster
-        self._waiting = waiting
-        self._serves = serves
-        self._clock = clock
-        self._counts: dict[str, deque[_Count]] = {}  #: by policy, the oldest first
-        self._since: dict[str, float] = {}  #: when a policy that rests began to
-        self._sentences: dict[str, str] = {}
+    cluster: Cluster  #: the placed pods
+    waiting: Callable[[], Iterable[Pod]]  #: pods without a place
+    serves: Callable[[str], bool]  #: whether our scheduler places the pods of a scheduler name
+    clock: Clock
+    #: by policy, the oldest first
+    _counts: dict[str, deque[_Count]] = field(default_factory=dict, init=False)
+    _since: dict[str, float] = field(default_factory=dict, init=False)  #: when a policy that rests began to
+    _sentences: dict[str, str] = field(default_factory=dict, init=False)
 
     def forget(self, name: str) -> None:
         """The policy was changed or is gone: what it did before counts no longer."""
@@ -68,7 +95,7 @@ class DisplacementBreaker:
 
     def before_move(self, name: str) -> None:
         """A policy is about to move a pod: count who has a place now."""
-        now = self._clock.now()
+        now = self.clock.now()
         counts = self._counts.setdefault(name, deque())
         if not counts or now - counts[-1].taken >= SPACING_S:
             counts.append(_Count(now, self._placed()))
@@ -79,7 +106,7 @@ class DisplacementBreaker:
 
     def look(self, name: str) -> None:
         """Count the displaced pods, and decide whether the policy rests."""
-        now = self._clock.now()
+        now = self.clock.now()
         counts = self._counts.get(name, deque())
         while counts and now - counts[0].taken >= WINDOW_S:
             counts.popleft()
@@ -94,12 +121,12 @@ class DisplacementBreaker:
         self._sentences[name] = (
             f"since {_clock(since)} pods wait unschedulable whose workloads had a place for them when the"
             f" moves of the last half hour began: {len(displaced)} now, such as {few}; no pod is moved until"
-            f" all have a place, or until {until}; give them room, or change the policy to go on at once"
+            f" all have a place, or until {until}; give them room, or change the policy to go on immediately"
         )
 
     def _displaced(self, before: Mapping[str, int], now: float) -> list[Pod]:
         stuck: defaultdict[str, list[Pod]] = defaultdict(list)
-        for pod in self._waiting():
+        for pod in self.waiting():
             owner = pod.metadata.controller
             if owner is not None and owner.uid in before and self._is_stuck(pod, now):
                 stuck[owner.uid].append(pod)
@@ -114,9 +141,7 @@ class DisplacementBreaker:
 
     def _placed(self) -> Counter[str]:
         """How many pods of each owner have a place and stay."""
-        owners = (
-            pod.pod.metadata.controller for pod in self._cluster.pods.values() if not pod.is_terminating
-        )
+        owners = (pod.pod.metadata.controller for pod in self.cluster.pods.values() if not pod.is_terminating)
         return Counter(owner.uid for owner in owners if owner is not None)
 
     def _is_stuck(self, pod: Pod, now: float) -> bool:
@@ -126,7 +151,7 @@ class DisplacementBreaker:
             told is not None
             and told.status == "False"
             and told.reason == "Unschedulable"
-            and self._serves(pod.spec.scheduler_name)
+            and self.serves(pod.spec.scheduler_name)
             and not pod.is_terminating
             and (created is None or now - created.timestamp() >= PATIENCE_S)
         )

@@ -1,1 +1,0 @@
-"""Breakers of rebalancing: the stop button and displaced pods."""
