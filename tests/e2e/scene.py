@@ -328,12 +328,13 @@ class Scene:
         )
 
     async def runs(self, policy: str, count: int) -> Obj:
-        """Wait for so many further runs of a policy; its status after them."""
+        """Wait until so many further runs of a policy have ended; its status after them."""
         status: Obj = {}
         seen = (await self.policy_status(policy)).get("lastRun", {}).get("startTime")
         for _ in range(count):
             deadline = time.monotonic() + PATIENCE_S
-            while (status.get("lastRun") or {}).get("startTime", seen) == seen:
+            # A run that is under way writes its status, too, when one of its moves is verified.
+            while not (run := status.get("lastRun") or {}).get("completionTime") or run["startTime"] == seen:
                 assert time.monotonic() < deadline, f"{policy} does not run: {status}"
                 await asyncio.sleep(0.05)
                 status = await self.policy_status(policy)

@@ -1,7 +1,7 @@
 """Nodes that are being emptied are closed to new pods first, by a taint, and opened again when that is over.
 
 A node stays closed while pods that left it are on their way, and for a quarter of an hour after the last
-one has settled elsewhere: long enough for an autoscaler to take the empty node away. It is opened at once
+one has settled elsewhere: long enough for an autoscaler to take the empty node away. It is opened immediately
 when a move of the bundle fails. Records and the node itself say which it is, so that a new
 process opens what an earlier one has left closed.
 """
@@ -45,7 +45,7 @@ class ClosedNodes:
     cache: Cache
     keeper: EvictionRecordStore
     closer: NodeCloser
-    strategies: Collection[str]  #: those that empty nodes, by name
+    strategies: Collection[str]  #: names of those that empty nodes
     clock: Clock
     observer: Observer
     _seen: Signal = field(default_factory=Signal, init=False)
@@ -60,7 +60,7 @@ class ClosedNodes:
             await first_of(shown, self.clock.sleep(SEEN_S))
             if self._is_closed(node):
                 return True
-            answer = WriteResult(WriteOutcome.UNKNOWN, f"the watch did not tell of it within {SEEN_S:.0f} s")
+            answer = WriteResult(WriteOutcome.UNKNOWN, f"the watch did not show it within {SEEN_S:.0f} s")
         self.observer.failed(f"closing node {node}", answer.message)
         await self.reopen(node)
         return False
@@ -94,7 +94,7 @@ class ClosedNodes:
                 self.observer.failed("looking after closed nodes", repr(exc))
 
     async def look_after(self) -> None:
-        """Open the nodes that need not be closed any more, whoever closed them."""
+        """Open the nodes that need not be closed any more, also those that an earlier process closed."""
         for node in self.cache.cluster.nodes:
             if is_closed(node) and node.name not in self._working and not self._is_wanted(node):
                 await self.reopen(node.name)

@@ -1,4 +1,4 @@
-"""Rebalancers carry the policies: when each of them runs, and what a change of one ends."""
+"""Rebalancers schedule the runs of policies, and pass changes of policies to the moves under way."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

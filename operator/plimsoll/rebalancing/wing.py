@@ -1,4 +1,4 @@
-"""Builds the rebalancing wing: move machine, executor, runs, and what keeps policies from moving pods.
+"""Builds the rebalancing wing: breakers, move machine, executor, runs.
 
 Everything gets its collaborators when it is built, so the order here is the order of dependence.
 """
@@ -117,28 +117,10 @@ class Runtime:
 class RebalancingWing:
     """The objects of the wing.
 
-    Args:
-        book: Room that is reserved, and the cache.
-        groups: The PodGroups.
-        keeper: The records.
-        registries: What policies can name.
-        access: What the API server allows.
-        ports: What is read and written.
-        runtime: The process.
-
     Attributes:
-        rebalancers: The policies.
-        runs: Their runs.
-        planning: Makes plans off the event loop.
-        configs: What policies want.
-        statistics: Metrics of runs.
-        timetable: When policies run.
-        executor: Carries moves out.
         approvals: What people say of proposals.
         victims: Evicts victims of preemption.
         upstream: Runs planner Upstream against the API server.
-        retention: Deletes old records.
-        keeper: The records.
         subscribers: What observes events, in order: those first that others read.
         recovered: Set when records of earlier processes have been taken over, and their targets are reserved.
     """

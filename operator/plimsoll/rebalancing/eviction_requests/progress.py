@@ -51,15 +51,7 @@ class Standing:
 def standing(
     request: EvictionRequest | None, name: str, *, since: float, now: float, timeout_s: float
 ) -> Standing:
-    """How a request stands whose pod is still there.
-
-    Args:
-        request: As listed, None when there is none of that name.
-        name: Of the request.
-        since: When it was made, in seconds since the epoch.
-        now: Likewise.
-        timeout_s: For how long its pod may stay.
-    """
+    """How a request stands whose pod is still there."""
     told = f"EvictionRequest {name}"
     if request is None:
         return Standing(Phase.CANCELLED, ENDED, f"somebody deleted {told}, which withdraws it")
@@ -87,7 +79,7 @@ def _progress(request: EvictionRequest) -> str:
     if not request.is_observed:
         return "waits to be taken up"
     if not request.responder:
-        return "nobody has answered yet"
+        return "no responder has answered yet"
     told = f"{request.responder} is at work"
     if request.expected is not None:
         moment = datetime.fromtimestamp(request.expected, UTC)

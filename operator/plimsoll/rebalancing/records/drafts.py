@@ -127,9 +127,9 @@ def _expectation(move: Move) -> str:
     if move.pod.pod.is_terminal:
         return "the pod has ended and needs no new place"
     if not move.target:
-        return "no feasible node is known for a replacement; nobody proved the move, as in descheduler"
+        return "no feasible node is known for a replacement; the move is not proven, as in descheduler"
     if move.planner is Planner.UPSTREAM:
-        return f"expected on {move.target}; a forecast, nobody proved the move"
+        return f"expected on {move.target}; a forecast, the move is not proven"
     if move.surge is not None:
         return (
             f"expected on {move.target} before the pod goes: a surge, by a rollout of Deployment"
@@ -145,13 +145,7 @@ def moves_of(
     find: Callable[[str], PodInfo | None],
     empties: Callable[[Move], bool],
 ) -> tuple[Move, ...] | None:
-    """The moves that records propose, for the pods as they are; None when they would be for no pod.
-
-    Args:
-        specs: Of the records of a bundle, or of one that stands alone.
-        find: A pod by uid, placed or not.
-        empties: Whether a move empties its node together with others.
-    """
+    """The moves that records propose, for the pods as they are; None when they would be for no pod."""
     bundle = specs[0].bundle
     beneficiary = None
     if bundle is not None and bundle.beneficiary is not None:
@@ -173,13 +167,7 @@ def moves_of(
 
 
 def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = None) -> Move:
-    """The move that a record proposes, for the pod as it is now; to be judged again before it is made.
-
-    Args:
-        spec: Of the record.
-        pod: The pod as it is now.
-        beneficiary: Whom the bundle is for, as it is now.
-    """
+    """The move that a record proposes, for the pod as it is now; to be judged again before it is made."""
     given = spec.surge
     surge = None if given is None else Surge(given.deployment, given.uid, given.template, given.before)
     return Move(

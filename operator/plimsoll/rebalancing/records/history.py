@@ -31,13 +31,7 @@ SETTLING_S = 3600.0
 
 
 def memory_of(records: Iterable[Record], now: float, granted: float = 0.0) -> Memory:
-    """What the finished records teach.
-
-    Args:
-        records: All of them.
-        now: Seconds since the epoch.
-        granted: When the operator got rights that it had missed; earlier refusals teach nothing.
-    """
+    """What the finished records teach."""
     past = (move for move in map(past_move, records) if move is not None)
     return Memory((move for move in past if move.fate is not Fate.REFUSED or move.ended >= granted), now)
 
@@ -74,13 +68,7 @@ def ended_at(record: Record) -> float:
 
 
 def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
-    """How many evictions and surges of a policy were sent after a moment, but for those that were refused.
-
-    Args:
-        records: All of them.
-        policy: Whose evictions are counted.
-        moment: Seconds since the epoch.
-    """
+    """How many evictions and surges of a policy were sent after a moment, but for those that were refused."""
     return sum(
         1
         for record in records

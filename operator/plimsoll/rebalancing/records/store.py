@@ -106,16 +106,7 @@ class EvictionRecordStore:
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
     ) -> WriteResult:
-        """Write a new record; one that may exist without a status is deleted again.
-
-        Args:
-            key: ``namespace/name``.
-            spec: What was decided.
-            phase: Its first phase.
-            reason: Why it is in that, in one word.
-            message: The same in a sentence.
-            now: Seconds since the epoch.
-        """
+        """Write a new record; one that may exist without a status is deleted again."""
         namespace, _, name = key.partition("/")
         status = EvictionStatus().entering(
             phase, datetime.fromtimestamp(now, UTC), reason=reason, message=message or None

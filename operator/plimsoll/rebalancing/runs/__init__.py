@@ -1,1 +1,1 @@
-"""Runs of policies: what one reads, its plan, what its mode does with that, and its status."""
+"""Runs of policies: inputs, plan, execution by mode, status."""

@@ -63,13 +63,6 @@ def rebalancing_of(
 ) -> RebalancingConfig:
     """What the planner is asked.
 
-    Args:
-        policy: With a rebalancing part.
-        registries: What it can name.
-        profiles: By scheduler name: who places replacements.
-        objects: Where priority classes are looked up.
-        now: Decides which budgets are open; with a time zone.
-
     Raises:
         ConfigurationError: An unknown strategy, bad arguments, or a planner whose solver is missing; names
             the field.
@@ -125,7 +118,7 @@ def _check_sources(spec: RebalancingSpec) -> None:
 
 
 def _open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> Iterator[EvictionBudget]:
-    """The budgets that hold at a moment; raises ConfigurationError for a schedule that is none."""
+    """The budgets that hold at a moment; raises ConfigurationError for an invalid schedule."""
     for position, budget in enumerate(budgets):
         if budget.schedule is None or budget.duration is None:
             yield budget

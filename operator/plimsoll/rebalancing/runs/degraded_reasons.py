@@ -123,14 +123,7 @@ class DegradedReasons:
     def look_back(
         self, name: str, memory: Memory, failures: Iterable[PluginError] = (), *, surges: bool = False
     ) -> None:
-        """Keep what a run of a policy has shown.
-
-        Args:
-            name: Of the policy.
-            memory: What past moves teach.
-            failures: Of its strategies.
-            surges: Whether it may surge pods.
-        """
+        """Keep what a run of a policy, which may surge pods or not, has shown."""
         resting, _ = memory.rest(name)
         # A right that is known to be missing is reported with the others.
         are_allowed = all(map(self.breakers.access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))

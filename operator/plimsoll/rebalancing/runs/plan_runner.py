@@ -78,11 +78,6 @@ class PlanRunner:
     async def make(self, policy: SchedulingPolicy, function: Callable[[], T], limit_s: float) -> T:
         """The function's result.
 
-        Args:
-            policy: Whose plan it is.
-            function: Must touch nothing that others change.
-            limit_s: Seconds after which it is abandoned.
-
         Raises:
             TimeoutError: It was abandoned.
         """

@@ -1,4 +1,4 @@
-"""PolicyRuns carry out one run of a policy: inputs, plan, what its mode does with that, status.
+"""PolicyRuns carry out one run of a policy: inputs, plan, execution by mode, status.
 
 The plan is made on a fork, off the event loop; every move is judged again in the present cluster right before
 its eviction, and no eviction is sent without a record that says so. Runs of one policy follow one another,

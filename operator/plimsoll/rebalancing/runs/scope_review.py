@@ -117,13 +117,7 @@ class ScopeReviews:
     _unknown: dict[str, str] = field(default_factory=dict, init=False)
 
     async def look(self, policy: SchedulingPolicy, rebalancing: RebalancingConfig, cluster: Cluster) -> None:
-        """Review a scope in a run of its policy, unless that was done lately.
-
-        Args:
-            policy: Whose run it is.
-            rebalancing: What it asks for.
-            cluster: A fork that nobody changes.
-        """
+        """Review a scope in a run of its policy, unless that was done lately."""
         name = policy.metadata.name
         scoped = Scoped.of(name, rebalancing)
         self._unknown[name] = unknown_names(policy, cluster)

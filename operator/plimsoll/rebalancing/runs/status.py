@@ -116,14 +116,7 @@ class RunReports:
         self._totals.pop(name, None)
 
     def count(self, name: str, run: str, *, evicted: int = 0, verified: int = 0) -> None:
-        """Add to what the last run of a policy came to; its status is written soon.
-
-        Args:
-            name: Of the policy.
-            run: The run that decided the move; "" for a proposal, which counts for the last run.
-            evicted: Moves that were made.
-            verified: Replacements that were there in time.
-        """
+        """Add to the last run of a policy; ``run`` is "" for a proposal, which counts for that run."""
         totals = self._totals.get(name)
         is_last = totals is not None and run in ("", totals.cycle)
         if totals is not None:

@@ -59,12 +59,6 @@ class UpstreamEnforcement:
     async def carry_out(self, totals: RunTotals, run: UpstreamRun, memory: Memory, within_s: float) -> None:
         """Decide and evict until the run has no more candidates; the totals get its evictions and its plan.
 
-        Args:
-            totals: Of the run.
-            run: Not begun.
-            memory: What past moves teach.
-            within_s: Seconds that all decisions of the run may take together.
-
         Raises:
             TimeoutError: A decision did not end in time; what was evicted before stands.
         """
@@ -80,7 +74,7 @@ class UpstreamEnforcement:
             totals.plan = run.plan
 
     async def _decided(self, step: Callable[[], Move | None], evictions: "_Evictions") -> Move | None:
-        """Take one step of the run beside the event loop; the time that it takes is no longer left."""
+        """Take one step of the run off the event loop; the time that it takes is no longer left."""
         began = self.clock.monotonic()
         move = await self.planning.make(evictions.totals.policy, step, evictions.left_s)
         evictions.left_s -= self.clock.monotonic() - began

@@ -53,12 +53,7 @@ class UsageCollector:
     async def measure(
         self, spec: RebalancingSpec, touched: Mapping[str, float] | None = None
     ) -> Measurements:
-        """What the strategies of a policy need to know now.
-
-        Args:
-            spec: Of the policy.
-            touched: When a pod was last moved off or to a node, by node, in seconds since the epoch.
-        """
+        """What strategies need to know; ``touched`` has the times of moves off or to nodes (epoch)."""
         touched = touched or {}
         asked = (source_of(each.args) for each in spec.strategies)
         sources = {source: query for source, query in asked if source}
