@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose prose-known spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -50,9 +50,6 @@ layers: $(STAMP) ## the layering contracts (pyproject.toml)
 
 prose: $(STAMP) ## phrases, module docstrings, metric help, glossary: [FILES="docs operator/plimsoll/engine"] lists all finds there
 	PYTHONPATH=tools $(BIN)/python -m prose $(FILES)
-
-prose-known: $(STAMP) ## write tools/prose/known.txt, which may only shrink
-	PYTHONPATH=tools $(BIN)/python -m prose --record
 
 spelling: $(STAMP) ## codespell over the whole tree
 	$(BIN)/codespell

@@ -52,14 +52,15 @@ HEAVY = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that wait: the others keep the processors busy meanwhile."""
-    items.sort(
-        key=lambda item: (
-            item.path.name not in LONG,
-            item.path.parent.name not in WAITING,
-            item.path.name not in HEAVY,
-        )
-    )
+    """Alternate tests that wait with tests that compute, so that both kinds are done at the same time."""
+    waiting = [item for item in items if item.path.parent.name in WAITING]
+    computing = [item for item in items if item.path.parent.name not in WAITING]
+    waiting.sort(key=lambda item: item.path.name not in LONG)
+    computing.sort(key=lambda item: item.path.name not in LONG | HEAVY)
+    files = list(dict.fromkeys(item.path for item in computing))
+    turn: dict[pytest.Item, float] = {item: place / len(waiting) for place, item in enumerate(waiting)}
+    turn |= {item: files.index(item.path) / len(files) for item in computing}
+    items.sort(key=lambda item: turn[item])
 
 
 class SharedScheduling(LoadFileScheduling):  # type: ignore[misc] # known in this test

@@ -64,7 +64,7 @@ class Forked:
     """``python -m PROGRAM ARGS``, with the methods of subprocess.Popen that tests need.
 
     Args:
-        program: A module with a command: ``plimsoll`` or ``roadstead``.
+        program: A module with a command: ``plimsoll``, ``roadstead`` or a server of the tests.
         args: The arguments of the command.
         output: Where its output goes; the errors, too, unless they have a file of their own.
         errors: Where its errors go.
@@ -149,6 +149,7 @@ def become(args: list[str], output: str, errors: str, environment: dict[str, str
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = args
+    sys.path.append(str(ROOT / "tests"))
     runpy.run_module(args[0], run_name="__main__", alter_sys=True)
 
 

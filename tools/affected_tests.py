@@ -67,12 +67,12 @@ def is_test(path: str) -> bool:
 
 def importers_of(modules: Iterable[str], root: Path) -> dict[str, set[str]]:
     """The modules that import each one."""
-    by_name = {module_of(each): each for each in modules}
+    file_of = {module_of(each): each for each in modules}
     importers = defaultdict(set)
-    for importer in by_name.values():
+    for importer in file_of.values():
         for name in imports_of(root / importer):
-            if name in by_name:
-                importers[by_name[name]].add(importer)
+            if name in file_of:
+                importers[file_of[name]].add(importer)
     return importers
 
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
-import subprocess
-import sys
+import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from e2e.operator_process import END_S
 from e2e.polls import eventually
+from forked import PACE_S, Forked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from e2e.scene import Obj, Scene
-
-TESTS = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +40,18 @@ class Served:
 @contextmanager
 def extenders_served(kubeconfig: Path | None = None) -> Iterator[Served]:
     """Start the process; it ends with the block. To bind, it needs a kubeconfig."""
-    command = [sys.executable, "-m", "e2e.extender_server"]
-    command += ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
-    try:
-        assert process.stdout is not None
-        yield Served(**json.loads(process.stdout.readline()))
-    finally:
-        process.kill()
-        process.communicate()
+    arguments = ["--kubeconfig", str(kubeconfig)] if kubeconfig is not None else []
+    with TemporaryDirectory() as folder:
+        said, errors = Path(folder, "said"), Path(folder, "errors")
+        process = Forked("e2e.extender_server", *arguments, output=said, errors=errors)
+        try:
+            while not (line := said.read_text()).endswith("\n"):
+                assert process.poll() is None, errors.read_text()
+                time.sleep(PACE_S)
+            yield Served(**json.loads(line))
+        finally:
+            process.kill()
+            process.wait(END_S)
 
 
 @dataclass(slots=True)

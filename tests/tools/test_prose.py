@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prose import known
 from prose.__main__ import main
-from prose.finds import Find, finds_in
+from prose.finds import finds_in
 from prose.glossary import UPSTREAM, glossary_problems
 from prose.metric_help import metric_help_problems
 from prose.modules import first_line_problem
@@ -155,33 +154,20 @@ def test_our_glossary_is_complete() -> None:
     assert list(glossary_problems((ROOT / "docs/glossary.md").read_text(encoding="utf-8"))) == []
 
 
-def test_a_known_find_is_no_new_one_and_two_are() -> None:
-    """A file may have as many finds as the list says; with one more, all of its finds are shown."""
-    module = Path("operator/plimsoll/engine/module.py")
-    one, two = Find(module, 1, "anew", "a"), Find(module, 2, "anew", "b")
-
-    assert known.new([one], {"plimsoll.engine.module": 1}) == []
-    assert known.new([two, one], {"plimsoll.engine.module": 1}) == [one, two]
-
-
-def test_the_command_reports_and_records(
+def test_the_command_lists_finds_of_the_tree_or_of_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The list is written once, and may only shrink afterwards."""
+    """It fails when there is one."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "tools/prose").mkdir(parents=True)
     page = tmp_path / "page.md"
     page.write_text("Nobody looks.\n", encoding="utf-8")
     (tmp_path / "docs").mkdir()
 
     assert main([]) == 1
     assert "page.md:1: nobody" in capsys.readouterr().out
-    assert main(["--record"]) == 0
-    assert main([]) == 0
+    assert main(["docs"]) == 0
     assert main(["page.md"]) == 1
 
-    page.write_text("Nobody looks, nobody asks.\n", encoding="utf-8")
+    page.write_text("No watcher looks.\n", encoding="utf-8")
 
-    assert main([]) == 1
-    assert main(["--record"]) == 1
-    assert known.read((tmp_path / known.LIST).read_text(encoding="utf-8")) == {"page.md": 1}
+    assert main([]) == 0

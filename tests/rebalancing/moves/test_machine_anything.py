@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.framework.descheduling.proposals import Beneficiary
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves import events
@@ -23,7 +24,9 @@ from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
     Evict,
     Instruction,
+    ReleaseRoom,
     ReleaseTarget,
+    ReserveRoom,
     ReserveTarget,
     RetryAt,
     Revalidate,
@@ -57,9 +60,20 @@ class AnyMoves(RuleBasedStateMachine):
         self.timers: dict[tuple[str, TimerName], float] = {}
         self.phases: dict[str, Phase] = {}
         self.reserved: set[str] = set()
+        self.written: dict[str, Phase] = {}  #: the phases that were confirmed
+        self.accepted: set[str] = set()  #: records of pods that go
+        self.rooms: set[str] = set()
+        self.members: dict[str, tuple[str, ...]] = {}
+        self.begun: set[str] = set()
 
     def tell(self, *told: events.Event) -> None:
         """Events."""
+        for event in told:
+            match event:
+                case events.RecordAnswered(key, phase, answer) if answer.is_done:
+                    self.written[key] = phase
+                case events.EvictionAnswered(key, answer) if answer.is_done:
+                    self.accepted.add(key)
         self.note(self.play.tell(*told))
 
     def note(self, orders: Sequence[Instruction]) -> None:
@@ -80,14 +94,23 @@ class AnyMoves(RuleBasedStateMachine):
                     assert may_follow(self.phases[order.key], order.phase)
                     self.phases[order.key] = order.phase
                 case Evict():
-                    assert self.phases[order.key] is Phase.EVICTING, "nothing is sent that is not on record"
+                    assert self.written[order.key] is Phase.EVICTING, "nothing is sent that is not on record"
+                    outstanding = [each.key for each in self.asked if isinstance(each, Evict)]
+                    assert order.key not in {*outstanding, *self.accepted}, "no pod is evicted twice"
+                case ReserveRoom():
+                    self.rooms.add(order.bundle)
+                case ReleaseRoom():
+                    self.rooms.discard(order.bundle)
             if isinstance(order, ASKED):
                 self.asked.append(order)
 
     def plan(self, moves: Sequence[Move], **how: Any) -> None:
         """Plan moves; the play tells the machine itself."""
         before = len(self.play.ordered)
-        self.play.plan(*moves, **how)
+        keys = self.play.plan(*moves, **how)
+        state = self.play.state(keys[0])
+        if state is not None:
+            self.members[state.bundle] = tuple(keys)
         self.note(self.play.ordered[before:])
 
     @rule(
@@ -101,6 +124,20 @@ class AnyMoves(RuleBasedStateMachine):
         owners = ["ReplicaSet/web", "ReplicaSet/api", ""]
         moves = [a_move(next(self.numbers), owner=owners[index], waits=waits) for index in range(many)]
         self.plan(together(*moves) if many > 1 else moves, mode=mode, empties=empties)
+
+    @rule(many=st.integers(1, 3), mode=st.sampled_from([Mode.ENFORCE, Mode.APPROVE]))
+    def planned_for_a_pending_pod(self, many: int, mode: Mode) -> None:
+        """They make room together."""
+        pod = a_move(next(self.numbers)).pod
+        self.play.world.waiting.add(pod.uid)
+        moves = [a_move(next(self.numbers), beneficiary=Beneficiary(pod, "good")) for _ in range(many)]
+        self.plan(together(*moves), mode=mode)
+
+    @precondition(lambda self: self.play.world.waiting)
+    @rule()
+    def found_a_place(self) -> None:
+        """A pod that room is made for waits no longer."""
+        self.play.world.waiting.pop()
 
     @rule()
     def victim(self) -> None:
@@ -207,6 +244,14 @@ class AnyMoves(RuleBasedStateMachine):
     def targets_are_reserved_as_the_states_say(self) -> None:
         """No room is kept for a move that is over."""
         assert self.reserved == {key for key, state in self.play.machine.moves.items() if state.holds}
+
+    @invariant()
+    def room_is_made_by_moves(self) -> None:
+        """It is kept while a bundle is made, and when it was made; not when that was called off."""
+        moves, bundles = self.play.machine.moves, self.play.machine.bundles
+        self.begun |= {key for key, state in moves.items() if state.begun}
+        for bundle in self.rooms - bundles.keys():
+            assert self.begun.issuperset(self.members[bundle])
 
     @invariant()
     def records_say_what_the_states_say(self) -> None:
