@@ -109,25 +109,15 @@ class RequestWay(MoveWay, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RequestNeeds:
-    """What evictions by request read of the rest.
+    """What evictions by request read of the rest."""
 
-    Attributes:
-        policies: Those that rebalance, keyed by name, at any moment.
-        stop: While it is pressed nothing stays requested.
-        cache: The cluster.
-        timer: Deadlines.
-        clock: Time.
-        observer: Notified of failures.
-        changed: To be notified when requests become available, or are so no longer.
-    """
-
-    policies: Mapping[str, SchedulingPolicy]
+    policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
     stop: StopButton
     cache: Cache
     timer: Timer
     clock: Clock
     observer: Observer
-    changed: Signal
+    changed: Signal  #: to be notified when requests become available, or are so no longer
 
 
 #: Makes the way of eviction requests of what the wing has.

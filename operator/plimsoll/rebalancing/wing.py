@@ -72,17 +72,7 @@ from plimsoll.timing.timer import Timer
 
 @dataclass(frozen=True, slots=True)
 class RebalancingPorts:
-    """What the wing reads from the API server and writes to it.
-
-    Attributes:
-        evictor: Sends evictions.
-        closer: Closes nodes to new pods.
-        recorder: Records events.
-        statuses: Writes the status of policies.
-        meter: Reads actual usage.
-        surges: Moves pods by rollouts.
-        requests: Moves pods by EvictionRequests.
-    """
+    """What the wing reads from the API server and writes to it."""
 
     evictor: PodEviction
     closer: NodeCloser
@@ -95,23 +85,14 @@ class RebalancingPorts:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The process around the wing.
-
-    Attributes:
-        timer: Deadlines.
-        clock: Time.
-        computer: Runs functions in threads.
-        observer: Notified of everything.
-        conditions: Notified when the sentences about policies have changed.
-        namespace: The operator's own, which carries the stop button; "" has none.
-    """
+    """The process around the wing."""
 
     timer: Timer
     clock: Clock
     computer: Computer
     observer: Observer
-    conditions: Signal
-    namespace: str = ""
+    conditions: Signal  #: notified when the sentences about policies have changed
+    namespace: str = ""  #: the operator's own, which carries the stop button; "" has none
 
 
 class RebalancingWing:

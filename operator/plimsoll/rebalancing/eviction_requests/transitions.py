@@ -193,20 +193,16 @@ def timed_out(step: Step, event: TimedOut) -> None:
 # -- people and policies -----------------------------------------------------------------------------
 
 
-def policy_changed(step: Step, event: PolicyChanged) -> None:
-    """A policy that goes another way calls the move off; a new timeout holds from the beginning."""
-    _heed_policy(step, event)
-
-
 def reviewed(step: Step, event: RequestReviewed) -> None:
     """What has changed while the request was made, or while no process ran."""
     if event.call_off is not None:
         _call_off_soon(step, event.call_off)
     elif event.mode is not None or not math.isinf(step.state.request_timeout_s):
-        _heed_policy(step, event)  # after a restart a policy may become known later
+        heed_policy(step, event)  # after a restart a policy may become known later
 
 
-def _heed_policy(step: Step, event: PolicyChanged | RequestReviewed) -> None:
+def heed_policy(step: Step, event: PolicyChanged | RequestReviewed) -> None:
+    """A policy that goes another way calls the move off; a new timeout holds from the beginning."""
     state = step.state
     if event.mode is not state.spec.mode or event.evict_by is not EvictBy.EVICTION_REQUEST:
         _call_off_soon(step, POLICY_CHANGED)
@@ -286,7 +282,7 @@ _IN_REQUESTING: Mapping[type, Transition] = {
     events.RecordAnswered: nothing,
     events.RecordDeleted: record_deleted,
     events.ProposalAnswered: proposal_answered,
-    events.PolicyChanged: policy_changed,
+    events.PolicyChanged: heed_policy,
     events.StopPressed: stopped,
     events.MoveDropped: nothing,
     events.EvictionAnswered: answered,

@@ -41,17 +41,11 @@ class SolverMissingError(ConfigurationError):
 
 @dataclass(frozen=True, slots=True)
 class Registries:
-    """What policies can name.
-
-    Attributes:
-        strategies: That exist.
-        evictors: That exist.
-        forecast: The default profile; it represents schedulers that are not ours.
-    """
+    """What policies can name."""
 
     strategies: StrategyRegistry
     evictors: EvictorRegistry
-    forecast: Profile | None = None
+    forecast: Profile | None = None  #: the default profile; it represents schedulers that are not ours
 
 
 def rebalancing_of(

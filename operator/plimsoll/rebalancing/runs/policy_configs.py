@@ -19,21 +19,13 @@ from plimsoll.rebalancing.ways import REQUESTS_API, RequestProbe, leaves_by_requ
 
 @dataclass(frozen=True, slots=True)
 class Breakers:
-    """What keeps policies from moving pods.
-
-    Attributes:
-        stop: The stop button.
-        displacements: Which policies rest because pods have lost their places.
-        access: Which rights are missing.
-        probe: Says whether EvictionRequests can be made.
-        planning: Knows the policies whose plans hang.
-    """
+    """What keeps policies from moving pods."""
 
     stop: StopButton
     displacements: DisplacementBreaker
     access: Access
     probe: RequestProbe
-    planning: PlanRunner
+    planning: PlanRunner  #: knows the policies whose plans hang
 
 
 @dataclass(eq=False)
