@@ -107,6 +107,12 @@ def is_own(frame: FrameType | None) -> bool:
         if package in RUNNERS:
             return False
         if package not in sys.stdlib_module_names and not package.startswith("namedtuple_"):
-            return True
+            return not is_hook(frame)
         frame = frame.f_back
     return False
+
+
+def is_hook(frame: FrameType) -> bool:
+    """Whether pluggy calls it: an exception in a hook's second half becomes a warning."""
+    caller = frame.f_back
+    return caller is not None and str(caller.f_globals.get("__name__")).partition(".")[0] == "pluggy"

@@ -189,3 +189,22 @@ def test_a_named_tuple_is_made_by_its_caller(caller: str, own: bool) -> None:
     sys.setprofile(before)
 
     assert seen == [own]
+
+
+@pytest.mark.parametrize(("caller", "own"), [("pluggy._callers", False), ("_pytest.python", True)])
+def test_a_hook_of_a_plugin_is_not_interrupted(caller: str, own: bool) -> None:
+    """What pytest calls in the plugin's name, as it calls a test, is."""
+    seen: list[bool] = []
+
+    def look(frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call" and frame.f_globals["__name__"] == "pytest_asyncio.plugin":
+            seen.append(is_own(frame))
+
+    plugin = FunctionType((lambda first, second: None).__code__, {"__name__": "pytest_asyncio.plugin"})
+    call = FunctionType((lambda: Pair(1, 2)).__code__, {"__name__": caller, "Pair": plugin})
+    before = sys.getprofile()
+    sys.setprofile(look)
+    call()
+    sys.setprofile(before)
+
+    assert seen == [own]
