@@ -1,4 +1,6 @@
-"""Decides where one pod goes: filter, score, choose; with HTTP extenders as a generator that yields to them.
+"""Runs one scheduling attempt in order; with HTTP extenders as a generator that yields to them.
+
+The steps themselves, also the choice among the best nodes, are in :mod:`plimsoll.engine.scheduler`.
 
 ::
 

@@ -1,4 +1,6 @@
-"""Filters, ranks and explains the nodes for the pods of one profile, with a cache for each pod template.
+"""Filters and scores the nodes for a pod of one profile, and chooses the best, ties broken at random.
+
+Results are cached for each pod template.
 
 The steps of a scheduling attempt (:mod:`plimsoll.engine.attempt`) and the questions that plans and
 explanations have. Nothing here changes the cluster.

@@ -1,5 +1,7 @@
 """PodDisruptionBudgets, asked before the eviction API does, and counted within one plan.
 
+How long a budget that the API server said no for is left alone: :mod:`plimsoll.planning.history`.
+
 Rules of the eviction subresource: pods that ended, are pending or are being deleted need no budget; two
 budgets over one pod are an error; a pod that is not ready passes when the policy says so, or when the
 budget is healthy without it; otherwise one of ``disruptionsAllowed`` is taken.

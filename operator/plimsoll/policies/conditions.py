@@ -1,4 +1,4 @@
-"""Sentences about SchedulingPolicies, and readers of their documents."""
+"""Reads SchedulingPolicies: parts that work, names that nearly match, conditions written earlier."""
 
 import difflib
 from collections.abc import Iterable, Mapping

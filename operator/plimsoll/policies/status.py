@@ -1,4 +1,4 @@
-"""Describes each policy in its status: conditions, warning events, and writes that are retried."""
+"""Decides the conditions of each policy (Accepted, Ready, Degraded); writes its status until that holds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

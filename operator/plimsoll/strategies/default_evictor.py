@@ -1,13 +1,11 @@
-"""DefaultEvictor: which pods may be evicted at all.
+"""DefaultEvictor: which pods may be evicted at all (not of a DaemonSet, with local storage, critical ...).
 
 Formula, the first that applies::
 
     evict annotation > mandatory opt-out > mirror, static, terminating > priority > owners > volumes
     > claims > budgets > labels > replicas > age;  right before the eviction: node fit > namespace labels
 
-Order of checks: the evict annotation admits, a mandatory opt-out protects, then mirror, static and
-terminating pods, then priority, owners, volumes, budgets, claims, labels, replicas and age. Before the
-eviction itself: node fit, then the labels of the pod's namespace.
+The evict annotation admits, a mandatory opt-out protects.
 
 Units: ``minPodAge`` is a duration such as 10m; replicas and priorities are counts.
 Edges: any value of the evict annotation, even ``"false"``, admits a pod that every other check protects;

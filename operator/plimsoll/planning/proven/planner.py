@@ -1,4 +1,4 @@
-"""The Proven planner: which pods to move where, each move proved on a cluster that holds the others.
+"""The Proven planner, the default: which pods to move where, each proved on a cluster that holds the others.
 
 Candidates come from the strategies in order; each passes, or is refused with a reason, at
 
@@ -8,7 +8,9 @@ Candidates come from the strategies in order; each passes, or is refused with a 
 4. the memory: moves of its owner that were unsuccessful, a budget that has just said no;
 5. the proof: on a fork of the cluster with the pod gone and all moves planned so far made, its
    replacement is put before the scheduler that will place it. The highest score must belong to other
-   nodes than its own, or it would only come back.
+   nodes than its own, or it would only come back;
+6. the complaints: it mends what it is for, and no strategy has a new complaint
+   (:mod:`plimsoll.planning.complaint_ledger`).
 
 The move is then booked in the fork, so that two pods never count on one place, and the strategies see the
 cluster as it will be. Same input, same plan. ``revalidate`` asks the same questions of the present

@@ -1,4 +1,6 @@
-"""Translates the progress of an EvictionRequest into our record, and says when one is withdrawn or deleted.
+"""Reads how far an EvictionRequest is, for our record, and when an ended one may be deleted.
+
+When a move gives up is decided in :mod:`plimsoll.rebalancing.eviction_requests.transitions`.
 
 The protocol (KEP-4563): a controller makes an Eviction of the request; the pod's responders act in turn, and
 the last of them calls the Eviction API, budgets included. It ends when the pod has left, or when no requester

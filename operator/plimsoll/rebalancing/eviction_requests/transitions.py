@@ -1,4 +1,4 @@
-"""Transitions of evictions by request: stage Requesting, and their records after a restart.
+"""Transitions of evictions by request: stage Requesting, giving up, and their records after a restart.
 
 The responders of the pod decide how and when it leaves. Until the answer to the request is there, events are
 only remembered. From then on the move ends when the pod leaves, when somebody ends the request, when the

@@ -1,4 +1,4 @@
-"""Store of Eviction records: their contents, transitions and retention.
+"""Store of Eviction records: writes their contents and transitions, each exactly once.
 
 The records are our memory: written before an eviction is attempted, carried to an end exactly once, also
 by the next process. This module is their one writer, so what it remembers is what the cluster holds.

@@ -1,4 +1,4 @@
-"""Holds pods that back off: rejected ones apart from those that hit an error.
+"""Holds pods until their back-off is over: rejected ones apart from those that hit an error.
 
 While the active queue is empty, a rejected pod skips the rest of its back-off; one that hit an error does
 not.

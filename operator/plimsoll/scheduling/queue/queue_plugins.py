@@ -1,4 +1,6 @@
-"""Runs the plugins of the queue: QueueSort, PreEnqueue and queueing hints.
+"""Calls plugins for the queue (QueueSort, PreEnqueue, hints) so that one that breaks harms only its pods.
+
+Which hints are asked, and what follows, is decided in :mod:`plimsoll.scheduling.queue.queueing_hints`.
 
 A plugin that breaks is named and counted, and harms only the pods it judges: one whose sort key cannot be
 computed goes last, a gate that raises holds its pod, a hint that raises wakes it.

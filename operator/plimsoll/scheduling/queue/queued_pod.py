@@ -1,4 +1,4 @@
-"""A queued pod with its history and back-off.
+"""A pod in the queue with its attempts; computes how long it backs off before the next one.
 
 Source: kube-scheduler v1.36, ``framework/types.go`` (QueuedPodInfo), ``backend/queue/backoff_queue.go``.
 """
