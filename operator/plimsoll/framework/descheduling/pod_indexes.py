@@ -62,20 +62,20 @@ def is_serving(pod: PodInfo) -> bool:
     return pod.pod.is_ready and not pod.is_terminating
 
 
-GroupT = TypeVar("GroupT", bound=Hashable)
+KindT = TypeVar("KindT", bound=Hashable)
 
 
-class PodGroups(PodIndex, Generic[GroupT]):
+class PodGroups(PodIndex, Generic[KindT]):
     """Placed pods by namespace and group, by uid: a pod index (see ``Cluster.index``).
 
     A fork shares the pods of a group with its origin until one of the two changes them.
     """
 
     def __init__(self, _cluster: object = None) -> None:
-        self.groups: dict[str, dict[GroupT, dict[str, PodInfo]]] = {}
-        self._own: set[tuple[str, GroupT]] = set()
+        self.groups: dict[str, dict[KindT, dict[str, PodInfo]]] = {}
+        self._own: set[tuple[str, KindT]] = set()
 
-    def groups_of(self, pod: PodInfo) -> Iterable[GroupT]:
+    def groups_of(self, pod: PodInfo) -> Iterable[KindT]:
         """The groups that a pod is in."""
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class PodGroups(PodIndex, Generic[GroupT]):
         self._own.clear()  # from now on both share them
         return twin
 
-    def _writable(self, namespace: str, group: GroupT) -> dict[str, PodInfo]:
+    def _writable(self, namespace: str, group: KindT) -> dict[str, PodInfo]:
         groups = self.groups.setdefault(namespace, {})
         if (namespace, group) not in self._own:
             groups[group] = dict(groups.get(group, {}))
