@@ -8,7 +8,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 OPERATOR = ROOT / "operator"
-KNOWN = Path(__file__).parent / "known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +65,3 @@ def classes(module: Module) -> Iterator[ast.ClassDef]:
     for node in module.tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield node
-
-
-def known(measure: str) -> frozenset[str]:
-    """Offenders of a measure that existed when it was introduced; the list may only shrink."""
-    path = KNOWN / f"{measure}.txt"
-    return frozenset(path.read_text(encoding="utf-8").split("\n")) - {""} if path.exists() else frozenset()
