@@ -115,7 +115,9 @@ async def test_victims_leave_the_policy_the_moves_of_its_minute(scene: Scene) ->
     (victim,) = await scene.until_finished(1)
     await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
 
-    records = await eventually(scene.records, lambda found: len(found) > 1)
+    records = await eventually(
+        scene.records, lambda found: len(found) > 1 and all("status" in record for record in found)
+    )
     assert victim["spec"]["strategy"] == "DefaultPreemption"
     assert {record["spec"]["strategy"] for record in records} - {"DefaultPreemption"} == {
         "RemovePodsViolatingNodeTaints"

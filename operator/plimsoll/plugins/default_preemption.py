@@ -18,8 +18,7 @@ Source: kube-scheduler v1.36, ``defaultpreemption/default_preemption.go`` and ``
 Differs: where a policy says ``preemption.viaEviction``, a node whose victims their budget protects is no
 candidate, and the pod waits for victims on their way out through the Eviction API, too. Nodes where only
 requests of pods matter are all tried simultaneously; the others after them, in row order instead of from a
-random one, until minCandidateNodes* are found. Victims are only named here; those of each node are found
-in :mod:`plimsoll.toolkit.scheduling.victims`.
+random one, until minCandidateNodes* are found. Victims are only named here (``toolkit.scheduling.victims``).
 """
 
 from collections.abc import Collection

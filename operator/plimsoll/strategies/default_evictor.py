@@ -1,4 +1,4 @@
-"""DefaultEvictor: which pods may be evicted at all (not of a DaemonSet, with local storage, critical ...).
+"""DefaultEvictor: which pods may be evicted at all (not of DaemonSets, with local storage, critical).
 
 Formula, the first that applies::
 
