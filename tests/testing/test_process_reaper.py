@@ -15,6 +15,13 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 
+#: Runs pytest. A shell that starts the suite in the background has its children ignore SIGINT.
+RUN = """
+import signal, sys, pytest
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(pytest.main())
+"""
+
 #: A test that starts a process in a session of its own, which starts another one, and waits.
 STARTS = '''
 import os
@@ -64,7 +71,7 @@ def start(folder: Path, *options: str, wait: int = 300) -> tuple[Popen[Any], lis
     """A run of the test, and the processes of the test, its child and its grandchild."""
     (folder / "test_it.py").write_text(STARTS.replace("WAIT", str(wait)))
     run = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "-p", "process_reaper", *options],
+        [sys.executable, "-c", RUN, "-q", "-p", "process_reaper", *options],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdout=subprocess.DEVNULL,
