@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -173,38 +174,31 @@ def test_a_time_out_ends_its_test_and_no_hook(tmp_path: Path) -> None:
     assert "2 passed" in text
 
 
-@pytest.mark.parametrize(("caller", "own"), [("hypothesis.core", False), ("plimsoll.model", True)])
-def test_a_named_tuple_is_made_by_its_caller(caller: str, own: bool) -> None:
-    """Its constructor has a module of its own, which is neither a runner's nor a test's."""
+def judged(called: Callable[..., Any], module: str, caller: str) -> list[bool]:
+    """Whether the frames of a module are a runner's or a test's own, when a caller calls something of it."""
     seen: list[bool] = []
 
     def look(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_globals["__name__"] == "namedtuple_Pair":
+        if event == "call" and frame.f_globals["__name__"] == module:
             seen.append(is_own(frame))
 
-    make = FunctionType((lambda: Pair(1, 2)).__code__, {"__name__": caller, "Pair": Pair})
+    call = FunctionType((lambda: Pair(1, 2)).__code__, {"__name__": caller, "Pair": called})
     before = sys.getprofile()
     sys.setprofile(look)
-    make()
+    call()
     sys.setprofile(before)
+    return seen
 
-    assert seen == [own]
+
+@pytest.mark.parametrize(("caller", "own"), [("hypothesis.core", False), ("plimsoll.model", True)])
+def test_a_named_tuple_is_made_by_its_caller(caller: str, own: bool) -> None:
+    """Its constructor has a module of its own, which is neither a runner's nor a test's."""
+    assert judged(Pair, "namedtuple_Pair", caller) == [own]
 
 
 @pytest.mark.parametrize(("caller", "own"), [("pluggy._callers", False), ("_pytest.python", True)])
 def test_a_hook_of_a_plugin_is_not_interrupted(caller: str, own: bool) -> None:
     """What pytest calls in the plugin's name, as it calls a test, is."""
-    seen: list[bool] = []
-
-    def look(frame: FrameType, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_globals["__name__"] == "pytest_asyncio.plugin":
-            seen.append(is_own(frame))
-
     plugin = FunctionType((lambda first, second: None).__code__, {"__name__": "pytest_asyncio.plugin"})
-    call = FunctionType((lambda: Pair(1, 2)).__code__, {"__name__": caller, "Pair": plugin})
-    before = sys.getprofile()
-    sys.setprofile(look)
-    call()
-    sys.setprofile(before)
 
-    assert seen == [own]
+    assert judged(plugin, "pytest_asyncio.plugin", caller) == [own]

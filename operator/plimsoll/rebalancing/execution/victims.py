@@ -48,15 +48,7 @@ class VictimEvictions:
         is_wanted: Callable[[], bool],
         told: Callable[[PodInfo, str], None],
     ) -> bool:
-        """Evict the victims of one pod; whether all of them are on their way.
-
-        Args:
-            victims: Pods on one node.
-            pod: Who needs the room.
-            policy: Whose profile decided.
-            is_wanted: Whether the pod still waits; asked before each eviction.
-            told: Called with each victim whose eviction was accepted.
-        """
+        """Evict the victims of one pod, as :class:`plimsoll.ports.pods.VictimEvictor` says."""
         if not self.keeper.is_recovered:
             return False  # a record written now would be taken for one of an earlier process
         budgets = DisruptionBudgets(self.cache.cluster.objects)
