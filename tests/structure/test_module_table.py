@@ -14,6 +14,12 @@ SOURCES = (
     "tools/trials",
 )
 
+#: Packages that are newer than the redesign: ADR 25 describes them.
+NEWER = tuple(
+    f"operator/plimsoll/{name}/"
+    for name in ("cli", "inspection", "migration", "preflight", "simulation", "snapshots")
+)
+
 _SPAN = re.compile(r"`([^`]+)`")
 
 
@@ -62,4 +68,5 @@ def test_each_module_is_a_target() -> None:
     """Of a module of before, or in the list of the new ones at the end."""
     named = targets(TABLE.read_text(encoding="utf-8"))
 
-    assert sorted(name for name in modules() - named if (ROOT / f"{name}.py").exists()) == []
+    new = {name for name in modules() - named if not name.startswith(NEWER)}
+    assert sorted(name for name in new if (ROOT / f"{name}.py").exists()) == []

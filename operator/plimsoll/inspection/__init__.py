@@ -1,0 +1,1 @@
+"""Inspection: answers about a cluster on a copy of it; nothing is written and nobody is asked."""

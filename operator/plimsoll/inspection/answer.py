@@ -1,0 +1,27 @@
+"""Answer is the base of what commands answer: ``-o json`` and ``-o yaml`` print it as it is."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+#: The version of all answers; a field is removed or changes its meaning only with a new version.
+API_VERSION = "cli.plimsoll.dev/v1alpha1"
+
+
+class AnswerPart(BaseModel):
+    """A part of an answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class Answer(AnswerPart):
+    """What a command answers; the name of the class is its kind."""
+
+    def document(self) -> dict[str, Any]:
+        """The answer as JSON has it."""
+        return {
+            "apiVersion": API_VERSION,
+            "kind": type(self).__name__,
+            **self.model_dump(mode="json", by_alias=True),
+        }

@@ -1,0 +1,1 @@
+"""Snapshots: the state of a cluster as documents, from a server, a file or dumps of kubectl."""
