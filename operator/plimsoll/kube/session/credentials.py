@@ -115,9 +115,10 @@ class Credentials:
             self._due = min(self._due, now + REREAD_S)
 
 
-def loader(kubeconfig: Path | None) -> Load:
-    """Reads a kubeconfig; without one the pod's service account, else the default kubeconfig.
+def loader(kubeconfig: Path | None, context: str = "") -> Load:
+    """Reads a context of a kubeconfig; without either the pod's service account, else the default kubeconfig.
 
+    The path may be several files, separated as in KUBECONFIG; "" means the current context.
     The result raises :class:`Unconfigured` when there is no usable configuration.
     """
 
@@ -125,15 +126,16 @@ def loader(kubeconfig: Path | None) -> Load:
         settings = client.Configuration()
         settings.connection_pool_maxsize = 100
         try:
-            if kubeconfig is None:
+            if kubeconfig is None and not context:
                 with suppress(config.ConfigException):
                     config.load_incluster_config(  # type: ignore[no-untyped-call]  # untyped there
                         client_configuration=settings, try_refresh_token=False
                     )
                     return Loaded(settings)
-            check(kubeconfig)
             found = await config.load_kube_config(
-                config_file=str(kubeconfig) if kubeconfig else None, client_configuration=settings
+                config_file=str(kubeconfig) if kubeconfig else None,
+                context=check(kubeconfig, context),
+                client_configuration=settings,
             )
         except UNREADABLE as exc:
             where = kubeconfig or "the pod's service account or the default kubeconfig"
@@ -151,30 +153,53 @@ def loader(kubeconfig: Path | None) -> Load:
     return load
 
 
-def check(kubeconfig: Path | None) -> None:
+def check(kubeconfig: Path | None, context: str = "") -> str | None:
     """Make sure that a kubeconfig is one, in words for people; the library's are not.
 
+    Returns the context to use, None for the library's choice. Of several files the first one that names a
+    current context decides, as in kubectl; the library takes the last.
+
     Raises:
-        ValueError: There is no such file, or it is not a kubeconfig.
+        ValueError: There is no such file, it is not a kubeconfig, or it has no such context.
     """
-    if kubeconfig is None:
-        if not os.environ.get("KUBECONFIG") and not (Path.home() / ".kube" / "config").is_file():
+    if kubeconfig is None and not os.environ.get("KUBECONFIG"):
+        kubeconfig = Path.home() / ".kube" / "config"
+        if not kubeconfig.is_file():
             raise ValueError(
                 "this is not a pod, and there is no kubeconfig; name one with --kubeconfig or KUBECONFIG"
             )
-        return
-    if not kubeconfig.is_file():
-        raise ValueError("there is no such file")
-    content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-    if not isinstance(content, dict) or not all(isinstance(content.get(name), list) for name in LISTS):
-        raise ValueError(f"this is not a kubeconfig: it has no lists of {' and '.join(LISTS)}")
+    contents = _contents(str(kubeconfig or os.environ["KUBECONFIG"]))
+    known = [each["name"] for content in contents for each in content["contexts"]]
+    current = next(
+        (content["current-context"] for content in contents if content.get("current-context")), None
+    )
+    if context and context not in known:
+        raise ValueError(f'context "{context}" does not exist; it has {", ".join(sorted(known)) or "none"}')
+    return context or current
 
 
-def present_namespace(kubeconfig: Path | None) -> str:
-    """The namespace of the current context, ``default`` when it names none."""
+def _contents(paths: str) -> list[Mapping[str, Any]]:
+    """What kubeconfigs contain; of several files, those that exist."""
+    named = [Path(part).expanduser() for part in paths.split(os.pathsep) if part]
+    files = [path for path in named if path.is_file()]
+    if not files:
+        raise ValueError("there is no such file" if len(named) == 1 else "none of the files exists")
+    contents: list[Mapping[str, Any]] = []
+    for path in files:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or not all(isinstance(content.get(name), list) for name in LISTS):
+            raise ValueError(f"this is not a kubeconfig: it has no lists of {' and '.join(LISTS)}")
+        contents.append(content)
+    return contents
+
+
+def present_namespace(kubeconfig: Path | None, context: str = "") -> str:
+    """The namespace of a context, by default the current one; ``default`` when it names none."""
     try:
-        _, current = config.list_kube_config_contexts(config_file=str(kubeconfig) if kubeconfig else None)
-    except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError):
+        chosen = check(kubeconfig, context)
+        known, current = config.list_kube_config_contexts(config_file=str(kubeconfig) if kubeconfig else None)
+    except UNREADABLE:
         return "default"
-    context: Mapping[str, Any] = (current or {}).get("context") or {}
-    return str(context.get("namespace") or "default")
+    found = next((each for each in known if each["name"] == chosen), current)
+    where: Mapping[str, Any] = (found or {}).get("context") or {}
+    return str(where.get("namespace") or "default")

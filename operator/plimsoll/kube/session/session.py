@@ -374,13 +374,15 @@ def _parsed(content: bytes) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def connected(kubeconfig: Path | None = None) -> AsyncIterator[Session]:
+async def connected(kubeconfig: Path | None = None, context: str = "") -> AsyncIterator[Session]:
     """A session from a kubeconfig; without one in-cluster, else from the default kubeconfig.
+
+    The context is one of the kubeconfig's, "" its current one.
 
     Raises:
         APIError: There is no usable configuration.
     """
-    load = loader(kubeconfig)
+    load = loader(kubeconfig, context)
     loaded = await load()
     api_client = client.ApiClient(configuration=loaded.configuration)
     session = Session(api_client, Credentials(loaded, load))

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from plimsoll.cli.verbs import Verb
+
 
 def run(  # noqa: PLR0913 - typer reads the options from the parameters
     *,
@@ -55,3 +57,6 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
         option = "--" + str(first["loc"][0]).replace("_", "-")
         raise typer.BadParameter(f"{first['msg']}", param_hint=option) from exc
     raise typer.Exit(process.main(chosen))
+
+
+VERB = Verb("run", run)

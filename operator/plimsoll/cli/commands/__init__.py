@@ -1,0 +1,16 @@
+"""The commands, a module each.
+
+To add one: write commands/VERB.py with ``def VERB(options: Options, ...)``, typed for typer (its docstring is
+the help), which prints through cli/output.py and raises UserError; end it with ``VERB = Verb(name, function,
+flags)`` or a ``VerbGroup``, and name that below. Tests of help, flags and errors then cover it.
+"""
+
+from plimsoll.cli.commands import proposals, run, version
+from plimsoll.cli.verbs import Verb, VerbGroup
+
+VERBS: tuple[Verb | VerbGroup, ...] = (
+    run.VERB,
+    proposals.APPROVE,
+    proposals.REJECT,
+    version.VERB,
+)

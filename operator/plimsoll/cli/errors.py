@@ -1,0 +1,97 @@
+"""The error boundary of the command line: one line on stderr, and an exit code.
+
+Whatever a user or a cluster can cause ends here as ``error: WHAT; WHERE; WHAT TO DO``, without a traceback.
+An exception of another kind is a fault of ours and keeps its traceback.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+
+import typer
+from pydantic import ValidationError
+from typer.exceptions import TyperException
+
+from plimsoll.cli.printable import printable
+from plimsoll.framework.errors import PlimsollError
+
+
+class ExitCode(IntEnum):
+    """What a command returns to the shell (docs/cli.md)."""
+
+    DONE = 0
+    FAILED = 1  #: also wrong usage, as in kubectl
+    FOUND = 2  #: done, and there is something: moves of ``plan``, findings of ``lint``
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141  #: the reader of the output has left
+
+
+class UserError(PlimsollError):
+    """A command cannot do what it was asked for.
+
+    Args:
+        message: One sentence: what, where, what is allowed, what to do.
+        exit_code: Of the process.
+    """
+
+    def __init__(self, message: str, exit_code: int = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        """The sentence."""
+        return self.message
+
+
+def guarded(run: Callable[[], object]) -> int:
+    """Run a command line and return its exit code; errors are printed."""
+    try:
+        run()
+        sys.stdout.flush()
+    except typer.Exit as exc:
+        return exc.exit_code
+    except BrokenPipeError:
+        return _pipe_closed()
+    except CAUGHT as exc:
+        message, code = _explained(exc)
+        sys.stderr.write(f"error: {printable(message)}\n")
+        return int(code)
+    return ExitCode.DONE
+
+
+#: What a user, a file or a cluster can cause.
+CAUGHT = (KeyboardInterrupt, TyperException, PlimsollError, ValidationError, MemoryError, OSError)
+
+
+def _explained(exc: BaseException) -> tuple[str, int]:
+    """The sentence and the exit code."""
+    match exc:
+        case KeyboardInterrupt():
+            return "interrupted", ExitCode.INTERRUPTED
+        case TyperException():
+            return f"{exc.format_message().rstrip('.')}; see --help", ExitCode.FAILED
+        case UserError():
+            return exc.message, exc.exit_code
+        case ValidationError():
+            return sentence(exc), ExitCode.FAILED
+        case MemoryError():
+            return "out of memory", ExitCode.FAILED
+        case OSError(filename=str() | bytes()):
+            return f"{os.fsdecode(exc.filename)}: {exc.strerror}", ExitCode.FAILED
+    return str(exc), ExitCode.FAILED
+
+
+def sentence(problem: ValidationError) -> str:
+    """The first errors of a document, each with its field."""
+    found = problem.errors(include_url=False, include_context=False)
+    lines = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:3]]
+    more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(lines) + more
+
+
+def _pipe_closed() -> int:
+    """The interpreter flushes its output once more when it ends; that goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.PIPE_CLOSED

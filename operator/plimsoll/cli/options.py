@@ -1,0 +1,110 @@
+"""kubectl's flags, which all commands understand in the same way, before or after the verb."""
+
+import os
+from dataclasses import dataclass, fields
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from plimsoll.cli.errors import UserError
+from plimsoll.model.selector_text import parse_selector
+from plimsoll.model.selectors import EVERYTHING, Selector, SelectorError
+
+
+class Format(StrEnum):
+    """What ``-o`` names."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The flags of one call; those that a command does not take have their defaults.
+
+    Attributes:
+        kubeconfig: Of ``--kubeconfig`` or KUBECONFIG, where it may be several files; None means the default.
+        context: Of the kubeconfig, "" its current one.
+        namespace: As given, "" if it was not; see :meth:`where`.
+        selector: As given; see :meth:`labels`.
+    """
+
+    kubeconfig: Path | None = None
+    context: str = ""
+    namespace: str = ""
+    all_namespaces: bool = False
+    selector: str = ""
+    output: str = Format.TABLE
+
+    def where(self) -> str:
+        """The namespace to look in: the given one, else that of the context; "" means all."""
+        from plimsoll.kube.session.credentials import present_namespace  # noqa: PLC0415 - for this alone
+
+        if self.all_namespaces:
+            return ""
+        return self.namespace or present_namespace(self.kubeconfig, self.context)
+
+    def labels(self) -> Selector:
+        """The label selector; it selects everything if none was given.
+
+        Raises:
+            UserError: The text is no selector.
+        """
+        if not self.selector:
+            return EVERYTHING
+        try:
+            return parse_selector(self.selector)
+        except SelectorError as exc:
+            raise UserError(f"--selector: {exc}") from exc
+
+
+class Flag(Enum):
+    """A flag: its type and help for typer; the name is that of the attribute of :class:`Options`."""
+
+    KUBECONFIG = (
+        Path | None,
+        typer.Option("--kubeconfig", help="Path to the kubeconfig file to use."),
+    )
+    CONTEXT = (str, typer.Option("--context", help="The name of the kubeconfig context to use."))
+    NAMESPACE = (str, typer.Option("--namespace", "-n", help="The namespace; left out, the context's."))
+    ALL_NAMESPACES = (bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces."))
+    SELECTOR = (str, typer.Option("--selector", "-l", help="Label selector, such as app=web,tier!=test."))
+    OUTPUT = (str, typer.Option("--output", "-o", help="Output format: table, wide, json or yaml."))
+
+    @property
+    def attribute(self) -> str:
+        """The name in :class:`Options`."""
+        return self.name.lower()
+
+    @property
+    def annotation(self) -> Any:
+        """For a parameter of a command."""
+        kind, option = self.value
+        return Annotated[kind, option]
+
+
+#: The flags of a command that speaks to a server, that looks in a namespace, that prints an answer.
+SERVER = (Flag.KUBECONFIG, Flag.CONTEXT)
+NAMESPACED = (*SERVER, Flag.NAMESPACE, Flag.ALL_NAMESPACES)
+OUTPUT = (Flag.OUTPUT,)
+
+#: What each flag is when it is not given.
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Options)}
+
+
+def options_of(given: dict[str, Any], formats: tuple[str, ...]) -> Options:
+    """The options from what was given before and after the verb.
+
+    Raises:
+        UserError: The format is not one of the command's.
+    """
+    options = Options(**given)
+    if options.output not in formats:
+        raise UserError(f"unable to match the output format {options.output!r}, allowed: {','.join(formats)}")
+    if options.kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
+        return Options(**{**given, "kubeconfig": Path(named)})
+    return options

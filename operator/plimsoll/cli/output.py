@@ -1,0 +1,50 @@
+"""Prints answers: as tables and lines for people, as JSON or YAML for programs.
+
+Colours and folding are for terminals only; what is piped is plain and complete.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+
+import yaml
+from pydantic import BaseModel
+
+from plimsoll.cli.options import Format
+from plimsoll.cli.tables import Table, terminal_width
+
+#: An answer laid out for people: tables, and lines between them.
+View = Sequence[Table | str]
+
+
+def print_answer(answer: BaseModel, view: View, output: str) -> None:
+    """Print an answer in the format that ``-o`` names.
+
+    Args:
+        answer: What a program reads.
+        view: What a person reads; a line of it may be empty.
+        output: One of :class:`Format`.
+    """
+    if output == Format.JSON:
+        print_lines([json.dumps(content_of(answer), indent=2, ensure_ascii=False)])
+    elif output == Format.YAML:
+        print_lines([yaml.safe_dump(content_of(answer), sort_keys=False, allow_unicode=True).rstrip()])
+    else:
+        print_view(view, wide=output == Format.WIDE)
+
+
+def content_of(answer: BaseModel) -> object:
+    """The answer as JSON has it: names as on the wire, fields that are None left out."""
+    return answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def print_view(view: View, *, wide: bool = False) -> None:
+    """Print tables and lines."""
+    width = terminal_width() if sys.stdout.isatty() else None
+    for part in view:
+        print_lines([part] if isinstance(part, str) else part.lines(wide=wide, width=width))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)

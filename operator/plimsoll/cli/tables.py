@@ -1,0 +1,92 @@
+"""Tables as kubectl prints them: aligned columns, three spaces between them, no padding at the end.
+
+No cell is cut. On a terminal that is narrower than the table, the last column is folded, if it may be.
+"""
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from plimsoll.cli.printable import printable
+
+#: Between two columns.
+GAP = "   "
+
+#: Characters that the folded column has at least; below that the terminal wraps it.
+FOLDED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading and how to lay out what is below it.
+
+    Attributes:
+        wide: Whether it is only in ``-o wide``.
+        right: Whether it is aligned to the right, as numbers are.
+    """
+
+    heading: str
+    wide: bool = False
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns.
+
+    Attributes:
+        columns: A heading, or a :class:`Column`.
+        rows: A cell for each column, wide ones included.
+        folds: Whether the last column is prose, which a narrow terminal may fold.
+        title: A line before it, "" for none.
+    """
+
+    columns: Sequence[Column | str]
+    rows: Sequence[Sequence[object]]
+    folds: bool = False
+    title: str = ""
+
+    def lines(self, *, wide: bool = False, width: int | None = None) -> Iterable[str]:
+        """The table, at most ``width`` characters wide if it can be folded to that."""
+        columns = [each if isinstance(each, Column) else Column(each) for each in self.columns]
+        shown = [place for place, column in enumerate(columns) if wide or not column.wide]
+        cells = [
+            [columns[place].heading for place in shown],
+            *([_text(row[place]) for place in shown] for row in self.rows),
+        ]
+        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+        rights = [columns[place].right for place in shown]
+        if self.title:
+            yield self.title
+        for *row, last in cells:
+            head = "".join(_aligned(*each) + GAP for each in zip(row, widths, rights, strict=False))
+            room = None if width is None or not self.folds else width - cell_len(head)
+            yield from _folded(head, _aligned(last, widths[-1], rights[-1]).rstrip(), room)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, 80 where it does not say."""
+    return shutil.get_terminal_size().columns
+
+
+def _text(cell: object) -> str:
+    """A cell in one line; ``<none>`` for what is empty, as kubectl has it."""
+    return printable(str(cell)) if cell is not None and cell != "" else "<none>"
+
+
+def _aligned(text: str, width: int, right: bool) -> str:
+    padding = " " * (width - cell_len(text))
+    return padding + text if right else text + padding
+
+
+def _folded(head: str, last: str, room: int | None) -> Iterable[str]:
+    """A line, or several: the last cell takes ``room`` characters if that is enough to be read."""
+    if room is None or room < FOLDED or cell_len(last) <= room:
+        yield head + last
+        return
+    first, *others = textwrap.wrap(last, room, break_long_words=False, break_on_hyphens=False)
+    yield head + first
+    yield from (" " * cell_len(head) + other for other in others)

@@ -1,0 +1,170 @@
+"""Verbs: the commands as values, from which typer's application is made.
+
+A verb names the flags that it takes; they are added to its signature, and their values reach its function as
+one :class:`Options`. The group above it takes the same flags, so that they may stand before the verb.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from plimsoll.cli.errors import guarded
+from plimsoll.cli.options import DEFAULTS, Flag, Format, options_of
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One command.
+
+    Attributes:
+        run: Its function; the docstring is the help. With flags, its first parameter is the :class:`Options`.
+        flags: Those that it takes.
+        formats: What ``-o`` may name.
+    """
+
+    name: str
+    run: Callable[..., None]
+    flags: tuple[Flag, ...] = ()
+    formats: tuple[str, ...] = tuple(Format)
+
+
+@dataclass(frozen=True, slots=True)
+class VerbGroup:
+    """A word with verbs below it, such as ``explain``."""
+
+    name: str
+    help: str
+    verbs: tuple[Verb, ...]
+
+
+class GuardedGroup(TyperGroup):
+    """The whole command line, behind the error boundary."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,  # noqa: ARG002 - completion is a command of its own
+        standalone_mode: bool = True,  # noqa: ARG002 - it always exits
+        windows_expand_args: bool = True,  # noqa: ARG002 - by the shell
+        **extra: Any,
+    ) -> NoReturn:
+        """Run a command and exit."""
+        called = prog_name or Path(sys.argv[0]).name
+        name = "kubectl plimsoll" if called.startswith("kubectl") else "plimsoll"
+        words = list(sys.argv[1:] if args is None else args)
+
+        def run() -> None:
+            with self.make_context(name, words, **extra) as context:
+                self.invoke(context)
+
+        raise SystemExit(guarded(run))
+
+
+def application(
+    purpose: str, entries: Sequence[Verb | VerbGroup], version: Callable[[], None]
+) -> typer.Typer:
+    """Typer's application of all commands; ``version`` prints it."""
+    verbs = [verb for entry in entries for verb in (entry.verbs if isinstance(entry, VerbGroup) else [entry])]
+    app = _group(purpose, cls=GuardedGroup)
+    app.callback()(_before(_flags(verbs), version))
+    for entry in entries:
+        if isinstance(entry, Verb):
+            app.command(entry.name)(_command(entry))
+            continue
+        group = _group(entry.help)
+        group.callback()(_before(_flags(entry.verbs), None))
+        for verb in entry.verbs:
+            group.command(verb.name)(_command(verb))
+        app.add_typer(group, name=entry.name)
+    return app
+
+
+def _group(purpose: str, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+    return typer.Typer(
+        cls=cls,
+        help=purpose,
+        invoke_without_command=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def _flags(verbs: Iterable[Verb]) -> tuple[Flag, ...]:
+    """The flags that any of them takes."""
+    taken = {flag for verb in verbs for flag in verb.flags}
+    return tuple(flag for flag in Flag if flag in taken)
+
+
+def _before(flags: tuple[Flag, ...], version: Callable[[], None] | None) -> Callable[..., None]:
+    """What runs before a verb: keeps the flags that were given, and prints help where there is no verb."""
+
+    def run(typer_context: typer.Context, **values: Any) -> None:
+        if version is not None and values.pop("version"):
+            version()
+            raise typer.Exit
+        if typer_context.invoked_subcommand is None:
+            typer.echo(typer_context.get_help())
+            raise typer.Exit
+        _keep(typer_context, values)
+
+    parameters = _parameters(flags)
+    if version is not None:
+        shown = Annotated[bool, typer.Option("--version", help="Print the version.")]
+        parameters.append(_parameter("version", shown, default=False))
+    return _signed(run, [_CONTEXT, *parameters], None)
+
+
+def _command(verb: Verb) -> Callable[..., None]:
+    """The function of a verb as typer sees it: with its flags in place of the options."""
+    if not verb.flags:
+        return verb.run
+    _, *own = inspect.signature(verb.run, eval_str=True).parameters.values()
+
+    def run(typer_context: typer.Context, **values: Any) -> None:
+        names = {flag.attribute for flag in verb.flags}
+        _keep(typer_context, {name: values.pop(name) for name in names})
+        given: dict[str, Any] = typer_context.meta.get(_GIVEN, {})
+        if foreign := sorted(given.keys() - names):
+            raise typer.BadParameter(f"{verb.name} has no flag --{foreign[0].replace('_', '-')}")
+        verb.run(options_of(given, verb.formats), **values)
+
+    return _signed(run, [_CONTEXT, *own, *_parameters(verb.flags)], verb.run.__doc__)
+
+
+def _keep(context: typer.Context, values: Mapping[str, Any]) -> None:
+    """Note the flags that were given; a later one wins."""
+    given = context.meta.setdefault(_GIVEN, {})
+    given.update({name: value for name, value in values.items() if value != DEFAULTS[name]})
+
+
+def _parameters(flags: Iterable[Flag]) -> list[inspect.Parameter]:
+    return [_parameter(flag.attribute, flag.annotation, default=DEFAULTS[flag.attribute]) for flag in flags]
+
+
+def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _signed(
+    run: Callable[..., None], parameters: Sequence[inspect.Parameter], doc: str | None
+) -> Callable[..., None]:
+    """The function under a signature for typer, which reads annotations, too."""
+    run.__doc__ = doc
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined] # inspect reads it
+    return run
+
+
+#: Where the flags that were given wait, in typer's context.
+_GIVEN = "plimsoll.flags"
+_CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
