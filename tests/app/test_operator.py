@@ -17,9 +17,9 @@ from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
 from plimsoll.app.startup import FREEZE_EVERY
 from plimsoll.app.supervision import STUCK_S
+from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.custom_resources import RECORDS, WatchedRecord
 from plimsoll.kube.session.session import connected
-from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, Synced
 from plimsoll.rebalancing.moves.outcomes import APPROVED

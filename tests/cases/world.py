@@ -21,10 +21,10 @@ from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, Wi
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.kube.watched_resources import WATCHED
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node

@@ -34,7 +34,7 @@ from deploy.tools import ROOT, tool
 from plimsoll import __version__
 from plimsoll.app.settings import Settings
 from plimsoll.cli.commands.run import run as plimsoll_run
-from plimsoll.kube.watched_resources import WATCHED
+from plimsoll.cluster.watched_resources import WATCHED
 
 if TYPE_CHECKING:
     from pathlib import Path

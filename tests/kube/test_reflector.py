@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from kube.scripted_server import ToldServer
+from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.reflector import SLICE, Reflector
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.watched_resources import WatchedResource
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated, Synced

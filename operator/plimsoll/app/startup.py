@@ -9,9 +9,9 @@ from plimsoll.app.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import Ingestion
+from plimsoll.cluster.watched_resources import WATCHED, WatchedResource
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
-from plimsoll.kube.watched_resources import WATCHED, WatchedResource
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.rebalancing.wing import RebalancingWing

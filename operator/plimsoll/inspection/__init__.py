@@ -1,1 +1,1 @@
-"""Inspection: answers about a cluster on a copy of it; nothing is written and nobody is asked."""
+"""Inspection: answers about a cluster on a copy of it; nothing here writes, or asks a server."""

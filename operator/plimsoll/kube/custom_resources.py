@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
+from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.watched_resources import WatchedResource
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 

@@ -14,10 +14,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.reflector import Reflector
 from plimsoll.kube.session.errors import APIError, Conflict, answer_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.watched_resources import WatchedResource
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod

@@ -12,22 +12,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from plimsoll.cluster.listed_objects import NAMED, event_of, read_object
+from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, Gone, NotFound
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.watched_resources import WatchedResource
-from plimsoll.model.decoding import DecodeError, decode, decode_in_part
-from plimsoll.model.kinds.node import Node
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.decoding import DecodeError
 from plimsoll.model.kinds.watch_event import (
-    NodeAdded,
-    NodeDeleted,
-    NodeUpdated,
-    ObjectAdded,
-    ObjectDeleted,
-    ObjectUpdated,
-    PodAdded,
-    PodDeleted,
-    PodUpdated,
     Synced,
     WatchEvent,
 )
@@ -53,18 +43,9 @@ ABSENT_S = 60.0
 #: A watch that ends within so many seconds without an event counts as a failure.
 SHORT_S = 1.0
 
-#: What the place of a problem begins with that concerns the status alone.
-IN_STATUS = "`$.status."
-
 #: Failures after which a watch goes on where it was: no answer, a server that is busy, or credentials and
 #: rights that it refuses.
 RESUMABLE = (0, 401, 403, 429, 503)
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
 
 
 class _Listed(msgspec.Struct, rename="camel"):
@@ -81,10 +62,6 @@ class _Event(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Named(msgspec.Struct):
-    metadata: _Meta
-
-
 class _Failure(msgspec.Struct):
     code: int = 0
     reason: str = ""
@@ -93,7 +70,6 @@ class _Failure(msgspec.Struct):
 
 _LISTED = msgspec.json.Decoder(_Listed)
 _EVENT = msgspec.json.Decoder(_Event)
-_NAMED = msgspec.json.Decoder(_Named)
 _FAILURE = msgspec.json.Decoder(_Failure)
 
 T = TypeVar("T")
@@ -221,7 +197,7 @@ class Reflector:
                 break
             params["continue"] = page.metadata.continue_
         for keys in _slices([key for key in self._objects if key not in found]):
-            await self._hand_over([_event(self._objects.pop(key), None) for key in keys])
+            await self._hand_over([event_of(self._objects.pop(key), None) for key in keys])
         self._version, self.listed_from = page.metadata.resource_version, began
         self._observer.watch_listed(self._resource.name, len(found))
         self._answered()
@@ -270,86 +246,41 @@ class Reflector:
                 failure = _FAILURE.decode(event.object)
                 kind = Gone if failure.code == 410 else APIError
                 raise kind(f"WATCH {self._resource.path}", failure.code, failure.reason, failure.message)
-            named = _NAMED.decode(event.object).metadata
+            named = NAMED.decode(event.object).metadata
             key = f"{named.namespace}/{named.name}"
             if event.type == "DELETED":
                 old = self._objects.pop(key, None)
                 if old is not None:
                     read = self._read(event.object)
-                    yield _event(read[1] if read else old, None)
+                    yield event_of(read[1] if read else old, None)
             elif event.type in ("ADDED", "MODIFIED"):
                 read = self._read(event.object)
                 if read is not None:
                     yield from self._stored(key, read[1])
                 elif key in self._objects:
-                    yield _event(self._objects.pop(key), None)
+                    yield event_of(self._objects.pop(key), None)
             self._version = named.resource_version or self._version
             self._heard = True
 
     def _read(self, document: msgspec.Raw) -> tuple[str, Any] | None:
         """Key and model value; None for an object that cannot be read."""
-        value: Any
-        try:
-            value = decode(self._resource.kind, document)
-        except DecodeError as exc:
-            value = self._in_part(document)
-            if value is None:
-                try:
-                    named = _NAMED.decode(document).metadata
-                except msgspec.MsgspecError:
-                    named = _Meta()
-                name = f"{named.namespace}/{named.name}"
-                self._observer.object_skipped(self._resource.name, name, str(exc))
-                return None
-        meta = value.metadata
-        return f"{meta.namespace}/{meta.name}", value
-
-    def _in_part(self, document: msgspec.Raw) -> Any | None:
-        """The object without what cannot be read of it, None where that would mislead.
-
-        A pod on a node takes room in any case; of all others only parts of the status may be missing.
-        """
-        try:
-            value, problems = decode_in_part(self._resource.kind, document)
-        except DecodeError:
-            return None
-        is_placed = isinstance(value, Pod) and value.node_name and value.uid
-        if not is_placed and not all(IN_STATUS in problem for problem in problems):
-            return None
-        meta = value.metadata
+        value, key, problems = read_object(self._resource.kind, document)
         for problem in problems:
-            name = f"{meta.namespace}/{meta.name}"
-            self._observer.object_skipped(self._resource.name, name, f"a part is left out: {problem}")
-        return value
+            self._observer.object_skipped(self._resource.name, key, problem)
+        return None if value is None else (key, value)
 
     def _stored(self, key: str, new: Any) -> tuple[WatchEvent, ...]:
         """The event of a new state; an object recreated under its name in the meantime is another one."""
         old = self._objects.get(key)
         self._objects[key] = new
         if old is None:
-            return (_event(None, new),)
+            return (event_of(None, new),)
         if old.metadata.uid != new.metadata.uid:
-            return _event(old, None), _event(None, new)
+            return event_of(old, None), event_of(None, new)
         if old.metadata.resource_version == new.metadata.resource_version:
             return ()
-        return (_event(old, new),)
+        return (event_of(old, new),)
 
 
 def _slices(items: Sequence[T]) -> Iterable[Sequence[T]]:
     return (items[first : first + SLICE] for first in range(0, len(items), SLICE))
-
-
-#: The events of an object that is new, changed or gone.
-_EVENTS: dict[type, tuple[Any, Any, Any]] = {
-    Pod: (PodAdded, PodUpdated, PodDeleted),
-    Node: (NodeAdded, NodeUpdated, NodeDeleted),
-}
-
-
-def _event(old: Any, new: Any) -> WatchEvent:
-    """The event of an object that was ``old`` and is ``new``; one of them may be None."""
-    added, updated, deleted = _EVENTS.get(
-        type(new if old is None else old), (ObjectAdded, ObjectUpdated, ObjectDeleted)
-    )
-    event: WatchEvent = added(new) if old is None else deleted(old) if new is None else updated(old, new)
-    return event

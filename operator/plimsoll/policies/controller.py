@@ -9,16 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
 from plimsoll.access.rights import Access
 from plimsoll.api.schema.conditions import ConditionStatus
-from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import ConfigurationError
-from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.policies.conditions import may_predict, scheduler_name_of, written_conditions
+from plimsoll.policies.judgement import PolicyChecks, divide
 from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.status import KnownPolicy, PolicyStatuses
 from plimsoll.ports.observer import Observer
@@ -78,6 +74,7 @@ class Policies:
         self._access = access
         self._serve = serve
         self._conditions = conditions
+        self._checks = PolicyChecks(profiles, rebalancing)
         self._known: dict[str, KnownPolicy] = {}
 
     def set(self, document: Mapping[str, Any]) -> "Awaitable[None]":
@@ -147,77 +144,27 @@ class Policies:
 
     def _judge(self, known: KnownPolicy) -> None:
         """Accept the latest spec, or keep the reasons why not."""
-        document = {key: value for key, value in known.seen.items() if key != "status"}
-        try:
-            policy = SchedulingPolicy.model_validate(document)
-        except ValidationError as exc:
-            known.problem = ("InvalidSpec", summary(field_errors(exc, model=SchedulingPolicy)))
-            return
-        try:
-            order: tuple[str, object] = ("", None)
-            if policy.spec.scheduling is not None:
-                order = self._profiles.check(policy.spec.scheduling)
-            if policy.spec.rebalancing is not None:
-                self._rebalancing.check(policy)
-        except ConfigurationError as exc:
-            known.problem = (exc.reason, str(exc))
-            return
-        except Exception as exc:  # noqa: BLE001 - a plugin that breaks at birth harms its own policy only
-            known.problem = ("PluginFailed", f"spec: a plugin cannot be built with it: {exc!r}")
-            self._observer.failed(f"policy {known.name}", repr(exc))
-            return
-        known.problem = ("", "")
-        known.accepted, known.order = policy, order
+        verdict = self._checks.judge(known.seen)
+        if verdict.crash is not None:
+            self._observer.failed(f"policy {known.name}", repr(verdict.crash))
+        known.problem = (verdict.reason, verdict.sentence)
+        if verdict.policy is not None:
+            known.accepted, known.order = verdict.policy, verdict.order
 
     async def _apply(self) -> None:
         """Serve what is accepted, the oldest policy first where two claim one scheduler name."""
-        claimed: dict[str, str] = {}
-        order: tuple[str, object] | None = None
-        serving: dict[str, SchedulingSpec] = {}
-        working: list[SchedulingPolicy] = []
-        lost: dict[str, tuple[str, str]] = {}
-        for known in sorted(self._known.values(), key=lambda each: each.age_order):
-            policy = known.accepted
-            if policy is None:
-                continue
-            scheduling = policy.spec.scheduling
-            if scheduling is not None and scheduling.scheduler_name in claimed:
-                lost[known.name] = (
-                    "SchedulerNameTaken",
-                    (
-                        f'spec.scheduling.schedulerName: "{scheduling.scheduler_name}" is served by the '
-                        f"older policy {claimed[scheduling.scheduler_name]}; choose another name"
-                    ),
-                )
-                continue
-            if scheduling is not None and order and known.order != order:
-                lost[known.name] = (
-                    "QueueSortDiffers",
-                    (
-                        f"spec.scheduling.plugins.queueSort: one queue serves all policies, sorted by the "
-                        f"{order[0]} of an older one; use it with the same arguments, not {known.order[0]}"
-                    ),
-                )
-                continue
-            if scheduling is not None:
-                claimed[scheduling.scheduler_name] = known.name
-                order = known.order
-            if policy.spec.suspend:
-                continue
-            if scheduling is not None:
-                serving[scheduling.scheduler_name] = scheduling
-            if policy.spec.rebalancing is not None:
-                working.append(policy)
-        self._access.places_pods = bool(serving)
-        self._profiles.serve(serving, claimed)
+        ordered = sorted(self._known.values(), key=lambda each: each.age_order)
+        found = divide((each.accepted, each.order) for each in ordered if each.accepted is not None)
+        self._access.places_pods = bool(found.serving)
+        self._profiles.serve(found.serving, found.claimed)
         self._serve(self._profiles.schedulers)
         await self._profiles.retain_extenders()
-        self._rebalancing.configure(working)
+        self._rebalancing.configure(found.working)
         self._rebalancing.retain_predictions(
             {known.name for known in self._known.values() if may_predict(known.accepted)}
         )
         for known in list(self._known.values()):
-            known.lost = lost.get(known.name, ("", ""))
+            known.lost = found.lost.get(known.name, ("", ""))
             self._describe(known)
         await asyncio.gather(*(self._statuses.write(known) for known in list(self._known.values())))
 

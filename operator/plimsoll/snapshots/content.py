@@ -29,7 +29,7 @@ class SnapshotContent:
     Attributes:
         taken: When, in seconds since the epoch.
         source: Where it is from, for people: the address of a server, or the path of a file.
-        objects: JSON of each object, by plural as in ``kube.watched_resources``, and those named above.
+        objects: JSON of each object, by plural as in ``cluster.watched_resources``, and those named above.
         usage: Measured usage.
         missing: Why a collection could not be read, by plural.
     """

@@ -1,0 +1,92 @@
+"""Reads the documents of lists and watches as objects of the model, as far as they can be read."""
+
+from typing import Any
+
+import msgspec
+
+from plimsoll.model.decoding import DecodeError, decode, decode_in_part
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.watch_event import (
+    NodeAdded,
+    NodeDeleted,
+    NodeUpdated,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+    WatchEvent,
+)
+
+#: What the place of a problem begins with that concerns the status alone.
+IN_STATUS = "`$.status."
+
+
+class NamedMeta(msgspec.Struct, rename="camel"):
+    """What tells objects apart."""
+
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class NamedDocument(msgspec.Struct):
+    """Any object, as far as its name."""
+
+    metadata: NamedMeta
+
+
+NAMED = msgspec.json.Decoder(NamedDocument)
+
+
+def read_object(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, str, list[str]]:
+    """Read one object.
+
+    A pod on a node takes room in any case; of all others only parts of the status may be missing.
+
+    Returns:
+        The object, None when it cannot be used; ``namespace/name``; what is wrong with it, in sentences.
+    """
+    problems: list[str] = []
+    try:
+        value: Any = decode(kind, document)
+    except DecodeError as exc:
+        value, problems = _in_part(kind, document)
+        if value is None:
+            try:
+                named = NAMED.decode(document).metadata
+            except msgspec.MsgspecError:
+                named = NamedMeta()
+            return None, f"{named.namespace}/{named.name}", [str(exc)]
+    meta = value.metadata
+    return value, f"{meta.namespace}/{meta.name}", problems
+
+
+def _in_part(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, list[str]]:
+    """The object without what cannot be read of it, None where that would mislead."""
+    try:
+        value, problems = decode_in_part(kind, document)
+    except DecodeError:
+        return None, []
+    is_placed = isinstance(value, Pod) and value.node_name and value.uid
+    if not is_placed and not all(IN_STATUS in problem for problem in problems):
+        return None, []
+    return value, [f"a part is left out: {problem}" for problem in problems]
+
+
+#: The events of an object that is new, changed or gone.
+_EVENTS: dict[type, tuple[Any, Any, Any]] = {
+    Pod: (PodAdded, PodUpdated, PodDeleted),
+    Node: (NodeAdded, NodeUpdated, NodeDeleted),
+}
+
+
+def event_of(old: Any, new: Any) -> WatchEvent:
+    """The event of an object that was ``old`` and is ``new``; one of them may be None."""
+    added, updated, deleted = _EVENTS.get(
+        type(new if old is None else old), (ObjectAdded, ObjectUpdated, ObjectDeleted)
+    )
+    event: WatchEvent = added(new) if old is None else deleted(old) if new is None else updated(old, new)
+    return event

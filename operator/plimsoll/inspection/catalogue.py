@@ -1,0 +1,96 @@
+"""Catalogue: the plugins and strategies that exist here, and the profiles and configurations made of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
+from plimsoll.framework import ConfigurationError, Registry
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.planning.moves import RebalancingConfig
+from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.policies.profiles import profile_config
+from plimsoll.rebalancing import schedule
+from plimsoll.rebalancing.runs.config import WHERE, Registries, rebalancing_of
+from plimsoll.scheduling.extenders.client import extender_of
+from plimsoll.strategies import EVICTORS
+from plimsoll.strategies import IN_TREE as STRATEGIES
+
+
+class Catalogue:
+    """What policies can name: the classes in tree, unless registries with more of them are given.
+
+    Attributes:
+        plugins: The scheduling plugins.
+        strategies: The strategies.
+        forecast: The default profile, which stands in for schedulers that are not ours.
+    """
+
+    def __init__(self, plugins: Registry | None = None, strategies: StrategyRegistry | None = None) -> None:
+        self.plugins = plugins or Registry(PLUGINS)
+        self.strategies = strategies or StrategyRegistry(STRATEGIES)
+        self.forecast: Profile = build_profile(
+            ProfileConfig("default-scheduler"), self.plugins, self._defaults
+        )
+        self._registries = Registries(self.strategies, EvictorRegistry(EVICTORS), self.forecast)
+
+    @property
+    def _defaults(self) -> list[Enabled]:
+        return [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in self.plugins]
+
+    def profile(self, spec: SchedulingSpec, policy: str = "") -> Profile:
+        """The profile of a policy; its extenders are known by name, and not asked.
+
+        Raises:
+            ConfigurationError: The spec names what does not exist or cannot be used.
+        """
+        profile = build_profile(profile_config(spec, policy), self.plugins, self._defaults)
+        return replace(profile, extenders=tuple(map(extender_of, spec.extenders)))
+
+    def rebalancing(
+        self,
+        policy: SchedulingPolicy,
+        profiles: Mapping[str, Profile],
+        objects: ClusterObjects,
+        now: datetime,
+    ) -> RebalancingConfig:
+        """What a policy wants of the planner.
+
+        Raises:
+            ConfigurationError: It cannot be carried out; names the field.
+        """
+        return rebalancing_of(policy, self._registries, profiles, objects, now)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingJudge:
+    """Judges ``spec.scheduling``; certificates of extenders are judged by the operator alone."""
+
+    catalogue: Catalogue
+
+    def check(self, spec: SchedulingSpec) -> tuple[str, object]:
+        """The plugin that sorts the queue, with its arguments; raises ConfigurationError."""
+        sort = self.catalogue.profile(spec).queue_sort.name
+        return sort, profile_config(spec).args.get(sort) or {}
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancingJudge:
+    """Judges ``spec.rebalancing`` at a moment."""
+
+    catalogue: Catalogue
+    objects: ClusterObjects
+    now: datetime
+
+    def check(self, policy: SchedulingPolicy) -> None:
+        """Raise ConfigurationError when the policy's rebalancing cannot be carried out."""
+        self.catalogue.rebalancing(policy, {}, self.objects, self.now)
+        try:
+            schedule.check((policy.spec.rebalancing or RebalancingSpec()).schedule)
+        except ValueError as exc:
+            raise ConfigurationError(f"{WHERE}.schedule", str(exc)) from exc

@@ -1,0 +1,37 @@
+"""Takes the usage in a snapshot as one reading of the metrics API."""
+
+from collections.abc import Mapping
+
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.rebalancing.runs.usage import STALE_S, source_of
+from plimsoll.snapshots.content import UsageContent
+
+#: Why a strategy that asks Prometheus finds nothing.
+NOT_ASKED = "Prometheus is not asked: only a running operator does that"
+
+
+def measured(
+    usage: UsageContent, spec: RebalancingSpec, touched: Mapping[str, float], now: float
+) -> Measurements:
+    """What strategies know of usage.
+
+    Args:
+        usage: As read.
+        spec: Whose strategies ask.
+        touched: When a pod was last moved off or to a node, by node; an older reading does not count.
+        now: Seconds since the epoch.
+    """
+    sources = {source_of(each.args)[0] for each in spec.strategies}
+    problem = NOT_ASKED if PROMETHEUS in sources else ""
+    if KUBERNETES_METRICS not in sources:
+        return Measurements(problem=problem)
+    fresh = [each for each in usage.nodes if now - each.taken < STALE_S]
+    return Measurements(
+        nodes=None
+        if usage.problem and not usage.nodes
+        else {each.name: dict(each.usage) for each in fresh if each.taken > touched.get(each.name, 0.0)},
+        pods={each.name: dict(each.usage) for each in usage.pods if now - each.taken < STALE_S},
+        problem=usage.problem or problem,
+    )

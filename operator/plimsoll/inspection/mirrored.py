@@ -1,0 +1,111 @@
+"""MirroredObjects are the objects of a snapshot as the operator mirrors them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from plimsoll.api.v1alpha1.eviction import Eviction, EvictionStatus
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.listed_objects import event_of, read_object
+from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.model.decoding import DecodeError, decode
+from plimsoll.model.kinds.deployment import Deployment
+from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.planning_context import PendingPods
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedObject:
+    """An object, or a part of it, that cannot be read.
+
+    Attributes:
+        resource: Its plural.
+        name: ``namespace/name``.
+    """
+
+    resource: str
+    name: str
+    problem: str
+
+
+@dataclass
+class _Skipping(Observer):
+    """Keeps what cannot be read."""
+
+    found: list[SkippedObject] = field(default_factory=list)
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        self.found.append(SkippedObject(resource, name, problem))
+
+    def failed(self, where: str, problem: str) -> None:
+        self.found.append(SkippedObject("", where, problem))
+
+
+class MirroredObjects:
+    """The objects of one snapshot.
+
+    Attributes:
+        cache: Nodes, placed pods and other objects.
+        pending: The pods without a place.
+        records: Eviction records by ``namespace/name``.
+        policies: The documents of SchedulingPolicies, the oldest first.
+        deployments: By uid.
+        skipped: What cannot be read.
+    """
+
+    def __init__(self, content: SnapshotContent) -> None:
+        self.cache, self.groups = Cache(), Groups()
+        self.pending = PendingPods(self.cache)
+        skipping = _Skipping()
+        self.skipped = skipping.found
+        ingestion = Ingestion((self.groups, Mirror(self.cache, skipping), self.pending), skipping)
+        for resource in WATCHED:
+            for document in content.objects.get(resource.name, ()):
+                value, name, problems = read_object(resource.kind, document)
+                for problem in problems:
+                    skipping.object_skipped(resource.name, name, problem)
+                if value is not None:
+                    ingestion.apply((event_of(None, value),))
+        self.records = {}
+        for document in content.objects.get(RECORDS, ()):
+            record = self._record(document)
+            if record is not None:
+                self.records[record.key] = record
+        self.policies = sorted(map(orjson.loads, content.objects.get(POLICIES, ())), key=_age)
+        self.deployments: dict[str, Deployment] = {}
+        for document in content.objects.get(DEPLOYMENTS, ()):
+            try:
+                deployment = decode(Deployment, document)
+            except DecodeError as exc:
+                skipping.object_skipped(DEPLOYMENTS, "", str(exc))
+            else:
+                self.deployments[deployment.metadata.uid] = deployment
+
+    def _record(self, document: bytes) -> Record | None:
+        """An Eviction record; None when it cannot be read."""
+        raw = orjson.loads(document)
+        meta = raw.get("metadata") or {}
+        plain = {key: value for key, value in raw.items() if key != "metadata"}
+        plain["metadata"] = {"name": meta.get("name"), "namespace": meta.get("namespace")}
+        try:
+            eviction = Eviction.model_validate(plain)
+            created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
+        except (ValidationError, KeyError, ValueError, TypeError) as exc:
+            self.skipped.append(
+                SkippedObject(RECORDS, f"{meta.get('namespace')}/{meta.get('name')}", str(exc))
+            )
+            return None
+        status = eviction.status or EvictionStatus()
+        return Record(meta["namespace"], meta["name"], eviction.spec, status, created)
+
+
+def _age(document: dict[str, Any]) -> tuple[str, str]:
+    meta = document.get("metadata") or {}
+    return str(meta.get("creationTimestamp", "")), str(meta.get("name", ""))

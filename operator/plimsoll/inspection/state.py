@@ -1,0 +1,291 @@
+"""ClusterState is a cluster as the operator sees it, read from documents: what every answer begins with.
+
+The operator's own code judges policies, builds profiles and says what a run reads. What an operator alone
+remembers is not here: its queue and back-off, rounds in which nodes were found over-used, pods that have
+lost their place since its moves began, smoothed usage.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.pod_groups import gang_needs
+from plimsoll.cluster.reservations import FIRM, ReservationBook, ReservationReason
+from plimsoll.engine.profile import Profile
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.inspection.catalogue import Catalogue, RebalancingJudge, SchedulingJudge
+from plimsoll.inspection.measured_usage import measured
+from plimsoll.inspection.mirrored import MirroredObjects
+from plimsoll.inspection.still_time import StillClock
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.planning.moves import PlanningContext, RebalancingConfig
+from plimsoll.planning.surges import Deployments
+from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
+from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.breakers import STOP, bounded
+from plimsoll.rebalancing.records.history import (
+    is_victim,
+    memory_of,
+    recently_moved,
+    sent_since,
+    touched_nodes,
+)
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
+from plimsoll.timing.timer import Timer
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPolicy:
+    """A policy and what is thought of it.
+
+    Attributes:
+        lost: Why it serves nothing though its spec is right, as a reason and a sentence; "" for nothing.
+    """
+
+    name: str
+    document: Mapping[str, Any]
+    verdict: PolicyVerdict
+    lost: tuple[str, str] = ("", "")
+
+    @property
+    def policy(self) -> SchedulingPolicy | None:
+        """As accepted; None when it is not."""
+        return None if self.lost[0] else self.verdict.policy
+
+    @property
+    def problem(self) -> tuple[str, str]:
+        """Why it is not accepted, as a reason and a sentence; "" when it is."""
+        return self.lost if self.lost[0] else (self.verdict.reason, self.verdict.sentence)
+
+
+class ClusterState:
+    """One cluster at one moment; only read.
+
+    Attributes:
+        content: What it was read from.
+        catalogue: What policies can name.
+        objects: Nodes, pods and the rest, mirrored.
+        now: The moment, in seconds since the epoch.
+        policies: Every policy, by name, the oldest first.
+        profiles: Of the policies that place pods, by scheduler name.
+        working: The policies that rebalance, by name.
+        book: Nominated pods, and the targets of moves that are under way.
+    """
+
+    def __init__(
+        self,
+        content: SnapshotContent,
+        objects: MirroredObjects,
+        policies: Iterable[Mapping[str, Any]],
+        catalogue: Catalogue,
+    ) -> None:
+        self.content, self.objects, self.catalogue = content, objects, catalogue
+        self.now = content.taken
+        self.policies: dict[str, JudgedPolicy] = {}
+        self.profiles: dict[str, Profile] = {}
+        self.working: dict[str, SchedulingPolicy] = {}
+        self._judge(policies)
+        self.book = ReservationBook(objects.cache, Timer(StillClock(self.now), Observer()))
+        self._reserve()
+
+    @classmethod
+    def of(
+        cls,
+        content: SnapshotContent,
+        policies: Iterable[Mapping[str, Any]] | None = None,
+        catalogue: Catalogue | None = None,
+    ) -> "ClusterState":
+        """Read a snapshot; ``policies`` take the place of its own."""
+        objects = MirroredObjects(content)
+        return cls(
+            content, objects, objects.policies if policies is None else policies, catalogue or Catalogue()
+        )
+
+    def with_policies(self, documents: Iterable[Mapping[str, Any]]) -> "ClusterState":
+        """The same cluster with these policies and no others."""
+        return ClusterState(self.content, self.objects, documents, self.catalogue)
+
+    # -- the cluster ---------------------------------------------------------------------------------
+
+    @property
+    def cluster(self) -> Cluster:
+        """Nodes and placed pods; never written."""
+        return self.objects.cache.cluster
+
+    @property
+    def records(self) -> Mapping[str, Record]:
+        """Eviction records by ``namespace/name``."""
+        return self.objects.records
+
+    @property
+    def time(self) -> datetime:
+        """The moment, with a time zone."""
+        return datetime.fromtimestamp(self.now, UTC)
+
+    @cached_property
+    def schedulers(self) -> dict[str, ProfileScheduler]:
+        """The schedulers of the profiles, by scheduler name; ties go to the first of the best."""
+        nominator = self.book.nominator
+        return {
+            name: ProfileScheduler(profile, self.cluster, nominator=nominator)
+            for name, profile in self.profiles.items()
+        }
+
+    @cached_property
+    def forecaster(self) -> ProfileScheduler:
+        """Stands in for schedulers that are not ours: kube-scheduler's default profile."""
+        return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
+
+    def find_pod(self, namespace: str, name: str) -> PodInfo | None:
+        """A pod by name, placed or not; None when there is none."""
+        uid = self._uids.get((namespace, name))
+        return None if uid is None else self.objects.pending.find(uid)
+
+    @cached_property
+    def _uids(self) -> dict[tuple[str, str], str]:
+        placed = {(pod.namespace, pod.name): uid for uid, pod in self.cluster.pods.items()}
+        return placed | {(pod.namespace, pod.name): pod.uid for pod in self.objects.pending.infos()}
+
+    # -- policies ------------------------------------------------------------------------------------
+
+    def _judge(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """Judge policies as the operator does, and divide scheduler names among them."""
+        objects = self.cluster.objects
+        checks = PolicyChecks(
+            SchedulingJudge(self.catalogue), RebalancingJudge(self.catalogue, objects, self.time)
+        )
+        verdicts = {
+            str((document.get("metadata") or {}).get("name", "")): (document, checks.judge(document))
+            for document in documents
+        }
+        accepted = [(each.policy, each.order) for _, each in verdicts.values() if each.policy is not None]
+        found = divide(accepted)
+        self.policies = {
+            name: JudgedPolicy(name, document, verdict, found.lost.get(name, ("", "")))
+            for name, (document, verdict) in verdicts.items()
+        }
+        self.profiles = {
+            name: self.catalogue.profile(spec, found.claimed[name]) for name, spec in found.serving.items()
+        }
+        self.working = {policy.metadata.name: policy for policy in found.working}
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has pressed the stop button, on whichever namespace the operator is in."""
+        namespaces = self.cluster.objects.namespaces.values()
+        return any(each.metadata.annotations.get(STOP) == "true" for each in namespaces)
+
+    def configured(self, name: str) -> RebalancingConfig:
+        """What a working policy wants; the stop button counts as a limit."""
+        wanted = self.catalogue.rebalancing(
+            self.working[name], self.profiles, self.cluster.objects, self.time
+        )
+        return bounded(wanted, STOP) if self.is_stopped else wanted
+
+    # -- runs ----------------------------------------------------------------------------------------
+
+    def run_input(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
+        """What a run of a working policy reads that begins now (``rebalancing.runs.inputs``)."""
+        spec = self.working[name].spec.rebalancing or RebalancingSpec()
+        records = self.records.values()
+        memory = memory_of(records, self.now)
+        wanted = self.configured(name)
+        resting, may_try = memory.rest(name)
+        if resting:
+            wanted = bounded(wanted, "rest after fruitless moves", int(may_try))
+        pending = self.objects.pending
+        context = PlanningContext(
+            now=self.time,
+            unplaced=tuple(pending.infos()),
+            in_flight=in_flight(records),
+            memory=memory,
+            measurements=measured(self.content.usage, spec, touched_nodes(records, self.now), self.now),
+            recent=sent_since(records, name, self.now - 60.0),
+            deployments=self._deployments() if wanted.surge else Deployments(),
+            others=self._others(name),
+            moved=recently_moved(records, self.now),
+            gangs=gang_needs(self.objects.groups, self.objects.cache),
+        )
+        is_upstream = wanted.planner is Planner.UPSTREAM
+        return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context
+
+    def _others(self, name: str) -> dict[str, RebalancingConfig]:
+        """What the other policies want that carry moves out."""
+        return {
+            other: self.configured(other)
+            for other, policy in self.working.items()
+            if other != name
+            and policy.spec.rebalancing is not None
+            and policy.spec.rebalancing.mode is not Mode.DRY_RUN
+        }
+
+    def _deployments(self) -> Deployments:
+        problem = self.content.missing.get(DEPLOYMENTS, "")
+        return Deployments(self.objects.deployments, problem and f"Deployments are not known: {problem}")
+
+    # -- reservations --------------------------------------------------------------------------------
+
+    def _reserve(self) -> None:
+        """Reserve what pods are nominated to, and the targets of moves that are under way."""
+        waiting = self.objects.pending.waiting()
+        for pod in waiting:
+            if pod.nominated_node_name and pod.spec.scheduler_name in self.profiles:
+                self.book.nominate(
+                    self.objects.cache.info(pod), pod.nominated_node_name, pod.spec.scheduler_name
+                )
+        for record in self.records.values():
+            if record.phase is Phase.EVICTED and not record.is_forecast and not is_victim(record):
+                self._reserve_target(record)
+
+    def _reserve_target(self, record: Record) -> None:
+        """Reserve the target of a move whose replacement has no place yet."""
+        target, owner = record.spec.target_node, record.spec.owner
+        if not target or owner is None:
+            return
+        sent = record.status.transitions[-1].time if record.status.transitions else None
+        siblings = [
+            each
+            for each in (*self.cluster.pods.values(), *self.objects.pending.infos())
+            if each.pod.metadata.controller is not None and each.pod.metadata.controller.uid == owner.uid
+        ]
+        new = [
+            each
+            for each in siblings
+            if sent is not None
+            and each.pod.metadata.creation_timestamp is not None
+            and each.pod.metadata.creation_timestamp >= sent.replace(microsecond=0)
+        ]
+        if any(each.pod.node_name == target for each in new):
+            return
+        if new and not new[0].pod.node_name:
+            self.book.nominate(new[0], target, record.spec.policy)
+        elif siblings:
+            metadata = msgspec.structs.replace(siblings[0].pod.metadata, name=record.spec.pod.name)
+            like = self.objects.cache.info(msgspec.structs.replace(siblings[0].pod, metadata=metadata))
+            holder = Holder(HolderKind.REPLACEMENT, record.key)
+            self.book.reserve_in_stead(
+                holder, like, target, ReservationReason.MOVE_TARGET, record.spec.policy, priority=FIRM
+            )
+
+
+def in_flight(records: Iterable[Record]) -> dict[str, int]:
+    """Moves that wait for their replacement, by workload uid."""
+    found: Counter[str] = Counter()
+    for record in records:
+        if record.phase in (Phase.EVICTING, Phase.EVICTED, Phase.SURGING) and not is_victim(record):
+            spec = record.spec
+            owner = spec.owner.uid if spec.owner is not None else spec.pod.uid
+            found[spec.surge.uid if spec.surge is not None else owner] += 1
+    return dict(found)

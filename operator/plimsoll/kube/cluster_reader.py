@@ -1,0 +1,107 @@
+"""Reads the state of a whole cluster, each collection once, for commands that answer questions about it."""
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.kube.custom_resources import GROUP
+from plimsoll.kube.session.errors import APIError, NotFound
+from plimsoll.kube.session.session import Session
+from plimsoll.kube.usage import UsageMeter
+from plimsoll.ports.usage import UsageReading
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent, UsageContent
+
+#: Objects in a page, as kubectl.
+PAGE = 500
+
+#: Seconds for a page to be answered.
+TIMEOUT_S = 120.0
+
+#: Where every collection is, by plural.
+PATHS = {
+    **{resource.name: resource.path for resource in WATCHED},
+    DEPLOYMENTS: "/apis/apps/v1/deployments",
+    POLICIES: f"{GROUP}/schedulingpolicies",
+    RECORDS: f"{GROUP}/evictions",
+}
+
+#: Collections without which there is no answer.
+ESSENTIAL = frozenset({"nodes", "pods"})
+
+#: Called with the plural and how many objects of it have been read so far.
+ReadProgress = Callable[[str, int], None]
+
+
+class _Meta(msgspec.Struct, rename={"token": "continue"}):
+    token: str = ""
+
+
+class _Page(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    items: list[msgspec.Raw] | None = None
+
+
+_PAGE = msgspec.json.Decoder(_Page)
+
+
+async def read_cluster(
+    session: Session, progress: ReadProgress = lambda _name, _count: None
+) -> SnapshotContent:
+    """List everything that decisions read.
+
+    A collection that may not be read or does not exist is left out, and said in ``missing``.
+
+    Raises:
+        APIError: There was no answer, or nodes or pods may not be read.
+    """
+    taken = time.time()
+    objects: dict[str, list[bytes]] = {}
+    missing: dict[str, str] = {}
+    for name, path in PATHS.items():
+        try:
+            objects[name] = await _read(session, name, path, progress)
+        except NotFound:
+            missing[name] = "the server does not have it"
+        except APIError as exc:
+            if exc.status == 0 or name in ESSENTIAL:
+                raise
+            missing[name] = exc.message or str(exc)
+    return SnapshotContent(taken, session.address, objects, await _usage(session), missing)
+
+
+async def _read(session: Session, name: str, path: str, progress: ReadProgress) -> list[bytes]:
+    """All objects of one collection, page by page."""
+    found: list[bytes] = []
+    params = {"limit": str(PAGE)}
+    while True:
+        content = await session.request("GET", path, params=params, timeout_s=TIMEOUT_S)
+        try:
+            page = _PAGE.decode(content)
+        except msgspec.MsgspecError as exc:
+            raise APIError(f"GET {path}", 0, "", f"the answer is no list: {exc}") from exc
+        found += [bytes(item) for item in page.items or ()]
+        progress(name, len(found))
+        if not page.metadata.token:
+            return found
+        params["continue"] = page.metadata.token
+
+
+async def _usage(session: Session) -> UsageContent:
+    meter = UsageMeter(session)
+    answer, nodes = await meter.nodes()
+    if not answer.is_done:
+        return UsageContent(problem=_sentence(answer))
+    answer, pods = await meter.pods()
+    readings: tuple[UsageReading, ...] = tuple(pods) if answer.is_done else ()
+    return UsageContent(tuple(nodes), readings, _sentence(answer))
+
+
+def _sentence(answer: WriteResult) -> str:
+    if answer.is_done:
+        return ""
+    if answer.verdict is WriteOutcome.GONE:
+        return "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
+    return answer.message or f"the answer was {answer.verdict}"

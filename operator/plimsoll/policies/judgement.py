@@ -1,0 +1,134 @@
+"""Judges policies: which specs are accepted, and which policy gets a scheduler name that several claim.
+
+The code behind the status of policies, and behind ``plimsoll validate``.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.field_errors import field_errors, summary
+
+
+class SchedulingChecker(Protocol):
+    """Judges ``spec.scheduling``."""
+
+    def check(self, spec: SchedulingSpec) -> tuple[str, object]:
+        """Return the plugin that sorts the queue, with its arguments; raise ConfigurationError."""
+
+
+class RebalancingChecker(Protocol):
+    """Judges ``spec.rebalancing``."""
+
+    def check(self, policy: SchedulingPolicy) -> None:
+        """Raise ConfigurationError when the policy's rebalancing cannot be carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVerdict:
+    """What is thought of one spec.
+
+    Attributes:
+        policy: As accepted, None when it is not.
+        order: The plugin that sorts the queue, with its arguments; "" where the policy places no pods.
+        reason: Why it is not accepted, in one word, "" when it is.
+        sentence: The same in a sentence that names the field.
+        crash: What a plugin raised, None when none did.
+    """
+
+    policy: SchedulingPolicy | None = None
+    order: tuple[str, object] = ("", None)
+    reason: str = ""
+    sentence: str = ""
+    crash: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChecks:
+    """What judges the parts of policies."""
+
+    scheduling: SchedulingChecker
+    rebalancing: RebalancingChecker
+
+    def judge(self, document: Mapping[str, Any]) -> PolicyVerdict:
+        """Judge the spec of a policy by itself; its status does not count."""
+        document = {key: value for key, value in document.items() if key != "status"}
+        try:
+            policy = SchedulingPolicy.model_validate(document)
+        except ValidationError as exc:
+            return PolicyVerdict(
+                reason="InvalidSpec", sentence=summary(field_errors(exc, model=SchedulingPolicy))
+            )
+        order: tuple[str, object] = ("", None)
+        try:
+            if policy.spec.scheduling is not None:
+                order = self.scheduling.check(policy.spec.scheduling)
+            if policy.spec.rebalancing is not None:
+                self.rebalancing.check(policy)
+        except ConfigurationError as exc:
+            return PolicyVerdict(reason=exc.reason, sentence=str(exc))
+        except Exception as exc:  # noqa: BLE001 - a plugin that breaks at birth harms its own policy only
+            return PolicyVerdict(
+                reason="PluginFailed",
+                sentence=f"spec: a plugin cannot be built with it: {exc!r}",
+                crash=exc,
+            )
+        return PolicyVerdict(policy, order)
+
+
+@dataclass(slots=True)
+class PolicyDivision:
+    """Who serves what.
+
+    Attributes:
+        claimed: The policy that has a scheduler name, by that name.
+        serving: What is served, by scheduler name; policies that are suspended serve nothing.
+        working: The policies that rebalance.
+        lost: Why a policy serves nothing, in a word and a sentence, by policy.
+    """
+
+    claimed: dict[str, str] = field(default_factory=dict)
+    serving: dict[str, SchedulingSpec] = field(default_factory=dict)
+    working: list[SchedulingPolicy] = field(default_factory=list)
+    lost: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def divide(accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]]) -> PolicyDivision:
+    """Divide scheduler names among accepted policies, the oldest first; each comes with its queue's order."""
+    found = PolicyDivision()
+    order: tuple[str, object] | None = None
+    for policy, mine in accepted:
+        name, scheduling = policy.metadata.name, policy.spec.scheduling
+        if scheduling is not None and scheduling.scheduler_name in found.claimed:
+            found.lost[name] = (
+                "SchedulerNameTaken",
+                (
+                    f'spec.scheduling.schedulerName: "{scheduling.scheduler_name}" is served by the '
+                    f"older policy {found.claimed[scheduling.scheduler_name]}; choose another name"
+                ),
+            )
+            continue
+        if scheduling is not None and order and mine != order:
+            found.lost[name] = (
+                "QueueSortDiffers",
+                (
+                    f"spec.scheduling.plugins.queueSort: one queue serves all policies, sorted by the "
+                    f"{order[0]} of an older one; use it with the same arguments, not {mine[0]}"
+                ),
+            )
+            continue
+        if scheduling is not None:
+            found.claimed[scheduling.scheduler_name] = name
+            order = mine
+        if policy.spec.suspend:
+            continue
+        if scheduling is not None:
+            found.serving[scheduling.scheduler_name] = scheduling
+        if policy.spec.rebalancing is not None:
+            found.working.append(policy)
+    return found
