@@ -1,4 +1,4 @@
-"""What a snapshot says is what the operator would see."""
+"""A snapshot read as the operator would see the cluster."""
 
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.state import ClusterState

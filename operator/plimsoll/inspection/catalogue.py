@@ -44,7 +44,7 @@ class Catalogue:
         return [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in self.plugins]
 
     def profile(self, spec: SchedulingSpec, policy: str = "") -> Profile:
-        """The profile of a policy; its extenders are known by name, and not asked.
+        """The profile of a policy; it names its extenders, and does not ask them.
 
         Raises:
             ConfigurationError: The spec names what does not exist or cannot be used.

@@ -1,4 +1,4 @@
-"""ClusterState is a cluster as the operator sees it, read from documents: what every answer begins with.
+"""ClusterState is a cluster as the operator sees it, read from documents; every answer begins with it.
 
 The operator's own code judges policies, builds profiles and says what a run reads. What an operator alone
 remembers is not here: its queue and back-off, rounds in which nodes were found over-used, pods that have
@@ -78,9 +78,9 @@ class ClusterState:
         catalogue: What policies can name.
         objects: Nodes, pods and the rest, mirrored.
         now: The moment, in seconds since the epoch.
-        policies: Every policy, by name, the oldest first.
+        policies: Every policy, keyed by name, the oldest first.
         profiles: Of the policies that place pods, by scheduler name.
-        working: The policies that rebalance, by name.
+        working: The policies that rebalance, keyed by name.
         book: Nominated pods, and the targets of moves that are under way.
     """
 
@@ -149,7 +149,7 @@ class ClusterState:
         return ProfileScheduler(self.catalogue.forecast, self.cluster, nominator=self.book.nominator)
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
-        """A pod by name, placed or not; None when there is none."""
+        """The pod of this name, placed or not; None when it does not exist."""
         uid = self._uids.get((namespace, name))
         return None if uid is None else self.objects.pending.find(uid)
 
