@@ -57,8 +57,9 @@ spelling: $(STAMP) ## codespell over the whole tree
 hooks: $(STAMP) ## install the hooks of .pre-commit-config.yaml into this clone (needs pre-commit on the PATH)
 	pre-commit install
 
-crds: $(STAMP) ## write crds/*.yaml from the models
+crds: $(STAMP) ## write crds/*.yaml and the admission policy of deploy/components/policy-warnings from the models
 	$(BIN)/python -m plimsoll.api.crds crds
+	$(BIN)/python -m plimsoll.policies.admission_policy deploy/components/policy-warnings
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
 	PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))

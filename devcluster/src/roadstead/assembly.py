@@ -9,11 +9,13 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from roadstead.definitions.admission_warnings import AdmissionWarnings
 from roadstead.definitions.definitions import Definitions
 from roadstead.discovery.discovery import Discovery
 from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
+from roadstead.server.access_reviews import USER
 from roadstead.server.server import Server
 from roadstead.server.tables import Tables
 from roadstead.store.api import Api
@@ -80,4 +82,5 @@ def extended_server(
         documents=[Discovery(api.registry), OpenApi(api)],
         actions=actions,
         token_file=token_file,
+        admission=AdmissionWarnings(USER),
     )

@@ -187,15 +187,16 @@ def crd_files(kinds: Iterable[type[CustomResource]] = KINDS) -> dict[str, str]:
     """File name to content, for every kind."""
     return {
         f"{GROUP}_{kind.definition.plural}.yaml": HEADER
-        + yaml.dump(crd(kind), Dumper=_Plain, sort_keys=False, width=100, allow_unicode=True)
+        + yaml.dump(crd(kind), Dumper=Plain, sort_keys=False, width=100, allow_unicode=True)
         for kind in kinds
     }
 
 
-class _Plain(yaml.SafeDumper):
+class Plain(yaml.SafeDumper):
     """Without anchors: equal parts are written out."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the signature is PyYAML's
+        """Whether a value gets no anchor."""
         return True
 
 

@@ -38,7 +38,7 @@ _FAULT = re.compile(r"^ERROR: .*?(?=^ERROR: |\Z)", re.MULTILINE | re.DOTALL)
 _NUMBERS_COMPARED = re.compile(
     r"found no matching overload for '_[<>]=?_' applied to '\((int|uint|double), (int|uint|double)\)'"
 )
-_EXTENSIONS = (
+EXTENSIONS = (
     ext_optional.ExtOptional(),
     ext_strings.ExtStrings(),
     ext_math.ExtMath(),
@@ -67,7 +67,7 @@ class _Evaluation:
         self.environment = cel.NewEnv(
             variables=dict.fromkeys(names, cel.Type.DYN),
             functions=cel_library.evaluated(),
-            extensions=list(_EXTENSIONS),
+            extensions=list(EXTENSIONS),
         )
 
     def program(self, expression: str) -> cel.Expression:
@@ -287,13 +287,13 @@ class Compiler:
             self._types.pool,
             variables=variables,
             functions=cel_library.checked(),
-            extensions=list(_EXTENSIONS),
+            extensions=list(EXTENSIONS),
         )
         optional = cel.NewEnv(
             self._types.pool,
             variables={"self": own_type, _OPTIONAL_OLD: own_type},
             functions=cel_library.checked(),
-            extensions=list(_EXTENSIONS),
+            extensions=list(EXTENSIONS),
         )
         for index, source in enumerate(found.schema[RULES]):
             text = source.get("rule", "")

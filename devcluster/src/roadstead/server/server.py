@@ -22,7 +22,7 @@ from roadstead.server import writes
 from roadstead.server.content_negotiation import JSON, Form, accepted
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
-from roadstead.server.renderers import Documents, TableRenderer
+from roadstead.server.renderers import AdmissionReviewer, Documents, TableRenderer
 from roadstead.server.watches import Watcher
 from roadstead.server.write_requests import SentRequest, WriteResult, success
 from roadstead.store.store import Entry
@@ -96,6 +96,7 @@ class Server:
         actions: called on a POST to their path.
         token_file: further tokens that are accepted, one a line; read at each request, so that they can be
             replaced and withdrawn.
+        admission: warns of objects that were written.
     """
 
     def __init__(
@@ -107,7 +108,9 @@ class Server:
         documents: Sequence[Documents] = (),
         actions: Mapping[str, Callable[[], None]] | None = None,
         token_file: Path | None = None,
+        admission: AdmissionReviewer | None = None,
     ) -> None:
+        self._admission = admission
         self.api = api
         self.tables = tables
         self.documents = list(documents)
@@ -203,7 +206,10 @@ class Server:
             response = self._one(found, query, form) if found.name else self._list(found, query, form)
         else:
             sent = SentRequest(query, await _body(request), request.headers)
+            stored = writes.stored(self.api, found)
             change = writes.write(self.api, found, verb, sent, self._token)
+            if self._admission is not None:
+                change.warnings += writes.reviewed(self.api, found, change, stored, self._admission)
             response = self._written(change, form, query)
         if found.resource.warning:
             response.headers.add("Warning", f'299 - "{found.resource.warning}"')

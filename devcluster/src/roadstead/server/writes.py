@@ -36,6 +36,7 @@ from roadstead.values.status_errors import (
 
 if TYPE_CHECKING:
     from roadstead.server.paths import Target
+    from roadstead.server.renderers import AdmissionReviewer
     from roadstead.values.resources import Obj, Resource
 
 _JSON_PATCH = "application/json-patch+json"
@@ -88,6 +89,24 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
     if verb == "patch":
         return _apply(api, target, sent, how) if sent.media == APPLY else _patch(api, target, sent, how)
     return _create_or_update(api, target, verb, sent, how)
+
+
+def stored(api: Api, target: Target) -> Entry | None:
+    """What is stored under the name in the path, None for nothing."""
+    entries = api.store.collection(target.resource.collection).entries
+    return entries.get((target.namespace or "", target.name)) if target.name else None
+
+
+def reviewed(
+    api: Api, target: Target, change: WriteResult, old: Entry | None, reviewer: AdmissionReviewer
+) -> list[str]:
+    """The reviewer's warnings of an object that a write has made or changed; ``old`` is the one before."""
+    new = change.body
+    if change.resource is None or target.subresource or not isinstance(new, Entry) or new is old:
+        return []
+    if new.obj["metadata"].get("deletionTimestamp"):
+        return []
+    return reviewer.of_write(api, change.resource, new.obj, None if old is None else old.obj)
 
 
 def _create_or_update(api: Api, target: Target, verb: str, sent: SentRequest, how: Write) -> WriteResult:
