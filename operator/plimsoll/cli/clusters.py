@@ -1,0 +1,80 @@
+"""Gives commands the cluster that they are about: a live one, or one from files that --from names."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.options import Options
+
+if TYPE_CHECKING:
+    from plimsoll.inspection.catalogue import Catalogue
+    from plimsoll.inspection.state import ClusterState
+    from plimsoll.snapshots.content import SnapshotContent
+
+#: The option of commands that answer from a live cluster or from files.
+From = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="Answer from a snapshot instead of a live cluster; or from what kubectl get -o json printed"
+        " (files, folders, - for standard input; repeatable), or from the folder of a trace.",
+    ),
+]
+
+
+def content_from(
+    options: Options, from_: str | Path | Sequence[str | Path] | None = None
+) -> "SnapshotContent":
+    """The state of the cluster that the options name, or of files.
+
+    Raises:
+        UserError: The cluster cannot be read.
+        SnapshotError: A file cannot be read.
+    """
+    import sys  # noqa: PLC0415 - each command loads what it needs
+
+    if from_:
+        from plimsoll.snapshots.reader import read  # noqa: PLC0415 - likewise
+
+        return read([from_] if isinstance(from_, str | Path) else from_, sys.stdin.buffer)
+    from plimsoll.cli.connection import with_session  # noqa: PLC0415 - likewise
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
+    from plimsoll.kube.cluster_reader import read_cluster  # noqa: PLC0415 - likewise
+
+    with progress() as bar:
+        return with_session(options, lambda session: read_cluster(session, bar))
+
+
+def state_from(
+    options: Options,
+    from_: str | Path | Sequence[str | Path] | None = None,
+    policies: Iterable[Mapping[str, Any]] | None = None,
+) -> "ClusterState":
+    """The cluster as the operator sees it, live or from files; ``policies`` take the place of its own.
+
+    Raises:
+        UserError: The cluster cannot be read.
+        SnapshotError: A file cannot be read.
+    """
+    from plimsoll.inspection.state import ClusterState  # noqa: PLC0415 - each command loads what it needs
+
+    return ClusterState.of(content_from(options, from_), policies, catalogue())
+
+
+def catalogue() -> "Catalogue":
+    """What policies can name: the plugins and strategies in tree, and those of installed packages."""
+    from plimsoll.app import extensions  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.framework import Registry  # noqa: PLC0415 - likewise
+    from plimsoll.framework.descheduling.registry import StrategyRegistry  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.catalogue import Catalogue  # noqa: PLC0415 - likewise
+    from plimsoll.plugins import IN_TREE as PLUGINS  # noqa: PLC0415 - likewise
+    from plimsoll.ports.observer import Observer  # noqa: PLC0415 - likewise
+    from plimsoll.strategies import IN_TREE as STRATEGIES  # noqa: PLC0415 - likewise
+
+    plugins, strategies = Registry(PLUGINS), StrategyRegistry(STRATEGIES)
+    extensions.load(extensions.PLUGINS, plugins.add, Observer())
+    extensions.load(extensions.STRATEGIES, strategies.add, Observer())
+    return Catalogue(plugins, strategies)

@@ -1,0 +1,235 @@
+"""Reads what ``kubectl get … -o json`` and ``-o yaml`` print: objects, Lists, several documents.
+
+Kinds that no decision reads are counted and left out. Readings of the metrics API are taken as usage. An
+object that is in two files counts once, as the later file has it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import yaml
+
+from plimsoll.model.quantity import QuantityError, nanos
+from plimsoll.ports.usage import UsageReading
+from plimsoll.snapshots.content import POLICIES, RECORDS, SnapshotContent, UsageContent
+from plimsoll.snapshots.errors import SnapshotError
+from plimsoll.snapshots.identity import Identity, Names
+from plimsoll.snapshots.saved_fields import KINDS
+
+#: Plural by kind and API group; a Service of another group is no Service.
+_GROUPS = {
+    "apps": ("ReplicaSet", "StatefulSet", "Deployment"),
+    "policy": ("PodDisruptionBudget",),
+    "scheduling.k8s.io": ("PriorityClass",),
+    "storage.k8s.io": ("StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "VolumeAttachment"),
+    "plimsoll.dev": ("PodGroup",),
+}
+_GROUP_OF = {kind: group for group, kinds in _GROUPS.items() for kind in kinds}
+_PLURALS = {
+    **{(_GROUP_OF.get(kind.__name__, ""), kind.__name__): plural for plural, kind in KINDS.items()},
+    ("plimsoll.dev", "SchedulingPolicy"): POLICIES,
+    ("plimsoll.dev", "Eviction"): RECORDS,
+}
+_CLUSTER_SCOPED = frozenset(
+    {
+        "nodes",
+        "namespaces",
+        "priorityclasses",
+        "persistentvolumes",
+        "storageclasses",
+        "csinodes",
+        "csidrivers",
+        "volumeattachments",
+        POLICIES,
+    }
+)
+_METRICS = "metrics.k8s.io"
+
+#: How deeply YAML may be nested; its parser has no bound of its own.
+_DEEPEST = 100
+
+_NOT_THERE = "the files have none"
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    kind: str | None = None
+    api_version: str | None = None
+
+
+class _List(_Head, frozen=True, kw_only=True, rename="camel"):
+    items: list[msgspec.Raw] | None = None
+
+
+class Dump:
+    """Collects the objects of several files."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[tuple[str, str], bytes]] = {}
+        self._readings: dict[str, list[UsageReading]] = {"NodeMetrics": [], "PodMetrics": []}
+        self.ignored: Counter[str] = Counter()
+
+    def add_json(self, text: bytes, place: str) -> None:
+        """Take the objects of a JSON text: an object, a List, an array, or one of these in each line.
+
+        Raises:
+            SnapshotError: It is something else.
+        """
+        try:
+            documents = [msgspec.json.decode(text, type=msgspec.Raw)]
+        except (msgspec.DecodeError, RecursionError) as exc:
+            documents = _lines_of(text, exc, place)
+        for document in documents:
+            self._add(bytes(document), place, _Head())
+
+    def add_yaml(self, text: bytes, place: str) -> None:
+        """Take the objects of a YAML text.
+
+        Raises:
+            SnapshotError: It cannot be read as objects.
+        """
+        for document in yaml_documents(text, place):
+            if document is None:
+                continue
+            try:
+                as_json = msgspec.json.encode(document)
+            except (TypeError, ValueError, RecursionError) as exc:
+                raise SnapshotError(place, f"it cannot be read as an object: {exc}") from exc
+            self._add(as_json, place, _Head())
+
+    def content(self, taken: float, source: str) -> SnapshotContent:
+        """All of it.
+
+        Raises:
+            SnapshotError: Nothing in it is of use.
+        """
+        if not any(self._objects.values()):
+            others = ", ".join(f"{count} {kind}" for kind, count in self.ignored.most_common(3))
+            raise SnapshotError(
+                source,
+                "there is no object that scheduling reads"
+                + (f" (only {others})" if others else "")
+                + "; kubectl get nodes,pods -A -o json prints some",
+            )
+        absent = {plural: _NOT_THERE for plural in (*KINDS, POLICIES, RECORDS) if plural not in self._objects}
+        usage = UsageContent(
+            tuple(self._readings["NodeMetrics"]),
+            tuple(self._readings["PodMetrics"]),
+            "" if any(self._readings.values()) else _NOT_THERE,
+        )
+        objects = {plural: tuple(found.values()) for plural, found in self._objects.items()}
+        return SnapshotContent(taken, source, objects, usage, absent)
+
+    def _add(self, document: bytes, place: str, within: _Head) -> None:
+        if document.lstrip()[:1] == b"[":
+            for item in msgspec.json.decode(document, type=list[msgspec.Raw]):
+                self._add(bytes(item), place, _Head())
+            return
+        try:
+            found = msgspec.json.decode(document, type=_List)
+        except (msgspec.DecodeError, RecursionError) as exc:
+            raise SnapshotError(place, f"it holds what is no Kubernetes object: {exc}") from exc
+        kind = found.kind or (within.kind or "").removesuffix("List")
+        version = found.api_version or within.api_version or ""
+        if found.items is not None and kind.endswith("List"):
+            head = _Head(kind=kind, api_version=version)
+            for item in found.items:
+                self._add(bytes(item), place, head)
+            return
+        if not kind:
+            raise SnapshotError(
+                place, 'an object has no "kind"; print it with kubectl get -o json or -o yaml'
+            )
+        self._keep(document, kind, version.rpartition("/")[0], place)
+
+    def _keep(self, document: bytes, kind: str, group: str, place: str) -> None:
+        if group == _METRICS and kind in self._readings:
+            self._readings[kind].append(_reading(document, place))
+            return
+        plural = _PLURALS.get((group, kind))
+        if plural is None:
+            self.ignored[kind] += 1
+            return
+        self.put(plural, document, place)
+
+    def put(self, plural: str, document: bytes, place: str = "trace") -> None:
+        """Take one object.
+
+        Raises:
+            SnapshotError: Another one has its name.
+        """
+        identity = Names(place, plural).identity(document)
+        if not identity.uid or not (identity.namespace or plural in _CLUSTER_SCOPED):
+            document, identity = _completed(document, identity, plural)
+        stock = self._objects.setdefault(plural, {})
+        earlier = stock.get((identity.namespace, identity.name))
+        if earlier is not None and Names(place, plural).identity(earlier).uid != identity.uid:
+            raise SnapshotError(
+                place,
+                f"{identity} of {plural} is there twice, with different uids;"
+                " the files are of different clusters or times",
+            )
+        stock[identity.namespace, identity.name] = document
+
+
+def _completed(document: bytes, identity: Identity, plural: str) -> tuple[bytes, Identity]:
+    """A manifest as the API server would have stored it: with a uid, and in a namespace."""
+    namespace = identity.namespace or ("" if plural in _CLUSTER_SCOPED else "default")
+    whole = Identity(namespace, identity.name, identity.uid or f"{plural}/{namespace}/{identity.name}")
+    found = msgspec.json.decode(document)
+    found["metadata"] |= {"uid": whole.uid} | ({"namespace": namespace} if namespace else {})
+    return msgspec.json.encode(found), whole
+
+
+def yaml_documents(text: bytes, place: str) -> Iterator[Any]:
+    """Parse YAML from an unknown source: bounded depth, no aliases, plain values.
+
+    Raises:
+        SnapshotError: It is malformed, or beyond the bounds.
+    """
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > _DEEPEST:
+                    raise SnapshotError(place, f"it is nested more than {_DEEPEST} levels deep")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            elif isinstance(event, yaml.AliasEvent):
+                raise SnapshotError(place, f"it has an alias (*{event.anchor}); write the value itself")
+        yield from yaml.load_all(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as exc:
+        where = "" if exc.problem_mark is None else f" in line {exc.problem_mark.line + 1}"
+        raise SnapshotError(place, f"it is neither JSON nor YAML{where}: {exc.problem}") from exc
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as exc:
+        first = str(exc).splitlines()[0]
+        raise SnapshotError(place, f"it is neither JSON nor YAML: {first}") from exc
+
+
+def _lines_of(text: bytes, problem: Exception, place: str) -> list[msgspec.Raw]:
+    """JSON lines, or the error of the text as one value."""
+    try:
+        return msgspec.json.Decoder(msgspec.Raw).decode_lines(text)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    if isinstance(problem, RecursionError):
+        raise SnapshotError(place, "it is nested too deeply") from problem
+    raise SnapshotError(place, f"it is not JSON, or truncated: {problem}") from problem
+
+
+def _reading(document: bytes, place: str) -> UsageReading:
+    """What the metrics API says of a node or pod."""
+    try:
+        item: Mapping[str, Any] = msgspec.json.decode(document)
+        meta = item["metadata"]
+        parts = item.get("containers", [item])
+        usage = {name: sum(nanos(part["usage"][name]) for part in parts) for name in ("cpu", "memory")}
+        name = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
+        return UsageReading(name, usage, datetime.fromisoformat(item["timestamp"]).timestamp())
+    except (KeyError, TypeError, ValueError, QuantityError) as exc:
+        raise SnapshotError(
+            place, f"a reading of usage is not as the metrics API serves it: {exc!r}"
+        ) from exc
