@@ -121,7 +121,7 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
         if simulated is not None and simulated.used:
             for position, row in enumerate(snapshot.rows.tolist()):
                 if row in simulated.used:
-                    taken[position] = _conflicts(host_ports(pod), simulated.used[row])
+                    taken[position] = conflicts(host_ports(pod), simulated.used[row])
         return taken.astype(np.int64)
 
     def eased(self, template: fwk.PodTemplate) -> bool:
@@ -144,7 +144,7 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
 
 def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """The pod that left held a port that this one wants."""
-    return fwk.QueueingHint.of(_conflicts(host_ports(pod), frozenset(host_ports(change.old))))
+    return fwk.QueueingHint.of(conflicts(host_ports(pod), frozenset(host_ports(change.old))))
 
 
 def host_ports(pod: fwk.PodInfo) -> tuple[HostPort, ...]:
@@ -176,7 +176,7 @@ def _used(
     return frozenset(port for holder in whole.pods(row) for port in host_ports(holder))
 
 
-def _conflicts(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:
+def conflicts(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:
     """Whether one of the ports is taken."""
     return any(
         protocol == other_protocol

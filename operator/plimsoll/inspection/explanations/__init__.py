@@ -1,0 +1,1 @@
+"""Answers to "why": a pending pod, a running pod, a node."""

@@ -1,0 +1,221 @@
+"""Explains a placed pod: the score of its node, the plan of each policy for it, and its protections."""
+
+from pydantic import Field
+
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import PluginError, PodInfo
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.inspection.answer import AnswerPart
+from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner
+from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.budgets import BudgetLedger
+from plimsoll.planning.moves import PlanningContext, RebalancingConfig, replacement_of, workload_of
+from plimsoll.planning.planners import make_plan
+from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.rebalancing.records.history import SETTLING_S, ended_at
+
+#: Other nodes whose scores are shown.
+OTHERS = 3
+
+
+class PluginScore(AnswerPart):
+    """Points of one score plugin."""
+
+    plugin: str = Field(description="The score plugin.")
+    weight: int = Field(description="Its weight in the profile.")
+    points: int = Field(description="Normalized points, 0..100, times the weight.")
+
+
+class ScoredNode(AnswerPart):
+    """A node's score for the pod's replacement."""
+
+    node: str = Field(description="Its name.")
+    is_own: bool = Field(description="Whether the pod runs there.")
+    total: int | None = Field(description="The weighted sum; null where the node is not feasible.")
+    plugins: list[PluginScore] = Field(description="Its parts.")
+    refusals: list[str] = Field(description="Why the node is not feasible; empty when it is.")
+
+
+class Hold(AnswerPart):
+    """Something that keeps a policy from moving the pod."""
+
+    reason: str = Field(description="One word, as in the status of the policy.")
+    message: str = Field(description="In a sentence.")
+
+
+class PolicyView(AnswerPart):
+    """What a run of one policy would do with the pod now."""
+
+    policy: str = Field(description="The SchedulingPolicy.")
+    mode: str = Field(description="DryRun, Approve or Enforce.")
+    outcome: str = Field(description="Moves, Refused, Unwanted (no strategy wants it moved) or Failed.")
+    strategy: str = Field(description="The strategy that wants it moved; empty without one.")
+    target: str = Field(description="The node that it would move to; empty without one.")
+    text: str = Field(description="In a sentence.")
+    holds: list[Hold] = Field(description="All that would keep it where it is if a strategy wanted it moved.")
+
+
+class BudgetView(AnswerPart):
+    """A PodDisruptionBudget over the pod."""
+
+    name: str = Field(description="As namespace/name.")
+    disruptions_allowed: int = Field(description="What it has left.")
+    current_healthy: int = Field(description="Healthy pods.")
+    desired_healthy: int = Field(description="Healthy pods that there must be.")
+
+
+class PlacedExplanation(AnswerPart):
+    """How well the pod is placed, and what moves it or keeps it."""
+
+    scores: list[ScoredNode] = Field(description="Its own node first, then the best others.")
+    feasible: int = Field(description="Nodes that would take its replacement.")
+    policies: list[PolicyView] = Field(description="Every policy that rebalances.")
+    budgets: list[BudgetView] = Field(description="PodDisruptionBudgets that cover it.")
+    past: list[PastMoveOfOwner] = Field(description="Moves of its owner's pods, the latest first.")
+
+
+def explain_placed(
+    state: ClusterState, scheduler: ProfileScheduler, pod: PodInfo, past: list[PastMoveOfOwner]
+) -> PlacedExplanation:
+    """Explain a pod that has a node.
+
+    Raises:
+        PluginError: A plugin of its profile failed at the pod.
+    """
+    scores, feasible = _scores(scheduler, pod)
+    return PlacedExplanation(
+        scores=scores,
+        feasible=feasible,
+        policies=[_view(state, name, pod) for name in state.working],
+        budgets=[
+            BudgetView(
+                name=each.key,
+                disruptions_allowed=each.status.disruptions_allowed,
+                current_healthy=each.status.current_healthy,
+                desired_healthy=each.status.desired_healthy,
+            )
+            for each in BudgetLedger(state.cluster.objects.budgets.values()).over(pod)
+        ],
+        past=past,
+    )
+
+
+def _scores(scheduler: ProfileScheduler, pod: PodInfo) -> tuple[list[ScoredNode], int]:
+    """The own node and the best others for the pod's replacement, once the pod has left."""
+    row = scheduler.cluster.row_of_pod(pod.uid)
+    own = "" if row is None else scheduler.cluster.nodes[row].name
+    fork = scheduler.cluster.fork()
+    fork.displace(pod.uid)
+    found = scheduler.on(fork, scheduler.profile).evaluate(replacement_of(pod, fork))
+    scores: dict[str, ScoredNode] = {}
+    if found.scores is not None:
+        table = found.scores
+        for position, node in enumerate(found.feasible):
+            parts = zip(table.plugins, table.weights, table.normalized, strict=True)
+            if node == own or int((table.totals > table.totals[position]).sum()) <= OTHERS:
+                scores[node] = ScoredNode(
+                    node=node,
+                    is_own=node == own,
+                    total=int(table.totals[position]),
+                    plugins=[
+                        PluginScore(plugin=name, weight=weight, points=int(points[position]) * weight)
+                        for name, weight, points in parts
+                    ],
+                    refusals=[],
+                )
+    if own and own not in scores:
+        status = found.statuses.get(own, found.pre_filter)
+        reasons = list(status.reasons) or ["left out by PreFilter"]
+        scores[own] = ScoredNode(node=own, is_own=True, total=None, plugins=[], refusals=reasons)
+    others = sorted(
+        (each for each in scores.values() if not each.is_own),
+        key=lambda each: (-(each.total or 0), each.node),
+    )
+    return [*(each for each in scores.values() if each.is_own), *others[:OTHERS]], len(found.feasible)
+
+
+def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
+    """What the policy's next run does with the pod, by the plan that it would make."""
+    spec = state.working[name].spec.rebalancing
+    mode = "" if spec is None else spec.mode.value
+    config, cluster, context = state.run_input(name)
+    holds = holds_of(config, cluster, context, pod) + _settling(state, context, pod)
+    rest, _ = context.memory.rest(name)
+    if rest:
+        holds.append(Hold(reason="Rest", message=rest))
+    try:
+        plan = make_plan(config, cluster, context)
+    except PluginError as exc:
+        return _said(name, mode, "Failed", str(exc), holds=holds)
+    for move in plan.moves:
+        if move.pod.uid == pod.uid:
+            where = f" to {move.target}" if move.target else ""
+            text = f"{move.strategy} moves it{where}: {move.reason}"
+            return _said(name, mode, "Moves", text, move.strategy, move.target, holds)
+    for refused in plan.refused:
+        if refused.pod.uid == pod.uid:
+            text = f"{refused.strategy} wants it moved ({refused.wanted}), but {refused.refusal.message}"
+            return _said(name, mode, "Refused", text, refused.strategy, holds=holds)
+    return _said(name, mode, "Unwanted", "no strategy wants it moved", holds=holds)
+
+
+def _said(
+    policy: str,
+    mode: str,
+    outcome: str,
+    text: str,
+    strategy: str = "",
+    target: str = "",
+    holds: list[Hold] | None = None,
+) -> PolicyView:
+    return PolicyView(
+        policy=policy,
+        mode=mode,
+        outcome=outcome,
+        strategy=strategy,
+        target=target,
+        text=text,
+        holds=holds or [],
+    )
+
+
+def holds_of(
+    config: RebalancingConfig, cluster: Cluster, context: PlanningContext, pod: PodInfo
+) -> list[Hold]:
+    """Protections, limits, budgets and lessons that would keep a policy from moving the pod."""
+    builder = PlanBuilder(config, cluster, context)
+    refusals: list[Refusal | None] = []
+    for evictor in config.evictors:
+        refusals += [
+            evictor.filter(pod, builder.context),
+            evictor.pre_eviction_filter(pod, builder.context),
+        ]
+    workload, node = workload_of(pod), builder.context.node_of(pod)
+    reached = builder.tally.reached(node, pod.namespace, workload)
+    refusals.append(reached.refusal if reached is not None else None)
+    refusals.append(builder.ledger.refusal(pod))
+    refusals += [context.memory.held_back(workload.uid, each.name) for each in config.strategies]
+    refusals += [context.memory.budget(each.key) for each in builder.ledger.over(pod)]
+    holds: list[Hold] = []
+    for refusal in refusals:
+        hold = None if refusal is None else Hold(reason=refusal.reason, message=refusal.message)
+        if hold is not None and hold not in holds:
+            holds.append(hold)
+    return holds
+
+
+def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> list[Hold]:
+    if pod.uid not in context.moved:
+        return []
+    ended = max(
+        (
+            ended_at(record)
+            for record in state.records.values()
+            if record.status.replacement is not None and record.status.replacement.uid == pod.uid
+        ),
+        default=state.now,
+    )
+    left = max(1, round((ended + SETTLING_S - state.now) / 60))
+    text = f"it replaces a pod that was moved within the hour, and stays for {left} more minutes"
+    return [Hold(reason="Settling", message=text)]

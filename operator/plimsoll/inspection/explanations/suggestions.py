@@ -1,0 +1,113 @@
+"""Suggestions that let a pending pod fit; each was tested on a fork before it is returned."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from plimsoll.framework import PodInfo
+from plimsoll.inspection.explanations.amounts import amount_text
+from plimsoll.inspection.explanations.examination import Examination
+from plimsoll.inspection.explanations.lacks import LackKind
+from plimsoll.inspection.explanations.nearest import NearMiss
+from plimsoll.inspection.explanations.supposition import NodeJoins, PodsLeave, Supposition, supposed
+from plimsoll.model.kinds.node import Node, allocatable_of
+from plimsoll.planning.moves import replacement_of
+from plimsoll.planning.scope import never_evict
+
+#: Pods that are tried as the one to move, and kinds of nodes that are tried as the one to add.
+TRIED_PODS, TRIED_NODES = 40, 8
+
+#: Owners whose pods belong to their node.
+BOUND_OWNERS = frozenset(("DaemonSet", "Node"))
+
+
+class SuggestionKind(StrEnum):
+    """What is to change."""
+
+    GRANT = "Grant"
+    MOVE = "Move"
+    NODE = "AddNode"
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A change, and the node that then takes the pod."""
+
+    kind: SuggestionKind
+    text: str
+    node: str
+
+
+def suggestions(examination: Examination, misses: list[NearMiss]) -> list[Suggestion]:
+    """Changes that let the pod fit, the smallest first."""
+    found = [
+        Suggestion(SuggestionKind.GRANT, " and ".join(each.text for each in miss.remedies), miss.node)
+        for miss in misses
+    ]
+    found += islice(_moves(examination, misses), 1)
+    found += islice(_nodes(examination), 1)
+    return found
+
+
+def _moves(examination: Examination, misses: list[NearMiss]) -> Iterator[Suggestion]:
+    """One pod moved off a node that only lacks room, to another node that takes it."""
+    cluster = examination.cluster
+    tried = 0
+    for miss in misses:
+        if any(each.kind not in (LackKind.RESOURCE, LackKind.PORT) for each in miss.lacks):
+            continue
+        for other in sorted(
+            cluster.pods_on(cluster.rows[miss.node]), key=lambda each: (each.priority, each.key)
+        ):
+            owner = other.template.owner
+            if (
+                owner is None
+                or owner.kind in BOUND_OWNERS
+                or other.priority > examination.pod.priority
+                or never_evict(other, cluster.objects) is not None
+            ):
+                continue
+            tried += 1
+            if tried > TRIED_PODS:
+                return
+            target = _target_of(examination, other, miss.node)
+            if target:
+                text = f"pod {other.key} moved from {miss.node} to {target}"
+                yield Suggestion(SuggestionKind.MOVE, text, miss.node)
+
+
+def _target_of(examination: Examination, other: PodInfo, node: str) -> str:
+    """Where another pod goes when it makes room for the pod on a node; "" when that does not work."""
+    made = supposed(examination.scheduler, examination.pod, [PodsLeave((other.uid,))])
+    if node not in made.feasible():
+        return ""
+    made.cluster.place(examination.pod, node)
+    again = Supposition(
+        examination.scheduler.on(made.cluster, examination.scheduler.profile),
+        replacement_of(other, made.cluster),
+    )
+    target = again.lands()
+    return "" if target == node else target
+
+
+def _nodes(examination: Examination) -> Iterator[Suggestion]:
+    """One node added that is like an existing one; the smallest kind that helps."""
+    kinds: dict[object, Node] = {}
+    for node in sorted(examination.cluster.nodes, key=_size):
+        labels = {key: value for key, value in node.labels.items() if key != "kubernetes.io/hostname"}
+        kind = (str(sorted(node.status.allocatable.items())), node.spec.taints, str(sorted(labels.items())))
+        kinds.setdefault(kind, node)
+    for node in islice(kinds.values(), TRIED_NODES):
+        name = f"{node.name}-added"
+        if name in supposed(examination.scheduler, examination.pod, [NodeJoins(node.name, name)]).feasible():
+            amounts = allocatable_of(node)
+            size = ", ".join(
+                f"{amount_text(each, amounts.get(each, 0))} {each}" for each in ("cpu", "memory")
+            )
+            yield Suggestion(SuggestionKind.NODE, f"a node like {node.name} ({size}) added", name)
+
+
+def _size(node: Node) -> tuple[int, int, str]:
+    amounts = allocatable_of(node)
+    return amounts.get("cpu", 0), amounts.get("memory", 0), node.name
