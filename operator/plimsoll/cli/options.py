@@ -1,6 +1,8 @@
 """kubectl's flags, which all commands understand in the same way, before or after the verb."""
 
 import os
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -31,6 +33,7 @@ class Options:
         context: Of the kubeconfig, "" its current one.
         namespace: As given, "" if it was not; see :meth:`where`.
         selector: As given; see :meth:`labels`.
+        output: The format, one of the command's.
     """
 
     kubeconfig: Path | None = None
@@ -38,7 +41,7 @@ class Options:
     namespace: str = ""
     all_namespaces: bool = False
     selector: str = ""
-    output: str = Format.TABLE
+    output: str = ""
 
     def where(self) -> str:
         """The namespace to look in: the given one, else that of the context; "" means all."""
@@ -73,17 +76,18 @@ class Flag(Enum):
     NAMESPACE = (str, typer.Option("--namespace", "-n", help="The namespace; left out, the context's."))
     ALL_NAMESPACES = (bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces."))
     SELECTOR = (str, typer.Option("--selector", "-l", help="Label selector, such as app=web,tier!=test."))
-    OUTPUT = (str, typer.Option("--output", "-o", help="Output format: table, wide, json or yaml."))
+    OUTPUT = (str, typer.Option("--output", "-o", help="Output format: {formats}."))
 
     @property
     def attribute(self) -> str:
         """The name in :class:`Options`."""
         return self.name.lower()
 
-    @property
-    def annotation(self) -> Any:
-        """For a parameter of a command."""
+    def annotation(self, formats: Sequence[str] = ()) -> Any:
+        """For a parameter of a command that knows some output formats."""
         kind, option = self.value
+        option = copy(option)
+        option.help = option.help.format(formats="|".join(formats or Format))
         return Annotated[kind, option]
 
 
@@ -96,15 +100,15 @@ OUTPUT = (Flag.OUTPUT,)
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Options)}
 
 
-def options_of(given: dict[str, Any], formats: tuple[str, ...]) -> Options:
+def options_of(given: dict[str, Any], formats: Sequence[str]) -> Options:
     """The options from what was given before and after the verb.
 
     Raises:
         UserError: The format is not one of the command's.
     """
-    options = Options(**given)
-    if options.output not in formats:
-        raise UserError(f"unable to match the output format {options.output!r}, allowed: {','.join(formats)}")
-    if options.kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
-        return Options(**{**given, "kubeconfig": Path(named)})
-    return options
+    output = given.get("output") or formats[0]
+    if output not in formats:
+        raise UserError(f"unable to match the output format {output!r}; allowed: {', '.join(formats)}")
+    named = os.environ.get("KUBECONFIG")
+    kubeconfig = given.get("kubeconfig") or (Path(named) if named else None)
+    return Options(**{**given, "kubeconfig": kubeconfig, "output": output})

@@ -8,13 +8,14 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from plimsoll.cli.errors import guarded
+from plimsoll.cli.errors import UserError, guarded
 from plimsoll.cli.options import DEFAULTS, Flag, Format, options_of
 
 
@@ -25,13 +26,20 @@ class Verb:
     Attributes:
         run: Its function; the docstring is the help. With flags, its first parameter is the :class:`Options`.
         flags: Those that it takes.
-        formats: What ``-o`` may name.
+        formats: What ``-o`` may name; the first is the default.
+        completes: What its arguments name (:mod:`plimsoll.cli.completion`), such as ``pods``.
     """
 
     name: str
     run: Callable[..., None]
     flags: tuple[Flag, ...] = ()
     formats: tuple[str, ...] = tuple(Format)
+    completes: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its help."""
+        return cleandoc(self.run.__doc__ or "").partition("\n")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +84,12 @@ def application(
     app.callback()(_before(_flags(verbs), version))
     for entry in entries:
         if isinstance(entry, Verb):
-            app.command(entry.name)(_command(entry))
+            app.command(entry.name, short_help=entry.summary)(_command(entry))
             continue
         group = _group(entry.help)
         group.callback()(_before(_flags(entry.verbs), None))
         for verb in entry.verbs:
-            group.command(verb.name)(_command(verb))
+            group.command(verb.name, short_help=verb.summary)(_command(verb))
         app.add_typer(group, name=entry.name)
     return app
 
@@ -125,19 +133,19 @@ def _before(flags: tuple[Flag, ...], version: Callable[[], None] | None) -> Call
 
 def _command(verb: Verb) -> Callable[..., None]:
     """The function of a verb as typer sees it: with its flags in place of the options."""
-    if not verb.flags:
-        return verb.run
-    _, *own = inspect.signature(verb.run, eval_str=True).parameters.values()
+    own = list(inspect.signature(verb.run, eval_str=True).parameters.values())[bool(verb.flags) :]
+    names = {flag.attribute for flag in verb.flags}
 
     def run(typer_context: typer.Context, **values: Any) -> None:
-        names = {flag.attribute for flag in verb.flags}
         _keep(typer_context, {name: values.pop(name) for name in names})
         given: dict[str, Any] = typer_context.meta.get(_GIVEN, {})
-        if foreign := sorted(given.keys() - names):
-            raise typer.BadParameter(f"{verb.name} has no flag --{foreign[0].replace('_', '-')}")
-        verb.run(options_of(given, verb.formats), **values)
+        # ``run`` has a --kubeconfig of its own, which may stand before the verb, too.
+        values |= {name: given[name] for name in given.keys() & values.keys()}
+        if foreign := sorted(given.keys() - names - values.keys()):
+            raise UserError(f"{verb.name} has no flag --{foreign[0].replace('_', '-')}; see --help")
+        verb.run(*([options_of(given, verb.formats)] if verb.flags else ()), **values)
 
-    return _signed(run, [_CONTEXT, *own, *_parameters(verb.flags)], verb.run.__doc__)
+    return _signed(run, [_CONTEXT, *own, *_parameters(verb.flags, verb.formats)], verb.run.__doc__)
 
 
 def _keep(context: typer.Context, values: Mapping[str, Any]) -> None:
@@ -146,8 +154,11 @@ def _keep(context: typer.Context, values: Mapping[str, Any]) -> None:
     given.update({name: value for name, value in values.items() if value != DEFAULTS[name]})
 
 
-def _parameters(flags: Iterable[Flag]) -> list[inspect.Parameter]:
-    return [_parameter(flag.attribute, flag.annotation, default=DEFAULTS[flag.attribute]) for flag in flags]
+def _parameters(flags: Iterable[Flag], formats: Sequence[str] = ()) -> list[inspect.Parameter]:
+    return [
+        _parameter(flag.attribute, flag.annotation(formats), default=DEFAULTS[flag.attribute])
+        for flag in flags
+    ]
 
 
 def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:

@@ -10,7 +10,7 @@ from plimsoll.cli.output import print_lines
 from plimsoll.cli.verbs import Verb
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[RECORD]...", help="Records, as kubectl get plev lists them.")
+    list[str] | None, typer.Argument(metavar="RECORD", help="Records, as kubectl get plev lists them.")
 ]
 Everything = Annotated[bool, typer.Option("--all", help="Whatever waits for an answer.")]
 Policy = Annotated[str, typer.Option("--policy", help="Only what this policy proposes.")]
@@ -19,14 +19,22 @@ Policy = Annotated[str, typer.Option("--policy", help="Only what this policy pro
 def approve(
     options: Options, names: Names = None, *, everything: Everything = False, policy: Policy = ""
 ) -> None:
-    """Carry out moves that wait for an answer, as plimsoll.dev/approved=true on their records does."""
+    """Approve moves that wait for an answer.
+
+    The same as the annotation plimsoll.dev/approved=true on their records. A record answers for its whole
+    bundle.
+    """
     _answer(options, tuple(names or ()), everything, policy, approved=True)
 
 
 def reject(
     options: Options, names: Names = None, *, everything: Everything = False, policy: Policy = ""
 ) -> None:
-    """Call off moves that wait for an answer, as plimsoll.dev/approved=false on their records does."""
+    """Reject moves that wait for an answer.
+
+    The same as the annotation plimsoll.dev/approved=false on their records. A record answers for its whole
+    bundle.
+    """
     _answer(options, tuple(names or ()), everything, policy, approved=False)
 
 
@@ -48,5 +56,5 @@ def _answer(
     print_lines(lines or [f"nothing waits for an answer in {where}"])
 
 
-APPROVE = Verb("approve", approve, NAMESPACED)
-REJECT = Verb("reject", reject, NAMESPACED)
+APPROVE = Verb("approve", approve, NAMESPACED, completes="records")
+REJECT = Verb("reject", reject, NAMESPACED, completes="records")

@@ -21,7 +21,7 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
     health_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of the liveness probe /healthz; 0: none.")
     ] = 8080,
-    log_format: Annotated[str, typer.Option(help="json or text.")] = "json",
+    log_format: Annotated[str, typer.Option(help="Format of the log: json or text.")] = "json",
     log_level: Annotated[str, typer.Option(help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
     seed: Annotated[
         int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
@@ -43,7 +43,7 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
         str, typer.Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
     ] = "",
 ) -> None:
-    """Run the operator until SIGTERM: schedule and rebalance pods by the policies."""
+    """Run the operator until SIGTERM."""
     flags = dict(locals())
 
     from pydantic import ValidationError  # noqa: PLC0415 - each command loads what it needs

@@ -1,0 +1,48 @@
+"""Runs commands in this process, and names all that there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from typer.testing import CliRunner
+
+from plimsoll.cli import app
+from plimsoll.cli.commands import VERBS
+from plimsoll.cli.verbs import Verb, VerbGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What the help of a required argument shows becomes a word of the kind.
+WORDS: dict[str, tuple[str, ...]] = {
+    "approve": ("--all",),
+    "reject": ("--all",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+def say(*words: str, **environment: str) -> Said:
+    """Run ``plimsoll WORDS`` with 80 columns, piped; a traceback fails the test."""
+    result = CliRunner().invoke(app, list(words), env={"COLUMNS": "80", "KUBECONFIG": None, **environment})
+    assert isinstance(result.exception, SystemExit | None), result.exception
+    return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def paths() -> Iterator[tuple[tuple[str, ...], Verb | None]]:
+    """All commands as words, groups and the bare command included; those have no verb."""
+    yield (), None
+    for entry in VERBS:
+        if isinstance(entry, VerbGroup):
+            yield (entry.name,), None
+            yield from (((entry.name, verb.name), verb) for verb in entry.verbs)
+        else:
+            yield (entry.name,), entry

@@ -1,0 +1,168 @@
+"""The error boundary: one line on stderr and an exit code, for all commands that speak to a server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from cli.commands import WORDS, Said, paths, say
+from cli.refusing_server import kubeconfig_of, refusing_server
+from plimsoll.cli.errors import ExitCode, UserError, guarded
+from plimsoll.cli.options import Flag
+
+SPEAKING = [
+    pytest.param((*words, *WORDS.get(" ".join(words), ())), id="-".join(words))
+    for words, verb in paths()
+    if verb is not None and Flag.CONTEXT in verb.flags
+]
+
+every_command = pytest.mark.parametrize("words", SPEAKING)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """A server that refuses, each way below a path of its own."""
+    with refusing_server() as one:
+        yield one
+
+
+def error(said: Said) -> str:
+    """The one line that a command has said."""
+    assert said.code == ExitCode.FAILED, said
+    assert said.out == ""
+    assert said.err.startswith("error: "), said.err
+    assert said.err.count("\n") == 1, said.err
+    return said.err.removeprefix("error: ").rstrip("\n")
+
+
+@every_command
+def test_a_kubeconfig_that_is_missing_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    said = error(say(*words, "--kubeconfig", str(tmp_path / "config")))
+    assert said == f"reading {tmp_path / 'config'}: no usable configuration: there is no such file"
+
+
+@every_command
+def test_a_file_that_is_no_kubeconfig_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    for content in ("kind: Pod\n", "{", "\x00\xff"):
+        file.write_text(content)
+        assert error(say(*words, "--kubeconfig", str(file))).startswith(f"reading {file}: ")
+
+
+@every_command
+def test_a_context_that_is_missing_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    file = kubeconfig_of(tmp_path / "config", "http://127.0.0.1:1")
+    said = error(say(*words, "--kubeconfig", str(file), "--context", "there"))
+    assert 'context "there" does not exist; it has here' in said
+
+
+@every_command
+def test_a_server_that_does_not_answer_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    file = kubeconfig_of(tmp_path / "config", "http://127.0.0.1:1")
+    said = error(say(*words, "--kubeconfig", str(file)))
+    assert said.startswith("no answer from http://127.0.0.1:1: ")
+
+
+@every_command
+def test_credentials_that_have_expired_are_said_so(words: tuple[str, ...], url: str, tmp_path: Path) -> None:
+    file = kubeconfig_of(tmp_path / "config", f"{url}/unauthorized")
+    said = error(say(*words, "--kubeconfig", str(file)))
+    assert said.startswith(f"{url}/unauthorized does not accept the credentials: ")
+
+
+@every_command
+def test_the_missing_right_is_named(words: tuple[str, ...], url: str, tmp_path: Path) -> None:
+    """In the API server's words: verb, resource, group and namespace."""
+    file = kubeconfig_of(tmp_path / "config", f"{url}/forbidden")
+    said = error(say(*words, "--kubeconfig", str(file)))
+    assert 'is forbidden: User "jane" cannot ' in said
+    assert said.endswith("; grant that right, or use other credentials")
+
+
+@every_command
+def test_a_server_without_the_definitions_is_said_so(
+    words: tuple[str, ...], url: str, tmp_path: Path
+) -> None:
+    file = kubeconfig_of(tmp_path / "config", f"{url}/bare")
+    said = error(say(*words, "--kubeconfig", str(file)))
+    assert said.startswith(f"{url}/bare does not serve ")
+    assert "plimsoll crds | kubectl apply -f -" in said
+
+
+@pytest.mark.parametrize(
+    "words", [("nonsense",), ("--nonsense",), ("approve", "--nonsense"), ("approve", "-n")]
+)
+def test_wrong_usage_is_one_line_too(words: tuple[str, ...]) -> None:
+    """With kubectl's exit code: 2 means that something was found."""
+    assert error(say(*words)).endswith("; see --help")
+
+
+class Model(BaseModel):
+    """A document."""
+
+    count: int
+    name: str
+
+
+def _invalid() -> None:
+    Model.model_validate({"count": []})
+
+
+def _missing() -> None:
+    Path("/missing/file").read_bytes()
+
+
+def _refused() -> None:
+    raise UserError("a\n  b \x1b[31m", ExitCode.FOUND)
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "said"),
+    [
+        (
+            _invalid,
+            1,
+            "count: Input should be a valid integer; name: Field required",
+        ),
+        (_missing, 1, "/missing/file: No such file or directory"),
+        (_refused, 2, "a b \\x1b[31m"),
+        (_interrupted, 130, "interrupted"),
+    ],
+)
+def test_what_is_caught_has_a_sentence_and_a_code(
+    run: object, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guarded(run) == code  # type: ignore[arg-type] # one of the functions above
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+def test_a_fault_of_ours_keeps_its_traceback() -> None:
+    """It is to be reported, not read as the user's."""
+    with pytest.raises(ZeroDivisionError):
+        guarded(lambda: 1 // 0)
+
+
+def test_a_reader_that_leaves_ends_the_command_silently(tmp_path: Path) -> None:
+    """As in ``plimsoll … | head -1``."""
+    script = (
+        "import sys\n"
+        "from plimsoll.cli.errors import guarded\n"
+        "sys.exit(guarded(lambda: sys.stdout.writelines('line\\n' * 5000 for _ in range(500))))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"line\n"
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(20) == ExitCode.PIPE_CLOSED
