@@ -56,9 +56,9 @@ class BudgetLedger:
             )
         if len(status.disrupted_pods) > DISRUPTED_PODS:
             return Refusal("Budget", f"PodDisruptionBudget {budget.key} has too many evictions under way")
-        left = status.disruptions_allowed - self._spent.get(budget.key, 0)
+        left = status.disruptions_allowed - self.taken(budget.key)
         if left <= 0:
-            spent = self._spent.get(budget.key, 0)
+            spent = self.taken(budget.key)
             taken = f" ({spent} taken by this plan)" if spent else ""
             return Refusal(
                 "Budget",
@@ -87,6 +87,10 @@ class BudgetLedger:
                     f" {status.expected_pods} pods are healthy, {status.desired_healthy} must be",
                 )
         return None
+
+    def taken(self, key: str) -> int:
+        """How many disruptions of a budget have been counted."""
+        return self._spent.get(key, 0)
 
     def copy(self) -> "BudgetLedger":
         """The same, to be restored when moves are taken back."""

@@ -6,7 +6,7 @@ Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -78,6 +78,25 @@ class LimitReached:
 
 
 @dataclass(frozen=True, slots=True)
+class TalliedCeiling:
+    """A ceiling, and how much of it is used up.
+
+    Attributes:
+        key: Of the population that a share is of.
+        subject: What it limits: a node, namespace, workload or budget; "" for the whole cycle.
+        used: Evictions that count against it.
+        sentence: The same for people.
+    """
+
+    level: LimitLevel
+    ceiling: Ceiling
+    key: str
+    subject: str
+    used: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """The pods of one owner; a pod without owner is its own workload.
 
@@ -121,24 +140,39 @@ class Tally:
         self, node: str, namespace: str, workload: Workload, but: LimitLevel | None = None
     ) -> LimitReached | None:
         """The first ceiling that one more eviction would break, but for those of level ``but``, if any."""
+        for each in self.ceilings(node, namespace, workload):
+            if each.level is but:
+                continue
+            most = self.most(each)
+            if most is not None and each.used + 1 > most:
+                word = "eviction" if most == 1 else "evictions"
+                return LimitReached(
+                    each.level, Refusal(each.level.value, f"at most {most} {word} {each.sentence}")
+                )
+        return None
+
+    def ceilings(self, node: str, namespace: str, workload: Workload) -> Iterator[TalliedCeiling]:
+        """The ceilings that hold for one more eviction, in the order of the checks."""
         flying = self.in_flight.get(workload.uid, 0)
-        for level, ceiling, key, done, what in (
-            (LimitLevel.TOTAL, self.limits.total, "", self.total, "in this cycle"),
+        for level, ceiling, key, subject, used, sentence in (
+            (LimitLevel.TOTAL, self.limits.total, "", "", self.total, "in this cycle"),
             (
                 LimitLevel.MINUTE,
                 self.limits.per_minute,
+                "",
                 "",
                 self.total + self.recent,
                 "within a minute" + (f", {self.recent} of earlier cycles" if self.recent else ""),
             ),
             *(
-                (LimitLevel.BUDGET, ceiling, "", self.total, f'by budget "{name}"')
+                (LimitLevel.BUDGET, ceiling, "", name, self.total, f'by budget "{name}"')
                 for name, ceiling in self.limits.budgets
             ),
-            (LimitLevel.NODE, self.limits.per_node, node, self.by_node[node], f"from node {node}"),
+            (LimitLevel.NODE, self.limits.per_node, node, node, self.by_node[node], f"from node {node}"),
             (
                 LimitLevel.NAMESPACE,
                 self.limits.per_namespace,
+                namespace,
                 namespace,
                 self.by_namespace[namespace],
                 f"from namespace {namespace}",
@@ -147,17 +181,18 @@ class Tally:
                 LimitLevel.WORKLOAD,
                 self.limits.per_workload,
                 f"{namespace}/{workload.uid}",
+                workload.name,
                 self.by_workload[workload.uid] + flying,
                 f"of {workload.name}" + (f", {flying} still in flight" if flying else ""),
             ),
         ):
-            if ceiling == NO_CEILING or level is but:
-                continue
-            most = ceiling.of(0 if ceiling.count is not None else self.population(level, key))
-            if most is not None and done + 1 > most:
-                word = "eviction" if most == 1 else "evictions"
-                return LimitReached(level, Refusal(level.value, f"at most {most} {word} {what}"))
-        return None
+            if ceiling != NO_CEILING:
+                yield TalliedCeiling(level, ceiling, key, subject, used, sentence)
+
+    def most(self, given: TalliedCeiling) -> int | None:
+        """How many evictions a ceiling allows; None for any number."""
+        ceiling = given.ceiling
+        return ceiling.of(0 if ceiling.count is not None else self.population(given.level, given.key))
 
     def count(self, node: str, namespace: str, workload: Workload) -> None:
         """One more eviction."""

@@ -125,6 +125,18 @@ def is_open(schedule: Schedule, duration_s: float, now: datetime) -> bool:
     return opened is not None and opened <= now
 
 
+def next_fire(schedule: Schedule, now: datetime) -> datetime | None:
+    """When a cron expression fires next, in UTC; None for an interval, which counts from the policy's start.
+
+    Raises:
+        ValueError: The expression or the time zone means nothing.
+    """
+    if schedule.cron is None:
+        return None
+    moment: datetime | None = _trigger(schedule).get_next_fire_time(None, now)
+    return moment.astimezone(UTC) if moment else None
+
+
 def _trigger(schedule: Schedule) -> BaseTrigger:
     if schedule.cron is None:
         return IntervalTrigger(seconds=schedule.interval_seconds, timezone=UTC)

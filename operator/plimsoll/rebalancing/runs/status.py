@@ -236,7 +236,7 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
             mode=totals.spec.mode,
             result=None if completed is None else outcome,
             message=_story(_counted(totals), made),
-            optimisation=_optimisation(made.optimisation),
+            optimisation=optimisation_status(made.optimisation),
             failures=tuple(StrategyFailure(name=name, message=said) for name, said in failures.items()),
         ),
         next_run_time=next_run,
@@ -285,7 +285,7 @@ def _examples(refused: Iterable[Refused]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first.values(), *others]))[:EXAMPLES]
 
 
-def _optimisation(found: Optimisation | None) -> OptimisationStatus | None:
+def optimisation_status(found: Optimisation | None) -> OptimisationStatus | None:
     """Figures for people: rounded."""
     if found is None:
         return None

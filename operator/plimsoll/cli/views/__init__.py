@@ -1,0 +1,1 @@
+"""Views lay answers out for people, a module a command."""

@@ -1,0 +1,163 @@
+"""Lays out a history of moves as tables."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from plimsoll.cli.tables import Column, Table
+from plimsoll.cli.views.plan import gain_of
+from plimsoll.inspection.history.answer import (
+    History,
+    MovedAgain,
+    MoveDigest,
+    OwnerMoves,
+    PastMoveOutcome,
+    RecordedMove,
+)
+
+#: Owners that are listed; ``-o wide`` lists all.
+OWNERS = 10
+
+#: Outcomes with a table of their own, with the reason.
+BAD = (PastMoveOutcome.RETURNED, PastMoveOutcome.FAILED, PastMoveOutcome.BLOCKED)
+
+
+def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
+    """The moves, what ended badly and why, what moved again, the owners, and a digest."""
+    if not answer.moves:
+        since = "" if answer.since is None else f" since {_time(answer.since)}"
+        dry = f"; {answer.predictions} records of dry runs moved nothing" if answer.predictions else ""
+        return [f"no moves{since}{dry}"]
+    tables = [_moves(answer.moves)]
+    bad = [move for move in answer.moves if move.outcome in BAD]
+    if bad:
+        tables.append(_bad(bad))
+    if answer.moved_again:
+        tables.append(_again(answer.moved_again, answer.again_within_seconds))
+    if answer.owners:
+        tables.append(_owners(answer.owners if wide else answer.owners[:OWNERS], len(answer.owners)))
+    tables.append(_digest(answer.digest))
+    view: list[Table | str] = []
+    for table in tables:
+        view += ["", table]
+    if answer.predictions:
+        view += ["", f"{answer.predictions} records of dry runs are left out: they moved nothing"]
+    return view[1:]
+
+
+def _moves(moves: Iterable[RecordedMove]) -> Table:
+    columns = (
+        "PLANNED",
+        "POD",
+        "FROM",
+        "TO",
+        "OUTCOME",
+        Column("TOOK", right=True),
+        "STRATEGY",
+        "POLICY",
+        Column("WORKLOAD", wide=True),
+        Column("EXPECTED ON", wide=True),
+        Column("GAIN", wide=True),
+        Column("RECORD", wide=True),
+        "REASON",
+    )
+    rows = [
+        (
+            _time(move.planned),
+            move.pod,
+            move.from_node,
+            move.landed_node or move.target_node,
+            move.phase if move.outcome is PastMoveOutcome.OPEN else move.outcome,
+            _seconds(move.seconds),
+            move.strategy,
+            move.policy,
+            move.workload,
+            move.target_node,
+            gain_of(move.gain, move.gain_maximum),
+            move.record,
+            move.why,
+        )
+        for move in moves
+    ]
+    return Table(columns, rows, folds=True)
+
+
+def _bad(moves: Iterable[RecordedMove]) -> Table:
+    rows = [(move.outcome, move.pod, move.workload, move.reason, move.message) for move in moves]
+    return Table(("ENDED", "POD", "WORKLOAD", "REASON", "MESSAGE"), rows, folds=True, title="ended badly:")
+
+
+def _again(found: Iterable[MovedAgain], within_s: float) -> Table:
+    columns = (
+        "WORKLOAD",
+        Column("AFTER", right=True),
+        "SAME POD",
+        "BACK",
+        "FIRST RECORD",
+        "SECOND RECORD",
+    )
+    rows = [
+        (
+            each.workload,
+            _seconds(each.seconds),
+            "yes" if each.same_pod else "no",
+            "yes" if each.back else "no",
+            each.first,
+            each.second,
+        )
+        for each in found
+    ]
+    return Table(columns, rows, title=f"moved again within {_seconds(within_s)}:")
+
+
+def _owners(owners: Iterable[OwnerMoves], all_of_them: int) -> Table:
+    shown = list(owners)
+    rows = [(each.workload, each.moves, each.settled, _time(each.last)) for each in shown]
+    columns = ("WORKLOAD", Column("MOVES", right=True), Column("SETTLED", right=True), "LAST")
+    some = "" if len(shown) == all_of_them else f", {len(shown)} of {all_of_them}"
+    return Table(columns, rows, title=f"most moved{some}:")
+
+
+def _digest(groups: Iterable[MoveDigest]) -> Table:
+    headings = ("MOVES", "SETTLED", "RETURNED", "FAILED", "BLOCKED", "CANCELLED", "OPEN", "P50", "P95")
+    columns: tuple[Column | str, ...] = (
+        "POLICY",
+        "STRATEGY",
+        *(Column(each, right=True) for each in headings),
+    )
+    rows = [
+        (
+            each.policy,
+            each.strategy,
+            each.moves,
+            each.settled,
+            each.returned,
+            each.failed,
+            each.blocked,
+            each.cancelled,
+            each.open,
+            _seconds(each.p50_seconds),
+            _seconds(each.p95_seconds),
+        )
+        for each in groups
+    ]
+    return Table(columns, rows, title="digest (P50 and P95: from planned to settled):")
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _seconds(seconds: float | None) -> str:
+    """Seconds as kubectl shows ages: ``4s``, ``2m5s``, ``3h10m``."""
+    if seconds is None:
+        return ""
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole}s"
+    if whole < 7200:
+        minutes, rest = divmod(whole, 60)
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
+    hours, rest = divmod(whole // 60, 60)
+    return f"{hours}h{rest}m" if rest else f"{hours}h"

@@ -1,0 +1,71 @@
+"""Eviction records as the moves of an answer."""
+
+from datetime import UTC, datetime
+
+from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.inspection.history.answer import PastMoveOutcome, RecordedMove
+from plimsoll.rebalancing.records.history import ended_at
+from plimsoll.rebalancing.records.record import Record
+
+_OUTCOMES = {
+    Phase.SETTLED: PastMoveOutcome.SETTLED,
+    Phase.RETURNED: PastMoveOutcome.RETURNED,
+    Phase.FAILED: PastMoveOutcome.FAILED,
+    Phase.BLOCKED: PastMoveOutcome.BLOCKED,
+    Phase.CANCELLED: PastMoveOutcome.CANCELLED,
+}
+
+
+def planned_at(record: Record) -> float:
+    """When the record's first phase was reached, in seconds since the epoch."""
+    transitions = record.status.transitions
+    return transitions[0].time.timestamp() if transitions else record.created
+
+
+def outcome_of(record: Record) -> PastMoveOutcome:
+    """How a record's move ended."""
+    return PastMoveOutcome.OPEN if record.phase is None else _OUTCOMES.get(record.phase, PastMoveOutcome.OPEN)
+
+
+def workload_name(record: Record) -> str:
+    """The owner that the record names, or the pod itself: ``Kind namespace/name``."""
+    spec = record.spec
+    if spec.surge is not None:
+        return f"Deployment {record.namespace}/{spec.surge.deployment}"
+    if spec.owner is None:
+        return f"pod {spec.pod.namespace}/{spec.pod.name}"
+    return f"{spec.owner.kind} {spec.pod.namespace}/{spec.owner.name}"
+
+
+def recorded_move(record: Record) -> RecordedMove:
+    """A record as an answer has it."""
+    spec, status, outcome = record.spec, record.status, outcome_of(record)
+    planned = planned_at(record)
+    ended = None if outcome is PastMoveOutcome.OPEN else ended_at(record)
+    return RecordedMove(
+        record=record.key,
+        planned=moment(planned),
+        ended=None if ended is None else moment(ended),
+        seconds=None if ended is None else round(max(ended - planned, 0.0), 1),
+        pod=f"{spec.pod.namespace}/{spec.pod.name}",
+        workload=workload_name(record),
+        policy=spec.policy,
+        strategy=spec.strategy,
+        mode=spec.mode,
+        purpose=spec.purpose,
+        why=spec.reason,
+        from_node=spec.from_node,
+        target_node=spec.target_node,
+        landed_node=status.replacement.node if status.replacement else None,
+        gain=spec.gain,
+        gain_maximum=spec.gain_maximum,
+        phase=record.phase or "",
+        outcome=outcome,
+        reason=status.reason,
+        message=status.message,
+    )
+
+
+def moment(seconds: float) -> datetime:
+    """Seconds since the epoch as a time in UTC, without a fraction."""
+    return datetime.fromtimestamp(int(seconds), UTC)

@@ -1,0 +1,53 @@
+"""Selection of records by namespace, labels, policy and time."""
+
+from dataclasses import dataclass
+
+from plimsoll.api.v1alpha1.eviction_naming import record_labels
+from plimsoll.inspection.history.answer import PastMoveOutcome
+from plimsoll.inspection.history.moves import outcome_of, planned_at
+from plimsoll.model.selectors import EVERYTHING, Selector
+from plimsoll.rebalancing.records.history import ended_at
+from plimsoll.rebalancing.records.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSelection:
+    """Which records an answer is about.
+
+    Attributes:
+        namespace: "" for all.
+        labels: Of the records: ``plimsoll.dev/policy``, ``plimsoll.dev/strategy`` and others.
+        policy: "" for all.
+        since: Moves that ended before this are left out, in seconds since the epoch; None for all.
+        until: Moves that were planned after this are left out.
+    """
+
+    until: float
+    namespace: str = ""
+    labels: Selector = EVERYTHING
+    policy: str = ""
+    since: float | None = None
+
+    def covers(self, record: Record) -> bool:
+        """Whether a record is selected; an open move has not ended, whenever it was planned."""
+        is_open = outcome_of(record) is PastMoveOutcome.OPEN
+        return (
+            (not self.namespace or record.namespace == self.namespace)
+            and (not self.policy or record.spec.policy == self.policy)
+            and planned_at(record) <= self.until
+            and (self.since is None or is_open or ended_at(record) >= self.since)
+            and (self.labels.is_empty or self.labels.matches(labels_of(record)))
+        )
+
+
+def labels_of(record: Record) -> dict[str, str]:
+    """The labels that the operator gives to a record."""
+    spec = record.spec
+    return record_labels(
+        policy=spec.policy,
+        strategy=spec.strategy,
+        from_node=spec.from_node,
+        owner_kind=spec.owner.kind if spec.owner else "",
+        owner_name=spec.owner.name if spec.owner else "",
+        bundle=spec.bundle.name if spec.bundle else "",
+    )
