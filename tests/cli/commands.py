@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 WORDS: dict[str, tuple[str, ...]] = {
     "approve": ("--all",),
     "reject": ("--all",),
+    "fit": ("-f", str(Path(__file__).with_name("deployment.yaml"))),
+    "whatif": ("--drain", "node-1"),
 }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from plimsoll.cli.errors import UserError, guarded
 from plimsoll.cli.options import DEFAULTS, Flag, Format, options_of
@@ -28,6 +28,7 @@ class Verb:
         flags: Those that it takes.
         formats: What ``-o`` may name; the first is the default.
         completes: What its arguments name (:mod:`plimsoll.cli.completion`), such as ``pods``.
+        command: How typer parses it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Verb:
     flags: tuple[Flag, ...] = ()
     formats: tuple[str, ...] = tuple(Format)
     completes: str = ""
+    command: type[TyperCommand] = TyperCommand
 
     @property
     def summary(self) -> str:
@@ -84,12 +86,12 @@ def application(
     app.callback()(_before(_flags(verbs), version))
     for entry in entries:
         if isinstance(entry, Verb):
-            app.command(entry.name, short_help=entry.summary)(_command(entry))
+            app.command(entry.name, cls=entry.command, short_help=entry.summary)(_command(entry))
             continue
         group = _group(entry.help)
         group.callback()(_before(_flags(entry.verbs), None))
         for verb in entry.verbs:
-            group.command(verb.name, short_help=verb.summary)(_command(verb))
+            group.command(verb.name, cls=verb.command, short_help=verb.summary)(_command(verb))
         app.add_typer(group, name=entry.name)
     return app
 

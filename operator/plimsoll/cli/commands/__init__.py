@@ -5,7 +5,7 @@ the help), which prints through cli/output.py and raises UserError; end it with 
 flags)`` or a ``VerbGroup``, and name that below. Tests of help, flags and errors then cover it.
 """
 
-from plimsoll.cli.commands import proposals, run, version
+from plimsoll.cli.commands import fit, proposals, run, version, whatif
 from plimsoll.cli.verbs import Verb, VerbGroup
 
 VERBS: tuple[Verb | VerbGroup, ...] = (
@@ -13,4 +13,6 @@ VERBS: tuple[Verb | VerbGroup, ...] = (
     proposals.APPROVE,
     proposals.REJECT,
     version.VERB,
+    fit.VERB,
+    whatif.VERB,
 )

@@ -21,6 +21,7 @@ class PriorityClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fal
 
     value: int = 0
     preemption_policy: str = "PreemptLowerPriority"
+    global_default: bool = False
 
 
 class LabelMapSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -1,0 +1,78 @@
+"""Lays out the answer of ``plimsoll fit``."""
+
+from plimsoll.cli.output import View
+from plimsoll.cli.tables import Column, Table
+from plimsoll.inspection.placement.fit import FitAnswer, WorkloadFit
+from plimsoll.inspection.placement.pod_obstacles import PodObstacle
+
+
+def fit_view(answer: FitAnswer) -> View:
+    """Tables of workloads and nodes, what stops the next pod, and notes."""
+    view: list[Table | str] = [_workloads(answer)]
+    for each in answer.workloads:
+        if each.nodes:
+            rows = [(share.node, share.pods) for share in each.nodes]
+            view += ["", Table(("NODE", Column("PODS", right=True)), rows, title=_title(each, answer))]
+        if each.victims:
+            view += ["", f"{each.workload} preempts: {', '.join(each.victims)}"]
+        if each.obstacle is not None:
+            view += ["", *obstacle_lines(each.obstacle)]
+        elif each.limited:
+            view += ["", f"{each.workload}: more may fit; the search ended at {each.placed} pods, see --most"]
+    if answer.waiting:
+        view += [
+            "",
+            f"Pods pending already that come first: {answer.waiting}, placed: {answer.waiting_placed}.",
+        ]
+    return [*view, *note_lines(answer.notes)]
+
+
+def obstacle_lines(obstacle: PodObstacle) -> list[Table | str]:
+    """What stops a pod, by plugin, and whether preemption would help."""
+    lines: list[Table | str] = [f"{obstacle.pod} does not fit: {obstacle.message}"]
+    if obstacle.plugins:
+        rows = [(each.plugin, each.nodes or "all", each.reason) for each in obstacle.plugins]
+        lines.append(Table(("PLUGIN", Column("NODES", right=True), "REASON"), rows, folds=True))
+    chance = obstacle.preemption
+    if chance is None:
+        lines.append("Preemption would not help.")
+    else:
+        lines.append(f"Preemption on node {chance.node} would evict {', '.join(chance.victims)}.")
+    return lines
+
+
+def note_lines(notes: list[str]) -> list[str]:
+    """What is not known, or assumed."""
+    return ["", *(f"note: {each}" for each in notes)] if notes else []
+
+
+def _workloads(answer: FitAnswer) -> Table:
+    columns = (
+        "WORKLOAD",
+        Column("FIT", right=True),
+        Column("WANTED", right=True),
+        Column("NODES", right=True),
+        "SCHEDULER",
+        Column("POLICY", wide=True),
+        Column("PRIORITY", wide=True, right=True),
+        Column("TIES", wide=True, right=True),
+    )
+    rows = [
+        (
+            each.workload,
+            each.placed,
+            "most" if each.wanted is None else each.wanted,
+            len(each.nodes),
+            each.scheduler,
+            each.policy,
+            each.priority,
+            each.ties,
+        )
+        for each in answer.workloads
+    ]
+    return Table(columns, rows)
+
+
+def _title(each: WorkloadFit, answer: FitAnswer) -> str:
+    """Whose pods a table of nodes counts, where that is not plain."""
+    return f"{each.workload}:" if len(answer.workloads) > 1 else ""

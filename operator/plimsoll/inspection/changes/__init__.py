@@ -1,0 +1,1 @@
+"""Changes of a cluster, made on a fork, for what-if questions."""

@@ -1,0 +1,153 @@
+"""Changes of a cluster as plain values, read from the text of flags."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from plimsoll.inspection.manifests.documents import Manifests
+from plimsoll.inspection.manifests.pod_defaults import ManifestError
+from plimsoll.model.kinds.node import Taint
+from plimsoll.model.taints import HARD_EFFECTS, PREFER_NO_SCHEDULE
+
+#: What --scale calls the kinds whose pods it knows.
+SCALED_KINDS = {
+    "deployment": "Deployment",
+    "deployments": "Deployment",
+    "deploy": "Deployment",
+    "replicaset": "ReplicaSet",
+    "replicasets": "ReplicaSet",
+    "rs": "ReplicaSet",
+    "statefulset": "StatefulSet",
+    "statefulsets": "StatefulSet",
+    "sts": "StatefulSet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AddNode:
+    """A node like another one; like the most common one when that is ""."""
+
+    name: str
+    like: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNodes:
+    """Nodes that are gone with all that ran on them."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainNodes:
+    """Nodes that are cordoned, and whose pods are evicted as ``kubectl drain`` does."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """Nodes that take no new pods, or take them again."""
+
+    names: tuple[str, ...]
+    unschedulable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNode:
+    """A label of a node; None takes it away."""
+
+    node: str
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaintNode:
+    """A taint of a node; with ``removed`` those of its key and effect are taken away."""
+
+    node: str
+    taint: Taint
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleWorkload:
+    """Another number of pods of a workload that has some."""
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: int
+
+    @property
+    def subject(self) -> str:
+        """``Kind namespace/name``."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyManifests:
+    """Nodes, workloads and other objects of files."""
+
+    manifests: Manifests
+
+
+ClusterChange: TypeAlias = (
+    AddNode | RemoveNodes | DrainNodes | Cordon | LabelNode | TaintNode | ScaleWorkload | ApplyManifests
+)
+
+
+def node_to_add(text: str) -> AddNode:
+    """Read ``NAME`` or ``NAME=LIKE_NODE``."""
+    name, equals, like = text.partition("=")
+    if not name or (equals and not like):
+        raise ManifestError(f"--add-node {text}: write NAME, or NAME=NODE to copy that node")
+    return AddNode(name, like)
+
+
+def node_names(text: str, flag: str) -> tuple[str, ...]:
+    """Read ``NAME[,NAME…]``; each may begin with ``node/``."""
+    names = tuple(each.strip().removeprefix("node/") for each in text.split(","))
+    if not all(names):
+        raise ManifestError(f"{flag} {text}: write one name of a node, or several with commas between them")
+    return names
+
+
+def label_change(node: str, text: str) -> LabelNode:
+    """Read ``[node/]NAME`` and ``key=value``, or ``key-``."""
+    name = node.removeprefix("node/")
+    if text.endswith("-") and "=" not in text and len(text) > 1:
+        return LabelNode(name, text[:-1], None)
+    key, equals, value = text.partition("=")
+    if not name or not key or not equals:
+        raise ManifestError(
+            f"--label {node} {text}: write node/NAME KEY=VALUE, or node/NAME KEY- to remove it"
+        )
+    return LabelNode(name, key, value)
+
+
+def taint_change(node: str, text: str) -> TaintNode:
+    """Read ``[node/]NAME`` and ``key[=value]:Effect``, with ``-`` behind to take it away."""
+    name, removed = node.removeprefix("node/"), text.endswith("-")
+    pair, _, effect = text.removesuffix("-").rpartition(":")
+    key, _, value = pair.partition("=")
+    effects = (*sorted(HARD_EFFECTS), PREFER_NO_SCHEDULE)
+    if not name or not key or effect not in effects:
+        raise ManifestError(
+            f"--taint {node} {text}: write node/NAME KEY=VALUE:EFFECT, where EFFECT is one of"
+            f" {', '.join(effects)}; a - behind it removes the taint"
+        )
+    return TaintNode(name, Taint(key=key, value=value, effect=effect), removed)
+
+
+def scale_change(text: str, namespace: str) -> ScaleWorkload:
+    """Read ``[NAMESPACE/]KIND/NAME=N``."""
+    target, _, amount = text.rpartition("=")
+    parts = target.split("/")
+    kind = SCALED_KINDS.get(parts[-2].lower()) if len(parts) in (2, 3) else None
+    if kind is None or not all(parts) or not amount.isdecimal():
+        raise ManifestError(
+            f"--scale {text}: write NAMESPACE/KIND/NAME=N, where KIND is one of"
+            f" {', '.join(sorted(set(SCALED_KINDS.values())))} and N is 0 or more"
+        )
+    return ScaleWorkload(kind, parts[0] if len(parts) == 3 else namespace, parts[-1], int(amount))

@@ -1,0 +1,92 @@
+"""Drains nodes of a fork as ``kubectl drain --ignore-daemonsets --delete-emptydir-data`` does.
+
+Rounds: whatever the budgets allow is evicted and placed elsewhere; a replacement that has a place gives its
+disruption back, so that the next pods of its budget may leave. What no round can evict is blocked.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.inspection.placement.fork_queue import ForkQueue
+from plimsoll.planning.budgets import BudgetLedger
+from plimsoll.planning.moves import replacement_uid
+
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A pod that cannot be evicted."""
+
+    pod: PodInfo
+    node: str
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class DrainOutcome:
+    """What a drain came to."""
+
+    evicted: tuple[PodInfo, ...]
+    blocked: tuple[Blocked, ...]
+
+
+def is_bound_to_node(pod: PodInfo) -> bool:
+    """Whether the pod lives and dies with its node: of a DaemonSet, or made by the kubelet from a file."""
+    owner = pod.pod.metadata.controller
+    return (
+        owner is not None and owner.kind in {"DaemonSet", "Node"}
+    ) or _MIRROR in pod.pod.metadata.annotations
+
+
+def drain(
+    queue: ForkQueue, nodes: Sequence[str], evict: Callable[[PodInfo], None], settle: Callable[[], object]
+) -> DrainOutcome:
+    """Evict the pods of nodes that are cordoned already, node by node.
+
+    Args:
+        queue: Its fork has the nodes.
+        nodes: Their names.
+        evict: Takes a pod off its node and puts its replacement into the queue.
+        settle: Places whatever fits.
+    """
+    fork = queue.fork
+    evicted: list[PodInfo] = []
+    blocked: list[Blocked] = []
+    for node in nodes:
+        left = sorted(
+            (pod for pod in fork.pods_on(fork.rows[node]) if not is_bound_to_node(pod)),
+            key=lambda pod: pod.key,
+        )
+        refused: dict[str, Refusal] = {}
+        while left:
+            ledger = BudgetLedger(fork.objects.budgets.values())
+            for pod in evicted:
+                if replacement_uid(pod) in queue.waiting:
+                    ledger.take(pod)
+            gone = []
+            for pod in left:
+                refusal = _refusal(pod, ledger)
+                if refusal is not None:
+                    refused[pod.uid] = refusal
+                    continue
+                ledger.take(pod)
+                evict(pod)
+                gone.append(pod)
+            settle()
+            evicted += gone
+            left = [pod for pod in left if pod not in gone]
+            if not gone:
+                break
+        blocked += [Blocked(pod, node, refused[pod.uid]) for pod in left]
+    return DrainOutcome(tuple(evicted), tuple(blocked))
+
+
+def _refusal(pod: PodInfo, ledger: BudgetLedger) -> Refusal | None:
+    if pod.pod.metadata.controller is None and not pod.is_terminating:
+        return Refusal(
+            "NoController", "no controller makes it again; kubectl drain deletes it with --force only"
+        )
+    return ledger.refusal(pod)

@@ -1,0 +1,1 @@
+"""Manifests, and the pods that controllers and the API server would make of them."""

@@ -1,0 +1,139 @@
+"""Sorts the documents of manifests by what becomes of them on a fork: pods, nodes, policies, others."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from plimsoll.inspection.manifests.pod_defaults import Document, ManifestError, PodDefaults
+from plimsoll.inspection.manifests.workload_pods import WORKLOAD_KINDS, WorkloadPods, workload_pods
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.decoding import DecodeError, convert
+from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.objects import SHELVES, ClusterObjects
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.model.kinds.workload import PodDisruptionBudget, PriorityClass
+
+POLICY = "SchedulingPolicy"
+
+#: Begins the uid of every object that exists on the fork only.
+NEW = "new:"
+
+_KINDS: dict[str, type[ApiObject]] = {kind.__name__: kind for kind in (*SHELVES, Node, PodGroup)}
+#: Kinds whose objects have no namespace.
+_GLOBAL = {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """The documents of some files.
+
+    Attributes:
+        objects: Other objects that decisions read: classes, claims, budgets, Services, PodGroups.
+        left_out: The documents that no decision reads, as ``Kind name``.
+    """
+
+    workloads: tuple[WorkloadPods, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    policies: tuple[Document, ...] = ()
+    objects: tuple[ApiObject, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def minimums(self) -> dict[str, int]:
+        """``minMember`` by PodGroup."""
+        return {each.key: each.spec.min_member for each in self.objects if isinstance(each, PodGroup)}
+
+
+def read_manifests(documents: Iterable[Any], namespace: str, objects: ClusterObjects) -> Manifests:
+    """Read documents; ``namespace`` is where objects go that name none.
+
+    Raises:
+        ManifestError: One is no object of the API, or cannot be read as its kind.
+    """
+    pods: list[Document] = []
+    nodes: list[Node] = []
+    policies: list[Document] = []
+    found: list[ApiObject] = []
+    left_out: list[str] = []
+    ranges: dict[str, list[Document]] = {}
+    runtimes: dict[str, Document] = {}
+    for document in _flat(documents):
+        kind, metadata = document["kind"], document.get("metadata") or {}
+        place = metadata.get("namespace") or namespace
+        if kind in WORKLOAD_KINDS:
+            pods.append(document)
+        elif kind == POLICY:
+            policies.append(document)
+        elif kind == "LimitRange":
+            ranges.setdefault(place, []).append(document)
+        elif kind == "RuntimeClass":
+            runtimes[metadata.get("name", "")] = document
+        elif kind in _KINDS:
+            read = _read(kind, document, place)
+            nodes += [read] if isinstance(read, Node) else []
+            found += [] if isinstance(read, Node) else [read]
+        else:
+            left_out.append(f"{kind} {metadata.get('name', '')}")
+    classes = {
+        **objects.priority_classes,
+        **{each.name: each for each in found if isinstance(each, PriorityClass)},
+    }
+    defaults = PodDefaults(classes, ranges or None, runtimes or None)
+    return Manifests(
+        workloads=tuple(workload_pods(each, namespace, defaults) for each in pods),
+        nodes=tuple(nodes),
+        policies=tuple(policies),
+        objects=tuple(found),
+        left_out=tuple(left_out),
+    )
+
+
+def shelve(cluster: Cluster, found: ApiObject) -> None:
+    """Add an object to a fork, or replace it there; one that no decision reads there is left out."""
+    shelf = SHELVES.get(type(found))
+    if shelf is None:
+        return
+    stock: dict[str, ApiObject] = getattr(cluster.objects, shelf)
+    stock[found.key if found.namespace else found.name] = found
+    if isinstance(found, PodDisruptionBudget):
+        cluster.objects.budget_version += 1
+    else:
+        cluster.objects.version += 1
+
+
+def _flat(documents: Iterable[Any]) -> Iterator[Document]:
+    """Each document, those of lists one by one; empty ones are left out."""
+    for document in documents:
+        if document is None:
+            continue
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+            raise ManifestError("a document is no object of the Kubernetes API: it has no kind")
+        if not isinstance(document.get("metadata") or {}, dict):
+            raise ManifestError(f"{document['kind']}: metadata is no mapping")
+        if document["kind"].endswith("List") and isinstance(document.get("items"), list):
+            yield from _flat(document["items"])
+        else:
+            yield document
+
+
+def _read(kind: str, document: Document, namespace: str) -> ApiObject:
+    name = (document.get("metadata") or {}).get("name")
+    if not name:
+        raise ManifestError(f"{kind} without a name: every object has metadata.name")
+    place = "" if kind in _GLOBAL else namespace
+    metadata = {**document["metadata"], "namespace": place, "uid": f"{NEW}{kind}:{place}/{name}"}
+    try:
+        found = convert(_KINDS[kind], {**document, "metadata": metadata})
+    except DecodeError as exc:
+        raise ManifestError(f"{kind} {name}: {exc.cause}") from exc
+    if isinstance(found, PodDisruptionBudget):
+        return _counted(found)
+    return found
+
+
+def _counted(budget: PodDisruptionBudget) -> PodDisruptionBudget:
+    """A new budget, as if its controller had seen it."""
+    status = msgspec.structs.replace(budget.status, observed_generation=budget.metadata.generation)
+    return msgspec.structs.replace(budget, status=status)

@@ -1,0 +1,1 @@
+"""Places pods on forks of a cluster, and says whether they fit."""
