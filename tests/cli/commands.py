@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WORDS: dict[str, tuple[str, ...]] = {
     "approve": ("--all",),
     "reject": ("--all",),
+    "validate": ("manifests.yaml",),
     "fit": ("-f", str(Path(__file__).with_name("deployment.yaml"))),
     "whatif": ("--drain", "node-1"),
 }

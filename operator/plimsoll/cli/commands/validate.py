@@ -1,0 +1,94 @@
+"""The command ``plimsoll validate``: says which documents would be accepted, and why not the others."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plimsoll.cli.errors import ExitCode, UserError
+from plimsoll.cli.options import OUTPUT, Options
+from plimsoll.cli.output import print_answer
+from plimsoll.cli.tables import Column, Table
+from plimsoll.cli.verbs import Verb
+
+if TYPE_CHECKING:
+    from plimsoll.inspection.validation import SubmittedDocument, Validation
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def validate(
+    options: Options,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="YAML or JSON files, folders of them, - for standard input."),
+    ],
+) -> None:
+    """Say of each document whether the operator would accept it, and why not.
+
+    SchedulingPolicies are judged by the code behind the condition Accepted, together with the plugins and
+    strategies that are installed here; other kinds of plimsoll.dev by their schema. Needs no cluster.
+
+    Exit codes: 0 all accepted, 1 otherwise.
+    """
+    from plimsoll.cli.clusters import catalogue  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.validation import validated  # noqa: PLC0415 - likewise
+
+    found = validated(list(_submitted(files)), catalogue(), datetime.now(UTC))
+    print_answer(found, [_table(found), _summary(found)], options.output)
+    if found.refused:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _submitted(paths: list[Path]) -> "Iterator[SubmittedDocument]":
+    """The documents of files; a file that cannot be read is one without content."""
+    from plimsoll.cli.manifests import manifests  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.validation import SubmittedDocument  # noqa: PLC0415 - likewise
+
+    for path in paths:
+        for file in _files(path):
+            try:
+                yield from (
+                    SubmittedDocument(each.source, each.number, each.content) for each in manifests(file)
+                )
+            except UserError as exc:
+                yield SubmittedDocument(str(file), 1, {}, exc.message)
+            except OSError as exc:
+                yield SubmittedDocument(str(file), 1, {}, f"it cannot be read: {exc.strerror}")
+
+
+def _files(path: Path) -> list[Path]:
+    """The file, or the manifests of a folder, as ``kubectl apply -f`` finds them."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES and each.is_file())
+    if not found:
+        raise UserError(f"{path}: the folder has no file that ends with {', '.join(_SUFFIXES)}")
+    return found
+
+
+def _table(found: "Validation") -> Table:
+    return Table(
+        ["FILE", Column("DOCUMENT", right=True), "OBJECT", "VERDICT", Column("REASON", wide=True), "MESSAGE"],
+        [
+            (
+                each.source,
+                each.document,
+                f"{each.kind}/{each.name}" if each.name else each.kind,
+                each.verdict,
+                each.reason,
+                each.message,
+            )
+            for each in found.documents
+        ],
+        folds=True,
+    )
+
+
+def _summary(found: "Validation") -> str:
+    return f"{found.accepted} accepted, {found.refused} refused, {found.skipped} skipped"
+
+
+VERB = Verb("validate", validate, OUTPUT)
