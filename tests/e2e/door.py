@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 #: verb, group, resource
 Call = tuple[str, str, str]
 
-#: Where an account asks what it may do.
+#: Where an account asks what it may do, and what others may.
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+OTHERS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -66,6 +67,7 @@ class Door:
     trouble: Callable[[Call], str] = lambda _: ""  #: "", or how a request fails
     is_open: bool = True
     reviewed: list[Asked] = field(default_factory=list)  #: what the account has asked about its rights
+    others: dict[str, Callable[[Asked], bool]] = field(default_factory=dict)  #: what other users may
     passed: list[tuple[float, Call]] = field(default_factory=list)  #: what was asked, and when
     policies: Sequence[Obj] = ()  #: admission policies, which the development cluster does not evaluate
     user: str = "system:serviceaccount:plimsoll:plimsoll"  #: who the operator is to them
@@ -106,6 +108,8 @@ class Door:
                 return _status(403, "Forbidden", denial)
             self.used.add(call)
             self.passed.append((time.monotonic(), call))
+            if request.path == OTHERS_REVIEWS:
+                return await self._review(request)
             failing = self.trouble(call)
         match failing:
             case "unauthorized":
@@ -167,7 +171,9 @@ class Door:
             given.get("name", ""),
         )
         self.reviewed.append(asked)
-        return web.json_response({**review, "status": {"allowed": self.permits(asked)}}, status=201)
+        user = review["spec"].get("user")
+        permits = self.others[user] if user else self.permits
+        return web.json_response({**review, "status": {"allowed": permits(asked)}}, status=201)
 
     async def _forward(self, request: web.Request, call: Call, *, is_deaf: bool) -> web.StreamResponse:
         """Ask the server; a deaf client's answer gets lost, although what it asked has happened."""

@@ -77,8 +77,10 @@ REQUEST = tuple(
     for verb in verbs
 )
 
-#: Who grants what: the manifest and the value of the chart.
-GRANTS: tuple[tuple[str, str, frozenset[Right]], ...] = (
+#: Who grants what: the manifest, the value of the chart, and the rights.
+Grants = tuple[tuple[str, str, frozenset[Right]], ...]
+
+GRANTS: Grants = (
     ("deploy/dry-run", "rbac.create: true", frozenset({*RECORD, DROP, STATUS, EVENTS})),
     (
         "deploy/enforce",
@@ -130,12 +132,15 @@ class Need:
     is_essential: bool = False
 
 
-def needs_of(policy: SchedulingPolicy) -> Iterator[Need]:
-    """The rights that a policy's spec needs."""
+def needs_of(policy: SchedulingPolicy, *, places_pods: bool = False) -> Iterator[Need]:
+    """The rights that a policy's spec needs; ``places_pods`` as in :class:`Access`."""
+    spec = policy.spec.rebalancing
     if policy.spec.scheduling is not None:
         yield from _scheduling(policy.spec.scheduling)
-    if policy.spec.rebalancing is not None:
-        yield from _rebalancing(policy.spec.rebalancing, _namespaces(policy))
+    if spec is not None:
+        yield from _rebalancing(spec, _namespaces(policy))
+    if places_pods and spec is not None and spec.mode is not Mode.DRY_RUN:
+        yield Need(Part.REBALANCING, (BIND,), _namespaces(policy), is_essential=True)
 
 
 def _namespaces(policy: SchedulingPolicy) -> tuple[str, ...]:
@@ -231,11 +236,7 @@ class Access(Observer):
         return "; ".join([told(missing), *stopped])
 
     def _needs_of(self, policy: SchedulingPolicy) -> list[Need]:
-        needs = list(needs_of(policy))
-        spec = policy.spec.rebalancing
-        if self.places_pods and spec is not None and spec.mode is not Mode.DRY_RUN:
-            needs.append(Need(Part.REBALANCING, (BIND,), _namespaces(policy), is_essential=True))
-        return needs
+        return list(needs_of(policy, places_pods=self.places_pods))
 
     def _missing(self, needs: Sequence[Need]) -> list[Right]:
         found = {
@@ -331,16 +332,21 @@ class Access(Observer):
         self._sooner.clear()
 
 
+def remedies(missing: Iterable[Right], grants: Grants = GRANTS) -> Iterator[tuple[Sequence[Right], str]]:
+    """Who grants what is missing: the rights, and what to apply for them."""
+    left = dict.fromkeys(missing)
+    for manifest, value, rights in grants:
+        found = [right for right in left if right in rights]
+        if found:
+            yield found, f"apply {manifest} (chart: {value})"
+
+
 def told(missing: Iterable[Right]) -> str:
     """What is missing, and who grants it."""
-    parts = []
-    left = dict.fromkeys(missing)
-    for manifest, value, rights in GRANTS:
-        found = [right.text for right in left if right in rights]
-        if found:
-            parts.append(f"the operator may not {_listed(found)}; apply {manifest} (chart: {value})")
-    return "; ".join(parts)
+    return "; ".join(f"the operator may not {listed(found)}; {remedy}" for found, remedy in remedies(missing))
 
 
-def _listed(texts: Sequence[str]) -> str:
+def listed(rights: Sequence[Right]) -> str:
+    """Rights in a sentence."""
+    texts = [right.text for right in rights]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

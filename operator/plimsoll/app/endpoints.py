@@ -5,7 +5,6 @@ serves one request and has a time limit, whatever its client does or leaves undo
 """
 
 import asyncio
-import errno
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.preflight.ports import REMEDY, obstacle
 
 #: The longest life of a connection in seconds, and the most connections that are open.
 CONNECTION_S, CONNECTIONS = 15.0, 200
@@ -107,15 +107,7 @@ async def serving(address: str, ports: Sequence[int], endpoints: Endpoints) -> A
             try:
                 await web.TCPSite(runner, address, port).start()
             except OSError as exc:
-                why = (
-                    "another process listens there"
-                    if exc.errno == errno.EADDRINUSE
-                    else exc.strerror or str(exc)
-                )
-                raise AddressTaken(
-                    f"cannot listen on {address}:{port}: {why};"
-                    " choose another --metrics-port, --health-port or --bind-address"
-                ) from exc
+                raise AddressTaken(f"cannot listen on {address}:{port}: {obstacle(exc)}; {REMEDY}") from exc
         yield [int(bound[1]) for bound in runner.addresses]
     finally:
         await runner.cleanup()

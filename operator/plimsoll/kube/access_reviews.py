@@ -1,6 +1,6 @@
 """Reviews the rights of the current token, and knows the right that a request needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kubernetes_asyncio import client
 
@@ -27,25 +27,62 @@ class AccessReviews:
 
     async def review(self, right: Right, namespace: str) -> bool | None:
         """Whether a right is granted; None when the server did not say."""
-        resource, _, subresource = right.resource.partition("/")
-        asked = client.V1ResourceAttributes(
-            verb=right.verb,
-            group=right.group,
-            resource=resource,
-            subresource=subresource or None,
-            namespace=namespace or None,
-        )
-        spec = client.V1SelfSubjectAccessReviewSpec(resource_attributes=asked)
         try:
-            answer = await self._reviews.create_self_subject_access_review(
-                client.V1SelfSubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
-            )
+            return await self.answer(right, namespace)
         except APIError:
             return None
-        status: client.V1SubjectAccessReviewStatus | None = (
-            answer.status
-        )  # the stub says that there always is one
-        return None if status is None else status.allowed
+
+    async def answer(self, right: Right, namespace: str, name: str = "") -> bool | None:
+        """Whether a right is granted, for objects of one name where one is given; None when it is not said.
+
+        Raises:
+            APIError: The server refused the review, or did not answer.
+        """
+        spec = client.V1SelfSubjectAccessReviewSpec(resource_attributes=_attributes(right, namespace, name))
+        answer = await self._reviews.create_self_subject_access_review(
+            client.V1SelfSubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
+        )
+        return _allowed(answer.status)
+
+
+class SubjectReviews:
+    """Asks what somebody else may do, which needs the right to create SubjectAccessReviews.
+
+    Args:
+        user: Such as ``system:serviceaccount:plimsoll:plimsoll``.
+    """
+
+    def __init__(self, session: Session, user: str, groups: Sequence[str]) -> None:
+        self._reviews = client.AuthorizationV1Api(TypedClient(session))
+        self._user = user
+        self._groups = list(groups)
+
+    async def answer(self, right: Right, namespace: str, name: str = "") -> bool | None:
+        """As of :class:`AccessReviews`."""
+        spec = client.V1SubjectAccessReviewSpec(
+            user=self._user, groups=self._groups, resource_attributes=_attributes(right, namespace, name)
+        )
+        answer = await self._reviews.create_subject_access_review(
+            client.V1SubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
+        )
+        return _allowed(answer.status)
+
+
+def _attributes(right: Right, namespace: str, name: str) -> client.V1ResourceAttributes:
+    resource, _, subresource = right.resource.partition("/")
+    return client.V1ResourceAttributes(
+        verb=right.verb,
+        group=right.group,
+        resource=resource,
+        subresource=subresource or None,
+        namespace=namespace or None,
+        name=name or None,
+    )
+
+
+def _allowed(status: client.V1SubjectAccessReviewStatus | None) -> bool | None:
+    """What a review says; the client's stub claims that it always has a status."""
+    return None if status is None else status.allowed
 
 
 def right_of(method: str, path: str) -> tuple[Right, str]:

@@ -66,11 +66,9 @@ class OrphanedPods:
 
     def _look_at(self, pod: Pod) -> None:
         name = pod.spec.scheduler_name
-        if pod.node_name or any(
-            each.type == "PodScheduled" and each.reason in _WRITTEN for each in pod.status.conditions
-        ):
+        if is_served(pod):
             self._seen.add(name)
-        if pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates:
+        if not may_wait(pod):
             self._drop(pod.uid)
         else:
             since = self._pending[pod.uid][0] if pod.uid in self._pending else self._clock.monotonic()
@@ -106,7 +104,7 @@ class OrphanedPods:
                 orphans.setdefault(name, []).append(pod)
         left = MOST_EVENTS
         for name, pods in orphans.items():
-            text = _sentence(name, claimed)
+            text = sentence(name, claimed)
             for pod in [each for each in pods if each.uid not in self._told][:left]:
                 self._told.add(pod.uid)
                 left -= 1
@@ -119,7 +117,20 @@ class OrphanedPods:
             self._conditions.notify()
 
 
-def _sentence(name: str, claimed: Claims) -> str:
+def is_served(pod: Pod) -> bool:
+    """Whether a scheduler of the pod's scheduler name was seen: it has placed the pod, or said why not."""
+    return bool(pod.node_name) or any(
+        each.type == "PodScheduled" and each.reason in _WRITTEN for each in pod.status.conditions
+    )
+
+
+def may_wait(pod: Pod) -> bool:
+    """Whether a pod is one that a scheduler should place."""
+    return not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
+
+
+def sentence(name: str, claimed: Claims) -> str:
+    """Why no scheduler places pods of a scheduler name."""
     if name in claimed:
         policy, problem = claimed[name]
         return f'SchedulingPolicy {policy} has schedulerName "{name}" and does not serve it: {problem}'

@@ -1,0 +1,32 @@
+"""Lists collections page by page, for commands that read each object once."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from plimsoll.kube.session.session import Session
+
+#: Objects in a page.
+PAGE = 500
+
+#: Seconds for a page to be answered.
+TIMEOUT_S = 15.0
+
+
+async def objects(
+    session: Session, path: str, selectors: Mapping[str, str] | None = None, *, limit: int = PAGE
+) -> AsyncIterator[Mapping[str, Any]]:
+    """The objects of a collection; ``selectors`` are ``fieldSelector`` and ``labelSelector``.
+
+    Raises:
+        APIError: The server refused, or did not answer.
+    """
+    params = {"limit": str(limit), **(selectors or {})}
+    while True:
+        page = await session.object("GET", path, params=params, timeout_s=TIMEOUT_S)
+        for each in page.get("items") or ():
+            if isinstance(each, Mapping):
+                yield each
+        token = (page.get("metadata") or {}).get("continue")
+        if not token:
+            return
+        params = {**params, "continue": str(token)}

@@ -1,0 +1,104 @@
+"""Checks an installation: asks the server, judges the answers."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any
+
+from plimsoll.kube.session.session import Session
+from plimsoll.preflight.definitions import judged_definitions, judged_names
+from plimsoll.preflight.findings import Area, Finding, Level, Unread, in_order, unchecked
+from plimsoll.preflight.grants import granting
+from plimsoll.preflight.leases import is_renewed, judged_leases, our_leases
+from plimsoll.preflight.other_schedulers import Doing, judged_programs, seen_programs
+from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
+from plimsoll.preflight.rights import judged_rights
+from plimsoll.preflight.server import judged_contact
+from plimsoll.preflight.survey.cluster import Survey, survey
+from plimsoll.preflight.survey.contact import contact
+from plimsoll.preflight.survey.review import Choice, Review, review
+from plimsoll.preflight.unserved_pods import judged_pods
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result.
+
+    Attributes:
+        is_reachable: Whether the server answered, so that more than the connection was checked.
+        grants: The manifest that grants the missing rights; None when none is missing.
+    """
+
+    findings: tuple[Finding, ...]
+    is_reachable: bool
+    server: str = ""
+    version: str = ""
+    user: str = ""
+    account: str = ""
+    grants: Mapping[str, Any] | None = None
+
+
+async def check(session: Session, choice: Choice) -> Checked:
+    """Check the installation that a server has."""
+    made = await contact(session)
+    first = tuple(judged_contact(made))
+    if not made.is_usable:
+        return Checked(first, is_reachable=False, server=made.address)
+    found = await survey(session, time.time())
+    reviewed = await review(session, found, choice, made.user)
+    account = reviewed.account
+    return Checked(
+        in_order((*first, *judged(found), *judged_review(reviewed))),
+        is_reachable=True,
+        server=made.address,
+        version=made.version,
+        user=made.user,
+        account="" if account is None else account.user,
+        grants=None if account is None else granting(account, reviewed.missing),
+    )
+
+
+def judged(found: Survey) -> Iterator[Finding]:
+    """All findings of a survey."""
+    leads = _leads(found)
+    yield from judged_definitions(found.definitions)
+    yield from judged_names(found.shadow)
+    yield from judged_leases(found.leases, found.installed, found.now)
+    policies = found.policies
+    is_defined = not isinstance(policies, Unread) or policies.status != HTTPStatus.NOT_FOUND
+    if is_defined:
+        yield from judged_policies(policies, leads=leads)
+    documents = () if isinstance(policies, Unread) else policies
+    leases = {} if isinstance(found.leases, Unread) else found.leases
+    seen = tuple(seen_programs(found.workloads, leases, found.reporters, found.now))
+    yield from judged_programs(seen, Doing.of(at_work(documents)), found.unread)
+    yield from judged_pods(found.waiting, claims_of(documents), found.placed, leads=leads)
+
+
+def judged_review(reviewed: Review) -> Iterator[Finding]:
+    """All findings about rights."""
+    account = reviewed.account
+    if account is None:
+        yield Finding(
+            Area.RIGHTS,
+            Level.WARNING,
+            "the operator",
+            "not checked: its ServiceAccount is not known, because no operator was found",
+            "name it with --as-service-account NAMESPACE/NAME, or check your own rights with --self",
+        )
+    elif reviewed.refused is not None:
+        finding = unchecked(Area.RIGHTS, account.user, reviewed.refused)
+        yield replace(finding, remedy=f"{finding.remedy}, or run it with --self in the operator's place")
+    else:
+        yield from judged_rights(account, reviewed.wanted, reviewed.answers)
+
+
+def _leads(found: Survey) -> bool:
+    """Whether an operator is seen to lead; also where that cannot be seen."""
+    if isinstance(found.leases, Unread) or isinstance(found.installed, Unread):
+        return True
+    leases = our_leases(found.leases, found.installed)
+    return any(key in found.leases and is_renewed(found.leases[key], found.now) for key in leases) or any(
+        not each.elects and each.workload.ready for each in found.installed
+    )

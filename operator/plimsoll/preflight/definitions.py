@@ -1,0 +1,163 @@
+"""Compares the installed CustomResourceDefinitions with those of this version, and finds names taken."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from plimsoll.api.crds import crd
+from plimsoll.api.schema.resource import GROUP, VERSION, CustomResource
+from plimsoll.api.v1alpha1 import KINDS
+from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
+
+#: Paths of fields that are named in a sentence.
+NAMED = 3
+
+#: What is compared of a field besides its presence; descriptions may differ.
+COMPARED = ("type", "enum", "required", "x-kubernetes-preserve-unknown-fields")
+
+#: Who installs them.
+INSTALL = "plimsoll crds | kubectl apply -f -"
+
+Document = Mapping[str, Any]
+
+
+def judged_definitions(found: Mapping[str, Document | Unread | None]) -> Iterator[Finding]:
+    """Findings about each of our definitions.
+
+    Args:
+        found: By the name of the definition: the object, None when it does not exist.
+    """
+    for kind in KINDS:
+        name = kind.definition.name
+        document = found.get(name)
+        if isinstance(document, Unread):
+            yield unchecked(Area.DEFINITIONS, name, document)
+        elif document is None:
+            yield Finding(
+                Area.DEFINITIONS, Level.ERROR, name, "it is not installed", f"install it: {INSTALL}"
+            )
+        else:
+            yield _judged(kind, document)
+
+
+def _judged(kind: type[CustomResource], document: Document) -> Finding:
+    name, spec = kind.definition.name, document.get("spec") or {}
+    problem = _unusable(kind, document)
+    if problem:
+        return Finding(Area.DEFINITIONS, Level.ERROR, name, *problem)
+    version = _version(spec)
+    installed = ((version or {}).get("schema") or {}).get("openAPIV3Schema") or {}
+    wanted = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    missing = tuple(_missing(wanted, installed))
+    if missing:
+        message = f"its schema is older than this version: it lacks {_named(missing)}"
+        remedy = f"the API server drops what a schema does not have; replace it: {INSTALL}"
+        return Finding(Area.DEFINITIONS, Level.ERROR, name, message, remedy)
+    added = tuple(_missing(installed, wanted))
+    if added:
+        message = f"its schema is newer than this version: it also has {_named(added)}"
+        return Finding(Area.DEFINITIONS, Level.WARNING, name, message, "use a newer plimsoll")
+    changed = tuple(_changed(wanted, installed))
+    if changed:
+        message = f"its schema is not that of this version: {_named(changed)} differ"
+        return Finding(Area.DEFINITIONS, Level.WARNING, name, message, f"replace it: {INSTALL}")
+    return Finding(Area.DEFINITIONS, Level.OK, name, f"{VERSION} is served with the schema of this version")
+
+
+def _unusable(kind: type[CustomResource], document: Document) -> tuple[str, str] | None:
+    """Why the server does not serve a definition as it should, and what to do."""
+    spec, definition = document.get("spec") or {}, kind.definition
+    conditions = {each.get("type"): each for each in (document.get("status") or {}).get("conditions") or ()}
+    if (document.get("metadata") or {}).get("deletionTimestamp"):
+        return "it is being deleted, and all its objects with it", f"wait, then install it: {INSTALL}"
+    refused = conditions.get("NamesAccepted") or {}
+    if refused.get("status") == "False":
+        return (
+            f"its names collide with those of another definition: {refused.get('message', '')}",
+            "rename or delete the other definition; the API server then accepts the names",
+        )
+    if (conditions.get("Established") or {}).get("status") != "True":
+        return (
+            "it is not established: the API server does not serve it yet",
+            "wait some seconds, run it again",
+        )
+    version = _version(spec)
+    if version is None or not version.get("served"):
+        served = [each.get("name") for each in spec.get("versions") or () if each.get("served")]
+        return (
+            f"{VERSION} is not served, only {', '.join(map(str, served)) or 'nothing'}",
+            f"replace it: {INSTALL}",
+        )
+    if spec.get("scope") != definition.scope:
+        return (
+            f"its scope is {spec.get('scope')}, not {definition.scope}",
+            f"delete it, then install it: {INSTALL}",
+        )
+    if "status" not in (version.get("subresources") or {}):
+        return "it has no status subresource: no status can be written", f"replace it: {INSTALL}"
+    return None
+
+
+def _version(spec: Document) -> Document | None:
+    return next((each for each in spec.get("versions") or () if each.get("name") == VERSION), None)
+
+
+def _missing(wanted: Document, installed: Document, path: str = "") -> Iterator[str]:
+    """Paths of fields that one schema has and the other has not; of a missing object only its own."""
+    if installed.get("x-kubernetes-preserve-unknown-fields") and "properties" not in installed:
+        return
+    others = installed.get("properties") or {}
+    for name, field in (wanted.get("properties") or {}).items():
+        here = f"{path}.{name}" if path else name
+        if name in others:
+            yield from _missing(field, others[name], here)
+        elif path or name in {"spec", "status"}:  # apiVersion, kind and metadata are the server's
+            yield here
+    for key, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(wanted.get(key), Mapping) and isinstance(installed.get(key), Mapping):
+            yield from _missing(wanted[key], installed[key], path + mark)
+
+
+def _changed(wanted: Document, installed: Document, path: str = "") -> Iterator[str]:
+    """Paths of fields that mean something else."""
+    if path and any(_plain(wanted.get(key)) != _plain(installed.get(key)) for key in COMPARED):
+        yield path
+    others = installed.get("properties") or {}
+    for name, field in (wanted.get("properties") or {}).items():
+        if name in others:
+            yield from _changed(field, others[name], f"{path}.{name}" if path else name)
+    for key, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(wanted.get(key), Mapping) and isinstance(installed.get(key), Mapping):
+            yield from _changed(wanted[key], installed[key], path + mark)
+
+
+def _plain(value: object) -> object:
+    """Values that mean the same compare equal: absent, null, false and empty do."""
+    return sorted(map(str, value)) if isinstance(value, list) and value else value or None
+
+
+def _named(paths: tuple[str, ...]) -> str:
+    rest = len(paths) - NAMED
+    return ", ".join(paths[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def names() -> tuple[str, ...]:
+    """The names of our definitions, all in one group."""
+    return tuple(f"{kind.definition.plural}.{GROUP}" for kind in KINDS)
+
+
+def shadowed(built_in: str) -> str:
+    """The sentence about a built-in resource that kubectl means by a bare ``evictions``."""
+    return f'kubectl takes "evictions" for the built-in {built_in}; say evictions.plimsoll.dev or plev'
+
+
+def judged_names(built_in: str) -> Iterator[Finding]:
+    """Findings about names.
+
+    Args:
+        built_in: Of :func:`plimsoll.kube.custom_resources.shadowing_evictions`.
+    """
+    if built_in:
+        message, _, remedy = shadowed(built_in).partition("; ")
+        yield Finding(Area.NAMES, Level.WARNING, "evictions", message, remedy)
+    else:
+        yield Finding(Area.NAMES, Level.OK, "evictions", "kubectl takes the name for ours")

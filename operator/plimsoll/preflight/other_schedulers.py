@@ -1,0 +1,241 @@
+"""Finds other schedulers, deschedulers and autoscalers that decide about the same nodes and pods.
+
+What is seen (a lease that is renewed, an event of the last hour, a ready pod of its image) is certain that it
+runs; what only has its name is likely.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread, unchecked
+from plimsoll.preflight.leases import Leases, is_renewed, pod_of
+from plimsoll.preflight.workloads import RunningWorkload
+
+#: Evidence that is named in a sentence.
+NAMED = 3
+
+
+class Work(Enum):
+    """What a program decides."""
+
+    PLACES = "places pods"
+    MOVES = "evicts pods"
+    SCALES = "adds and removes nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that is known by its names.
+
+    Attributes:
+        words: Parts of image paths, and names of executables.
+        lease: The name of its lease by default, in any namespace.
+        reporter: Its name in events.
+        scheduler_name: What it serves by default.
+    """
+
+    name: str
+    work: Work
+    words: frozenset[str]
+    lease: str = ""
+    reporter: str = ""
+    scheduler_name: str = ""
+
+
+#: Names as in the manifests, charts and sources of each project.
+PROGRAMS = (
+    Program(
+        "kube-scheduler",
+        Work.PLACES,
+        frozenset({"kube-scheduler"}),
+        lease="kube-scheduler",
+        reporter="default-scheduler",
+        scheduler_name="default-scheduler",
+    ),
+    Program(
+        "Volcano", Work.PLACES, frozenset({"vc-scheduler"}), reporter="volcano", scheduler_name="volcano"
+    ),
+    Program("YuniKorn", Work.PLACES, frozenset({"yunikorn"}), reporter="yunikorn", scheduler_name="yunikorn"),
+    Program(
+        "Koordinator",
+        Work.PLACES,
+        frozenset({"koord-scheduler"}),
+        lease="koord-scheduler",
+        reporter="koord-scheduler",
+        scheduler_name="koord-scheduler",
+    ),
+    Program("KAI Scheduler", Work.PLACES, frozenset({"kai-scheduler"}), scheduler_name="kai-scheduler"),
+    Program(
+        "descheduler",
+        Work.MOVES,
+        frozenset({"descheduler"}),
+        lease="descheduler",
+        reporter="sigs.k8s.io.descheduler",
+    ),
+    Program("koord-descheduler", Work.MOVES, frozenset({"koord-descheduler"}), lease="koord-descheduler"),
+    Program(
+        "Karpenter",
+        Work.SCALES,
+        frozenset({"karpenter"}),
+        lease="karpenter-leader-election",
+        reporter="karpenter",
+    ),
+    Program(
+        "Cluster Autoscaler",
+        Work.SCALES,
+        frozenset({"cluster-autoscaler"}),
+        lease="cluster-autoscaler",
+        reporter="cluster-autoscaler",
+    ),
+)
+
+#: The names of reporters that the cluster's events are searched for.
+REPORTERS = tuple(program.reporter for program in PROGRAMS if program.reporter)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A program at work.
+
+    Attributes:
+        evidence: What shows it, the surest first.
+    """
+
+    program: Program
+    evidence: tuple[str, ...]
+    certainty: Certainty
+
+
+def seen_programs(
+    workloads: Iterable[RunningWorkload], leases: Leases, reporters: Iterable[str], now: float
+) -> Iterator[Seen]:
+    """The programs at work, and how we know; ``reporters`` are names in the cluster's events."""
+    runs, reported = tuple(workloads), frozenset(reporters)
+    for program in PROGRAMS:
+        sure = [
+            f"{pod_of(lease.holder)} renews the lease {namespace}/{name}"
+            for (namespace, name), lease in leases.items()
+            if name == program.lease and is_renewed(lease, now)
+        ]
+        if program.reporter in reported:
+            sure.append(f"the server has recent events of {program.reporter}")
+        likely = []
+        for each in runs:
+            by_image, by_command = program.words & each.image_words, program.words & each.programs
+            if not (by_image or by_command):
+                continue
+            if each.kind == "CronJob":
+                likely.append(f"{each.text} starts it from time to time")
+            elif each.ready:
+                (sure if by_image else likely).append(f"{each.text} has {each.ready} ready")
+        if sure or likely:
+            certainty = Certainty.CERTAIN if sure else Certainty.LIKELY
+            yield Seen(program, (*sure, *likely), certainty)
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What our policies do, as far as others can be in the way.
+
+    Attributes:
+        serves: By scheduler name: the policy that serves it.
+        moves: Policies that evict pods.
+        consolidates: Those that empty nodes.
+    """
+
+    serves: Mapping[str, str]
+    moves: tuple[str, ...]
+    consolidates: tuple[str, ...]
+
+    @classmethod
+    def of(cls, policies: Iterable[SchedulingPolicy]) -> "Doing":
+        """What these policies, which are at work, do."""
+        serves: dict[str, str] = {}
+        moves, consolidates = [], []
+        for policy in policies:
+            name, spec = policy.metadata.name, policy.spec
+            if spec.scheduling is not None:
+                serves.setdefault(spec.scheduling.scheduler_name, name)
+            if spec.rebalancing is not None and spec.rebalancing.mode is not Mode.DRY_RUN:
+                moves.append(name)
+                if any(each.name == "ConsolidateNodes" for each in spec.rebalancing.strategies):
+                    consolidates.append(name)
+        return cls(serves, tuple(moves), tuple(consolidates))
+
+
+def judged_programs(seen: Sequence[Seen], doing: Doing, unread: Iterable[Unread] = ()) -> Iterator[Finding]:
+    """Findings about other schedulers, deschedulers and autoscalers."""
+    for each in seen:
+        yield _judged(each, doing)
+    missing = tuple(unread)
+    for one in missing:
+        yield unchecked(Area.SCHEDULERS, "other schedulers", one)
+    if not seen and not missing:
+        yield Finding(
+            Area.SCHEDULERS,
+            Level.OK,
+            "other schedulers",
+            "none is seen; a managed control plane may run one out of sight",
+            certainty=Certainty.LIKELY,
+        )
+
+
+def _judged(seen: Seen, doing: Doing) -> Finding:
+    match seen.program.work:
+        case Work.PLACES:
+            level, message, remedy = _placing(seen.program, doing)
+        case Work.MOVES:
+            level, message, remedy = _moving(doing)
+        case Work.SCALES:
+            level, message, remedy = _scaling(doing)
+    runs = "is at work" if seen.certainty is Certainty.CERTAIN else "seems to be at work"
+    rest = len(seen.evidence) - NAMED
+    evidence = "; ".join(seen.evidence[:NAMED]) + (f"; and {rest} more" if rest > 0 else "")
+    return Finding(
+        Area.SCHEDULERS,
+        level,
+        seen.program.name,
+        f"it {runs}, and {seen.program.work.value} ({evidence}){message}",
+        remedy,
+        seen.certainty,
+    )
+
+
+def _placing(program: Program, doing: Doing) -> tuple[Level, str, str]:
+    name = program.scheduler_name
+    if name in doing.serves:
+        policy = doing.serves[name]
+        both = f", serves schedulerName {name} by default, and policy {policy} serves it too"
+        return (
+            Level.ERROR,
+            both,
+            f"both place the same pods: stop it, or give policy {policy} another schedulerName",
+        )
+    if not doing.serves:
+        return Level.OK, "; no policy places pods", ""
+    apart = f"; it fills the same nodes, and no policy serves {name}" if name else "; it fills the same nodes"
+    return Level.OK, f"{apart}; where both choose one node in one moment, the kubelet may refuse a pod", ""
+
+
+def _moving(doing: Doing) -> tuple[Level, str, str]:
+    if not doing.moves:
+        return Level.OK, "; no policy evicts pods", ""
+    both = f", and {_policies(doing.moves)} too: neither knows the other's limits and budgets"
+    return Level.WARNING, both, "let one of them evict; plimsoll convert translates a DeschedulerPolicy"
+
+
+def _scaling(doing: Doing) -> tuple[Level, str, str]:
+    if doing.consolidates:
+        both = f", and {_policies(doing.consolidates)} too: both choose nodes to empty, each for itself"
+        return Level.WARNING, both, "let one of them consolidate"
+    if not doing.moves:
+        return Level.OK, "; no policy evicts pods", ""
+    policies = _policies(doing.moves)
+    return Level.OK, f"; where {policies} spreads pods, nodes that it wants to remove may be filled", ""
+
+
+def _policies(names: Sequence[str]) -> str:
+    return f"polic{'y' if len(names) == 1 else 'ies'} {', '.join(names)}"

@@ -1,0 +1,165 @@
+"""Judges the rights of the operator's account: those that it needs, those that it lacks, their manifests."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plimsoll.access.rights import GRANTS, PLIMSOLL, Grants, Part, Right, listed, needs_of, remedies
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.kube.access_reviews import right_of
+from plimsoll.preflight.findings import Area, Finding, Level
+
+LEASES = "leases"
+COORDINATION = "coordination.k8s.io"
+
+#: What the operator reads, whatever its policies are.
+READING = frozenset(
+    Right(verb, right.group, right.resource)
+    for verb in ("list", "watch")
+    for right in (
+        *(right_of("GET", resource.path)[0] for resource in WATCHED),
+        Right("list", PLIMSOLL, "schedulingpolicies"),
+        Right("list", PLIMSOLL, "evictions"),
+        Right("list", "apiextensions.k8s.io", "customresourcedefinitions"),
+    )
+)
+
+#: What the election needs; ``create`` cannot be limited to a name.
+ELECTING = (
+    Right("create", COORDINATION, LEASES),
+    Right("get", COORDINATION, LEASES),
+    Right("update", COORDINATION, LEASES),
+)
+
+#: What policies with metrics of metrics.k8s.io read.
+MEASURING = (Right("list", "metrics.k8s.io", "nodes"), Right("list", "metrics.k8s.io", "pods"))
+
+#: Who grants these.
+_BASE: Grants = (("deploy/dry-run", "rbac.create: true", READING | {*ELECTING, *MEASURING}),)
+
+
+class Asked(NamedTuple):
+    """A right in a namespace ("" for all), for an object of a name ("" for any)."""
+
+    right: Right
+    namespace: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whose rights are judged.
+
+    Attributes:
+        user: As the API server knows it.
+        namespace: Of the ServiceAccount; "" where it is another kind of user.
+        found_by: How the check came to it.
+    """
+
+    user: str
+    namespace: str
+    found_by: str
+
+    @property
+    def name(self) -> str:
+        """Of the ServiceAccount, or the user."""
+        return self.user.rpartition(":")[2] if self.namespace else self.user
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Groups that every ServiceAccount of the namespace is in."""
+        if not self.namespace:
+            return ()
+        return ("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated")
+
+
+def service_account(namespace: str, name: str, found_by: str) -> Account:
+    """A ServiceAccount."""
+    return Account(f"system:serviceaccount:{namespace}:{name}", namespace, found_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rights that one purpose needs.
+
+    Attributes:
+        subject: The policy, or the operator itself.
+        asked: Each right, wherever it is needed.
+        stops: The part of a policy that does not work without a right; other rights are missed less.
+        is_base: Whether every operator needs them.
+    """
+
+    subject: str
+    asked: tuple[Asked, ...]
+    stops: Mapping[Right, Part]
+    is_base: bool = False
+
+
+def wanted_rights(
+    policies: Sequence[SchedulingPolicy], leases: Iterable[tuple[str, str]]
+) -> Iterator[Wanted]:
+    """What the operator needs for itself and for each policy.
+
+    Args:
+        policies: Those at work.
+        leases: Namespace and name of its lease.
+    """
+    own = [Asked(right) for right in sorted(READING)]
+    for namespace, name in leases:
+        own += (Asked(right, namespace, "" if right.verb == "create" else name) for right in ELECTING)
+    if any(map(_is_measuring, policies)):
+        own += map(Asked, MEASURING)
+    yield Wanted("the operator", tuple(own), {}, is_base=True)
+    places_pods = any(policy.spec.scheduling is not None for policy in policies)
+    for policy in policies:
+        needs = list(needs_of(policy, places_pods=places_pods))
+        asked = (
+            Asked(right, namespace)
+            for need in needs
+            for right in need.rights
+            for namespace in need.namespaces or ("",)
+        )
+        stops = {right: need.part for need in needs if need.is_essential for right in need.rights}
+        yield Wanted(f"policy {policy.metadata.name}", tuple(dict.fromkeys(asked)), stops)
+
+
+def _is_measuring(policy: SchedulingPolicy) -> bool:
+    spec = policy.spec.rebalancing
+    return spec is not None and any(each.source == KUBERNETES_METRICS for each in spec.metrics_providers)
+
+
+#: What the authorizer said; None where it gave no answer.
+Answers = Mapping[Asked, bool | None]
+
+
+def judged_rights(account: Account, wanted: Iterable[Wanted], answers: Answers) -> Iterator[Finding]:
+    """Findings about the rights of an account, one for each purpose."""
+    for each in wanted:
+        missing = [one for one in each.asked if answers.get(one) is False]
+        open_ = [one for one in each.asked if answers.get(one) is None]
+        if missing:
+            yield _missing(account, each, missing)
+        elif open_:
+            message = (
+                f"{len(open_)} of {len(each.asked)} rights of {account.user} were not reviewed: no answer"
+            )
+            yield Finding(Area.RIGHTS, Level.WARNING, each.subject, message, "run it again")
+        else:
+            message = f"{account.user} has the {len(each.asked)} rights that are needed ({account.found_by})"
+            yield Finding(Area.RIGHTS, Level.OK, each.subject, message)
+
+
+def _missing(account: Account, wanted: Wanted, missing: Sequence[Asked]) -> Finding:
+    rights = list(dict.fromkeys(one.right for one in missing))
+    stopped = [part.value for part in Part if any(wanted.stops.get(right) is part for right in rights)]
+    namespaces = sorted({one.namespace for one in missing if one.namespace})
+    message = f"{account.user} may not {listed(rights)}"
+    if namespaces:
+        message += f" in namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces)}"
+    if stopped:
+        message += f": {', '.join(stopped)}"
+    remedy = "; ".join(text for _, text in remedies(rights, _BASE if wanted.is_base else GRANTS))
+    level = Level.ERROR if wanted.is_base or stopped else Level.WARNING
+    return Finding(Area.RIGHTS, level, wanted.subject, message, remedy)

@@ -1,0 +1,129 @@
+"""Judges the connection: address, TLS, proxy, credentials, and the version of the server."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+
+from plimsoll.preflight.findings import Area, Finding, Level
+
+#: The oldest minor version that Plimsoll supports (docs/install.md), and the newest that it was tried with.
+OLDEST, NEWEST = (1, 33), (1, 36)
+
+
+#: In place of a version that may not be read.
+UNKNOWN = "unknown"
+
+
+class Obstacle(StrEnum):
+    """Why there is no answer."""
+
+    NAME = "name"
+    CONNECTION = "connection"
+    TLS = "tls"
+    PROXY = "proxy"
+    TIME = "time"
+
+
+_REMEDIES = {
+    Obstacle.NAME: "check the server's name in the kubeconfig, and DNS",
+    Obstacle.CONNECTION: "check address and port in the kubeconfig, and that the server runs",
+    Obstacle.TLS: "check certificate-authority, tls-server-name and https:// in the kubeconfig",
+    Obstacle.PROXY: "check proxy-url in the kubeconfig, and HTTPS_PROXY and NO_PROXY",
+    Obstacle.TIME: "check the network and firewalls between here and the server",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """What became of the first requests.
+
+    Attributes:
+        proxy: Through which they went, "" for none.
+        obstacle: Why there was no answer.
+        status: HTTP status of a refusal; 0 without one.
+        message: What the server, or the library, said of it.
+        version: As the server says it, such as ``v1.36.0``.
+        user: Who we are to the server; "" where it does not say.
+    """
+
+    address: str
+    proxy: str = ""
+    obstacle: Obstacle | None = None
+    status: int = 0
+    message: str = ""
+    version: str = ""
+    user: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it makes sense to ask more."""
+        return bool(self.version) and self.status != HTTPStatus.UNAUTHORIZED
+
+
+def judged_contact(contact: Contact) -> Iterator[Finding]:
+    """Findings about the connection."""
+    address = contact.address or "kubeconfig"
+    through = f" through the proxy {contact.proxy}" if contact.proxy else ""
+    if contact.obstacle is not None:
+        message = f"no answer from {address}{through}: {contact.message}"
+        yield Finding(Area.SERVER, Level.ERROR, address, message, _REMEDIES[contact.obstacle])
+        return
+    if contact.status == HTTPStatus.UNAUTHORIZED:
+        message = f"{address} does not accept the credentials: {contact.message or 'Unauthorized'}"
+        remedy = "log in again, or renew the token or certificate of the kubeconfig"
+        yield Finding(Area.SERVER, Level.ERROR, address, message, remedy)
+        return
+    if not contact.is_usable:
+        message = f"{address} answers, and not as a Kubernetes API server does: {contact.message}"
+        yield Finding(
+            Area.SERVER, Level.ERROR, address, message, "check the server's address in the kubeconfig"
+        )
+        return
+    yield Finding(Area.SERVER, Level.OK, address, f"the API server answers{through}")
+    yield _identity(address, contact)
+    yield _version(address, contact.version)
+
+
+def _identity(address: str, contact: Contact) -> Finding:
+    if contact.user == "system:anonymous":
+        message = "the kubeconfig has no credentials: the API server takes the caller for system:anonymous"
+        return Finding(
+            Area.SERVER,
+            Level.ERROR,
+            address,
+            message,
+            "give the user of the kubeconfig a token or certificate",
+        )
+    if contact.user:
+        return Finding(Area.SERVER, Level.OK, address, f"it knows the credentials as {contact.user}")
+    if contact.status == 403:
+        message = "it knows the credentials, and does not say whose they are: you may not create"
+        remedy = "bind the role system:basic-user to system:authenticated, as every cluster does by default"
+        return Finding(
+            Area.SERVER, Level.WARNING, address, f"{message} selfsubjectreviews.authentication.k8s.io", remedy
+        )
+    return Finding(
+        Area.SERVER, Level.OK, address, "it takes the credentials, and does not say whose they are"
+    )
+
+
+def _version(address: str, version: str) -> Finding:
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    if version == UNKNOWN:
+        message = "not checked: you may not read its version; Kubernetes 1.33 and newer are supported"
+        return Finding(Area.SERVER, Level.WARNING, address, message, "look at kubectl version")
+    if found is None:
+        message = f'its version "{version}" cannot be read; {_text(OLDEST)} and newer are supported'
+        return Finding(Area.SERVER, Level.WARNING, address, message, "look at kubectl version")
+    minor = (int(found[1]), int(found[2]))
+    if minor < OLDEST:
+        message = f"Kubernetes {version} is older than {_text(OLDEST)}, the oldest version that is supported"
+        return Finding(Area.SERVER, Level.WARNING, address, message, "upgrade the cluster")
+    newer = f", newer than {_text(NEWEST)}, the newest that was tried" if minor > NEWEST else ""
+    return Finding(Area.SERVER, Level.OK, address, f"Kubernetes {version} is supported{newer}")
+
+
+def _text(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,184 @@
+"""Reads what a check judges; each read that fails is part of the result."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from plimsoll.kube.access_reviews import right_of
+from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
+from plimsoll.kube.lists import objects
+from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.session import Session
+from plimsoll.model.decoding import DecodeError, convert
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.preflight import definitions
+from plimsoll.preflight.findings import Unread
+from plimsoll.preflight.leases import Leases, lease_of
+from plimsoll.preflight.other_schedulers import REPORTERS
+from plimsoll.preflight.unserved_pods import waiting_names
+from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, workload
+
+T = TypeVar("T")
+Document = Mapping[str, Any]
+
+PODS = "/api/v1/pods"
+LEASES = "/apis/coordination.k8s.io/v1/leases"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+#: Where other schedulers are looked for; of pods those that kubelets run by themselves.
+WORKLOADS = (
+    ("Deployment", "/apis/apps/v1/deployments"),
+    ("StatefulSet", "/apis/apps/v1/statefulsets"),
+    ("DaemonSet", "/apis/apps/v1/daemonsets"),
+    ("CronJob", "/apis/batch/v1/cronjobs"),
+    ("Pod", "/api/v1/namespaces/kube-system/pods"),
+)
+
+#: Scheduler names that pods are looked for one by one.
+MOST_NAMES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found.
+
+    Attributes:
+        now: When, in seconds since the epoch.
+        definitions: Our CustomResourceDefinitions, keyed by name.
+        shadow: The built-in resource that kubectl takes for ours.
+        waiting: Pending pods by a scheduler name that no scheduler is known to serve.
+        placed: Of these names, those whose pods were placed before.
+        reporters: Names in the cluster's events.
+        unread: What of workloads and events could not be read.
+    """
+
+    now: float
+    definitions: Mapping[str, Document | Unread | None]
+    shadow: str
+    policies: Sequence[Document] | Unread
+    leases: Leases | Unread
+    workloads: tuple[RunningWorkload, ...]
+    installed: tuple[Installation, ...] | Unread
+    reporters: frozenset[str]
+    waiting: dict[str, list[Pod]] | Unread
+    placed: frozenset[str]
+    unread: tuple[Unread, ...]
+
+
+async def survey(session: Session, now: float) -> Survey:
+    """Read everything but rights."""
+    async with asyncio.TaskGroup() as group:
+        defined = group.create_task(read_definitions(session))
+        shadow = group.create_task(shadowing_evictions(session))
+        policies = group.create_task(attempt(f"{GROUP}/schedulingpolicies", lambda path: _all(session, path)))
+        leases = group.create_task(attempt(LEASES, lambda path: _leases(session, path)))
+        tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
+        reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
+        waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
+    waiting, reporters, workloads = waits.result(), reported.result(), [each.result() for each in tasks]
+    deployments = workloads[0]
+    names = () if isinstance(waiting, Unread) else tuple(waiting)[:MOST_NAMES]
+    placed = await asyncio.gather(*(_is_placed(session, name) for name in names))
+    return Survey(
+        now=now,
+        definitions=defined.result(),
+        shadow=shadow.result(),
+        policies=policies.result(),
+        leases=leases.result(),
+        workloads=tuple(one for each in workloads if not isinstance(each, Unread) for one in each),
+        installed=deployments if isinstance(deployments, Unread) else installations(deployments),
+        reporters=frozenset() if isinstance(reporters, Unread) else reporters,
+        waiting=waiting,
+        placed=frozenset(name for name, is_placed in zip(names, placed, strict=True) if is_placed),
+        unread=tuple(each for each in (*workloads, reporters) if isinstance(each, Unread)),
+    )
+
+
+async def read_definitions(session: Session) -> Mapping[str, Document | Unread | None]:
+    """Our CustomResourceDefinitions, keyed by name; None for one that does not exist."""
+
+    async def one(name: str) -> Document | Unread | None:
+        found = await attempt(
+            DEFINITIONS, lambda path: _all(session, path, {"fieldSelector": f"metadata.name={name}"})
+        )
+        return found if isinstance(found, Unread) else next(iter(found), None)
+
+    names = definitions.names()
+    return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
+
+
+# -- single reads ----------------------------------------------------------------------------------------
+
+
+async def attempt(path: str, read: Callable[[str], Awaitable[T]]) -> T | Unread:
+    """What a path holds, or why it could not be read."""
+    try:
+        return await read(path)
+    except APIError as exc:
+        return unread_of(exc)
+
+
+def unread_of(exc: APIError) -> Unread:
+    """A read that failed, with the right that it needs."""
+    method, _, path = exc.attempt.partition(" ")
+    right, namespace = right_of(method, path)
+    return Unread(right, namespace, exc.status, exc.message)
+
+
+async def _all(session: Session, path: str, selectors: Mapping[str, str] | None = None) -> Sequence[Document]:
+    return [each async for each in objects(session, path, selectors)]
+
+
+async def _leases(session: Session, path: str) -> Leases:
+    found = {}
+    async for each in objects(session, path):
+        metadata = each.get("metadata") or {}
+        found[str(metadata.get("namespace", "")), str(metadata.get("name", ""))] = lease_of(each)
+    return found
+
+
+def _workloads(session: Session, kind: str) -> Callable[[str], Awaitable[tuple[RunningWorkload, ...]]]:
+    async def read(path: str) -> tuple[RunningWorkload, ...]:
+        found = [workload(kind, each) async for each in objects(session, path) if _runs_by_itself(kind, each)]
+        return tuple(found)
+
+    return read
+
+
+def _runs_by_itself(kind: str, document: Document) -> bool:
+    """Of pods those without a controller that is read, too: a static pod is its node's."""
+    owners = (document.get("metadata") or {}).get("ownerReferences") or ()
+    return kind != "Pod" or all(each.get("kind") == "Node" for each in owners)
+
+
+async def _reporters(session: Session, path: str) -> frozenset[str]:
+    async def has(name: str) -> bool:
+        async for _ in objects(session, path, {"fieldSelector": f"source={name}"}, limit=1):
+            return True
+        return False
+
+    found = await asyncio.gather(*map(has, REPORTERS))
+    return frozenset(name for name, is_found in zip(REPORTERS, found, strict=True) if is_found)
+
+
+async def _waiting(session: Session, path: str, now: float) -> dict[str, list[Pod]]:
+    return waiting_names([pod async for pod in _pods(session, path, "spec.nodeName=")], now)
+
+
+async def _is_placed(session: Session, name: str) -> bool:
+    """Whether a pod of a scheduler name has a node."""
+    selectors = {"fieldSelector": f"spec.schedulerName={name},spec.nodeName!="}
+    try:
+        async for _ in objects(session, PODS, selectors, limit=1):
+            return True
+    except APIError:
+        return False
+    return False
+
+
+async def _pods(session: Session, path: str, selector: str) -> AsyncIterator[Pod]:
+    async for each in objects(session, path, {"fieldSelector": selector}):
+        with suppress(DecodeError):  # the operator names those that it cannot read
+            yield convert(Pod, each)

@@ -1,0 +1,104 @@
+"""Reviews the rights of the operator's account, which it looks for."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from plimsoll.kube.access_reviews import AccessReviews, SubjectReviews
+from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.session import Session
+from plimsoll.preflight.findings import Unread
+from plimsoll.preflight.leases import Leases, our_leases, pod_of
+from plimsoll.preflight.policy_conditions import at_work
+from plimsoll.preflight.rights import Account, Answers, Asked, Wanted, service_account, wanted_rights
+from plimsoll.preflight.survey.cluster import Survey, unread_of
+
+#: Reviews that are under way at a time.
+REVIEWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whose rights are reviewed.
+
+    Attributes:
+        account: Namespace and name of a ServiceAccount; None to look for the operator's.
+        is_self: Whether our own are.
+    """
+
+    account: tuple[str, str] | None = None
+    is_self: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Rights of an account.
+
+    Attributes:
+        account: Whose; None where the operator's is not known.
+        refused: Why they were not reviewed; None when they were.
+    """
+
+    account: Account | None = None
+    wanted: tuple[Wanted, ...] = ()
+    answers: Answers = field(default_factory=dict)
+    refused: Unread | None = None
+
+    @property
+    def missing(self) -> tuple[Asked, ...]:
+        """What the account lacks."""
+        return tuple(one for each in self.wanted for one in each.asked if self.answers.get(one) is False)
+
+
+async def review(session: Session, found: Survey, choice: Choice, user: str) -> Review:
+    """Review the rights of the operator's account, or of the one that was chosen; ``user`` is who we are."""
+    account = await _account(session, found, choice, user)
+    if account is None:
+        return Review()
+    leases: Sequence[tuple[str, str]] = ()
+    if not isinstance(found.leases, Unread):
+        known = () if isinstance(found.installed, Unread) else found.installed
+        leases = our_leases(found.leases, known)
+    policies = () if isinstance(found.policies, Unread) else at_work(found.policies)
+    wanted = tuple(wanted_rights(policies, leases))
+    is_self = choice.is_self or account.user == user
+    reviews = AccessReviews(session) if is_self else SubjectReviews(session, account.user, account.groups)
+    asked = list(dict.fromkeys(one for each in wanted for one in each.asked))
+    places = asyncio.Semaphore(REVIEWS)
+
+    async def ask(one: Asked) -> bool | None:
+        async with places:
+            try:
+                return await reviews.answer(*one)
+            except APIError as exc:
+                if exc.status == 403:
+                    raise
+                return None
+
+    try:
+        first = await ask(asked[0])  # a refusal of the review itself is the same for all
+        answers = await asyncio.gather(*map(ask, asked[1:]))
+    except APIError as exc:
+        return Review(account, wanted, {}, unread_of(exc))
+    return Review(account, wanted, dict(zip(asked, (first, *answers), strict=True)))
+
+
+async def _account(session: Session, found: Survey, choice: Choice, user: str) -> Account | None:
+    if choice.is_self:
+        return Account(user or "this user", "", "those of this user, --self")
+    if choice.account is not None:
+        return service_account(*choice.account, "--as-service-account")
+    leases: Leases = {} if isinstance(found.leases, Unread) else found.leases
+    installed = () if isinstance(found.installed, Unread) else found.installed
+    leading = sorted(installed, key=lambda each: each.lease not in leases)
+    if leading:
+        return service_account(*leading[0].account, f"the account of {leading[0].workload.text}")
+    for namespace, name in our_leases(leases, ()):
+        pod = pod_of(leases[namespace, name].holder)
+        try:
+            held = await session.object("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}")
+        except APIError:
+            continue
+        account = str((held.get("spec") or {}).get("serviceAccountName") or "default")
+        return service_account(namespace, account, f"the account of pod {namespace}/{pod}")
+    return None

@@ -1,0 +1,154 @@
+"""Workloads and pods of the cluster, cut down to what shows which programs run: images and commands."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: The end of an image's name for one kind of machine.
+_MACHINE = re.compile(r"-(amd64|arm64|arm|ppc64le|s390x)$")
+
+#: A tag that is a version.
+_VERSION = re.compile(r"^v?\d+\.\d+\.\d+([-.+][0-9A-Za-z.-]+)?$")
+
+VERSION_LABEL, NAME_LABEL = "app.kubernetes.io/version", "app.kubernetes.io/name"
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningWorkload:
+    """A Deployment, StatefulSet, DaemonSet, CronJob, or a pod.
+
+    Attributes:
+        ready: Pods of it that are ready.
+        images: Of its containers.
+        commands: Of each container, command and arguments in one.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    account: str
+    ready: int
+    images: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """Such as ``Deployment plimsoll/plimsoll``."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def image_words(self) -> frozenset[str]:
+        """The parts of its images' paths, without registry, tag and digest."""
+        return frozenset(word for image in self.images for word in _words(image))
+
+    @property
+    def programs(self) -> frozenset[str]:
+        """Base names of the first two words of each command, for ``hyperkube kube-scheduler``."""
+        return frozenset(
+            word.rpartition("/")[2] for command in self.commands for word in command[:2] if word[:1] != "-"
+        )
+
+    @property
+    def version(self) -> str:
+        """By its image's tag, else by its label; "" when neither says one."""
+        for image in self.images:
+            tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+            if _VERSION.match(tag):
+                return tag.removeprefix("v")
+        return self.labels.get(VERSION_LABEL, "").removeprefix("v")
+
+    def flag(self, name: str) -> str:
+        """The value of a flag of its containers, "" without one."""
+        for command in self.commands:
+            for place, word in enumerate(command):
+                if word == name and place + 1 < len(command):
+                    return command[place + 1]
+                if word.startswith(f"{name}="):
+                    return word.partition("=")[2]
+        return ""
+
+
+def workload(kind: str, document: Document) -> RunningWorkload:
+    """A workload of an API object; what is malformed counts as absent."""
+    metadata, status, spec = (_mapping(document.get(key)) for key in ("metadata", "status", "spec"))
+    pod = spec
+    match kind:
+        case "Pod":
+            pass
+        case "CronJob":
+            job = _mapping(_mapping(spec.get("jobTemplate")).get("spec"))
+            pod = _mapping(_mapping(job.get("template")).get("spec"))
+        case _:
+            pod = _mapping(_mapping(spec.get("template")).get("spec"))
+    containers = [each for each in pod.get("containers") or () if isinstance(each, Mapping)]
+    return RunningWorkload(
+        kind,
+        str(metadata.get("namespace", "")),
+        str(metadata.get("name", "")),
+        {str(key): str(value) for key, value in _mapping(metadata.get("labels")).items()},
+        str(pod.get("serviceAccountName") or "default"),
+        _ready(kind, status),
+        tuple(str(each.get("image", "")) for each in containers),
+        tuple(
+            tuple(map(str, (*(each.get("command") or ()), *(each.get("args") or ())))) for each in containers
+        ),
+    )
+
+
+def _ready(kind: str, status: Document) -> int:
+    match kind:
+        case "DaemonSet":
+            return int(status.get("numberReady") or 0)
+        case "CronJob":
+            return len(status.get("active") or ())
+        case "Pod":
+            conditions = status.get("conditions") or ()
+            return int(
+                any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+            )
+    return int(status.get("readyReplicas") or 0)
+
+
+def _mapping(value: object) -> Document:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _words(image: str) -> Iterator[str]:
+    path = image.partition("@")[0]
+    parts: Sequence[str] = path.split("/")
+    if len(parts) > 1 and ("." in parts[0] or ":" in parts[0] or parts[0] == "localhost"):
+        parts = parts[1:]
+    for part in parts:
+        yield _MACHINE.sub("", part.partition(":")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A Deployment that runs Plimsoll, with its lease."""
+
+    workload: RunningWorkload
+    lease: tuple[str, str]
+    elects: bool
+
+    @property
+    def account(self) -> tuple[str, str]:
+        """Namespace and name of its ServiceAccount."""
+        return self.workload.namespace, self.workload.account
+
+
+def installations(workloads: Iterable[RunningWorkload]) -> tuple[Installation, ...]:
+    """The Deployments among the workloads that run Plimsoll."""
+    found = []
+    for each in workloads:
+        is_ours = each.labels.get(NAME_LABEL) == "plimsoll" or "plimsoll" in each.image_words | each.programs
+        if each.kind == "Deployment" and is_ours:
+            lease = (
+                each.flag("--leader-elect-resource-namespace") or each.namespace,
+                each.flag("--leader-elect-resource-name") or "plimsoll",
+            )
+            found.append(Installation(each, lease, each.flag("--leader-elect") != "false"))
+    return tuple(found)

@@ -1,0 +1,154 @@
+"""Installed CustomResourceDefinitions against those of this version."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from plimsoll.api.crds import crd
+from plimsoll.api.v1alpha1 import KINDS
+from plimsoll.kube.access_reviews import right_of
+from plimsoll.preflight.definitions import judged_definitions, names
+from plimsoll.preflight.findings import Finding, Level, Unread
+
+Obj = dict[str, Any]
+POLICIES = "schedulingpolicies.plimsoll.dev"
+
+
+def installed() -> dict[str, Obj]:
+    """All of ours, as a server has them."""
+    conditions = [{"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}]
+    return {
+        kind.definition.name: copy.deepcopy({**crd(kind), "status": {"conditions": conditions}})
+        for kind in KINDS
+    }
+
+
+def schema(document: Obj) -> Obj:
+    """The schema of a spec."""
+    found: Obj = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return found
+
+
+def judged(change: Callable[[Obj], object]) -> Finding:
+    """The finding about the policies' definition after a change."""
+    found = installed()
+    change(found[POLICIES])
+    return {each.subject: each for each in judged_definitions(found)}[POLICIES]
+
+
+def test_what_was_generated_is_all_right() -> None:
+    """One finding for each kind."""
+    findings = list(judged_definitions(installed()))
+
+    assert [each.subject for each in findings] == list(names())
+    assert {each.level for each in findings} == {Level.OK}
+
+
+def test_other_descriptions_do_not_matter() -> None:
+    """They change with every version."""
+
+    def describe(document: Obj) -> None:
+        schema(document)["properties"]["suspend"]["description"] = "Another sentence."
+
+    assert judged(describe).level is Level.OK
+
+
+def _without(*path: str) -> Callable[[Obj], object]:
+    def change(document: Obj) -> None:
+        at = schema(document)
+        for step in path[:-1]:
+            at = at["properties"][step]
+        del at["properties"][path[-1]]
+
+    return change
+
+
+def _condition(kind: str, status: str, message: str = "") -> Callable[[Obj], object]:
+    def change(document: Obj) -> None:
+        conditions = document["status"]["conditions"]
+        conditions[:] = [each for each in conditions if each["type"] != kind]
+        conditions.append({"type": kind, "status": status, "message": message})
+
+    return change
+
+
+def _version(**fields: Any) -> Callable[[Obj], object]:
+    return lambda document: document["spec"]["versions"][0].update(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "said"),
+    [
+        pytest.param(
+            _without("rebalancing", "surge"), Level.ERROR, "it lacks spec.rebalancing.surge", id="older"
+        ),
+        pytest.param(_without("scheduling"), Level.ERROR, "it lacks spec.scheduling", id="a-part-is-missing"),
+        pytest.param(
+            lambda document: schema(document)["properties"].update(later={"type": "string"}),
+            Level.WARNING,
+            "newer than this version: it also has spec.later",
+            id="newer",
+        ),
+        pytest.param(
+            lambda document: schema(document)["properties"]["suspend"].update(type="string"),
+            Level.WARNING,
+            "spec.suspend differ",
+            id="another-type",
+        ),
+        pytest.param(
+            _condition("NamesAccepted", "False", '"spol" is already in use'),
+            Level.ERROR,
+            'collide with those of another definition: "spol" is already in use',
+            id="names-taken",
+        ),
+        pytest.param(
+            _condition("Established", "False"), Level.ERROR, "not established", id="not-established"
+        ),
+        pytest.param(
+            _version(served=False), Level.ERROR, "v1alpha1 is not served, only nothing", id="not-served"
+        ),
+        pytest.param(
+            _version(name="v1"), Level.ERROR, "v1alpha1 is not served, only v1", id="another-version"
+        ),
+        pytest.param(_version(subresources={}), Level.ERROR, "no status subresource", id="no-status"),
+        pytest.param(
+            lambda document: document["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"),
+            Level.ERROR,
+            "being deleted",
+            id="deleted",
+        ),
+        pytest.param(
+            lambda document: document["spec"].update(scope="Namespaced"),
+            Level.ERROR,
+            "its scope is Namespaced, not Cluster",
+            id="another-scope",
+        ),
+    ],
+)
+def test_what_differs_is_named(change: Callable[[Obj], object], level: Level, said: str) -> None:
+    """With the field, and what to do."""
+    finding = judged(change)
+
+    assert finding.level is level
+    assert said in finding.message
+    assert finding.remedy
+
+
+def test_what_is_missing_or_hidden() -> None:
+    """A definition that does not exist is an error; one that may not be read was not checked."""
+    right, namespace = right_of("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    hidden = Unread(right, namespace, 403, "no")
+    first, second, third = names()
+
+    findings = {
+        each.subject: each for each in judged_definitions({**installed(), first: None, second: hidden})
+    }
+
+    assert (findings[first].level, findings[first].message) == (Level.ERROR, "it is not installed")
+    assert findings[second].level is Level.WARNING
+    assert findings[second].message == (
+        "not checked: you may not list customresourcedefinitions.apiextensions.k8s.io"
+    )
+    assert findings[third].level is Level.OK

@@ -1,0 +1,127 @@
+"""Judging the leader by Deployments and Leases."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import plimsoll
+from plimsoll.ports.leases import Lease
+from plimsoll.preflight.findings import Level
+from plimsoll.preflight.leases import judged_leases, lease_of
+from plimsoll.preflight.workloads import installations, workload
+
+NOW = 1_000_000.0
+OURS = ("plimsoll", "plimsoll")
+
+
+def deployment(
+    name: str = "plimsoll", *args: str, ready: int = 1, tag: str = plimsoll.__version__, **metadata: Any
+) -> dict[str, Any]:
+    """A Deployment of the operator."""
+    container = {"image": f"registry.example/plimsoll:{tag}", "args": ["run", *args]}
+    return {
+        "metadata": {"name": name, "namespace": "plimsoll", **metadata},
+        "spec": {"template": {"spec": {"serviceAccountName": "plimsoll", "containers": [container]}}},
+        "status": {"readyReplicas": ready},
+    }
+
+
+def held(holder: str = "plimsoll-abc_123", ago: float = 2.0) -> Lease:
+    """A lease that was renewed some seconds ago."""
+    return Lease(holder, 15, 0.0, NOW - ago)
+
+
+def judged(
+    leases: dict[tuple[str, str], Lease], *deployments: dict[str, Any]
+) -> list[tuple[str, str, Level]]:
+    """Subject, message and level of each finding."""
+    found = installations([workload("Deployment", each) for each in deployments])
+    return [(each.subject, each.message, each.level) for each in judged_leases(leases, found, NOW)]
+
+
+def test_a_lease_that_is_renewed() -> None:
+    """By whom, when, and of which version."""
+    assert judged({OURS: held()}, deployment()) == [
+        (
+            "lease plimsoll/plimsoll",
+            f"plimsoll-abc holds it and renewed it 2s ago, version {plimsoll.__version__}",
+            Level.OK,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("leases", "ready", "said"),
+    [
+        ({}, 1, "no operator leads: the lease of Deployment plimsoll/plimsoll does not exist"),
+        ({OURS: Lease("", 1, 0.0, NOW)}, 1, "no operator leads: the lease was released"),
+        (
+            {OURS: held(ago=300)},
+            0,
+            "no operator leads: plimsoll-abc renewed the lease last 5m ago, by this machine's clock",
+        ),
+    ],
+)
+def test_no_operator_leads(leases: dict[tuple[str, str], Lease], ready: int, said: str) -> None:
+    """An error, with where to look."""
+    ((_, message, level),) = judged(leases, deployment(ready=ready))
+
+    assert (message, level) == (said, Level.ERROR)
+
+
+def test_another_version() -> None:
+    """What this command compares with is not what the operator was built with."""
+    ((_, message, level),) = judged({OURS: held()}, deployment(tag="v0.0.9"))
+
+    assert level is Level.WARNING
+    assert message.endswith(f"its version is 0.0.9, that of this command {plimsoll.__version__}")
+
+
+def test_two_that_lead() -> None:
+    """With different leases, neither knows of the other."""
+    other = deployment(
+        "second", "--leader-elect-resource-name=other", "--leader-elect-resource-namespace", "x"
+    )
+
+    *_, (subject, message, level) = judged({OURS: held(), ("x", "other"): held()}, deployment(), other)
+
+    assert (subject, level) == ("leases", Level.ERROR)
+    assert message.startswith("2 Plimsolls lead at the same time (plimsoll/plimsoll, x/other)")
+
+
+def test_an_operator_outside_of_the_cluster() -> None:
+    """Its lease has our name; who holds it is a host."""
+    assert judged({("kube-system", "plimsoll"): held("laptop_1")}) == [
+        (
+            "lease kube-system/plimsoll",
+            "laptop holds it and renewed it 2s ago, of a version that its image does not say",
+            Level.OK,
+        )
+    ]
+
+
+def test_without_an_election() -> None:
+    """One pod is fine, two are not."""
+    ((_, _, one),) = judged({}, deployment("p", "--leader-elect=false"))
+    ((_, message, two),) = judged({}, deployment("p", "--leader-elect=false", ready=2))
+
+    assert (one, two) == (Level.OK, Level.ERROR)
+    assert "all of its 2 ready pods decide" in message
+
+
+def test_nothing_is_installed() -> None:
+    """A warning: the check is also for an installation that is being prepared."""
+    ((_, message, level),) = judged({}, {"metadata": {"name": "web"}, "spec": {}})
+
+    assert message.startswith("no operator was found")
+    assert level is Level.WARNING
+
+
+def test_a_lease_as_the_server_has_it() -> None:
+    """Times with microseconds; what is missing is empty."""
+    moment = datetime(2026, 1, 2, 3, 4, 5, 600_000, UTC)
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.600000Z"}
+
+    assert lease_of({"spec": spec}).renewed == moment.timestamp()
+    assert lease_of({}) == Lease("", 0, 0.0, 0.0)

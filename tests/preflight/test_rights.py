@@ -1,0 +1,185 @@
+"""Rights of the operator's account: the needed and missing ones, and their manifest."""
+
+from typing import Any
+
+import pytest
+
+from deploy.manifests import grants
+from plimsoll.access.rights import BIND, EVICT, PREEMPT, RECORD, TAINT
+from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.preflight.findings import Level
+from plimsoll.preflight.grants import granting
+from plimsoll.preflight.rights import (
+    ELECTING,
+    Account,
+    Asked,
+    Wanted,
+    judged_rights,
+    service_account,
+    wanted_rights,
+)
+
+ACCOUNT = service_account("plimsoll", "plimsoll", "the account of Deployment plimsoll/plimsoll")
+
+
+def policy(name: str = "moving", **spec: Any) -> SchedulingPolicy:
+    """A policy."""
+    return SchedulingPolicy.model_validate(
+        {
+            "apiVersion": "plimsoll.dev/v1alpha1",
+            "kind": "SchedulingPolicy",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+    )
+
+
+ENFORCING = policy(rebalancing={"mode": "Enforce", "strategies": [{"name": "ConsolidateNodes"}]})
+PLACING = policy("placing", scheduling={"schedulerName": "mine"})
+
+
+def wanted(*policies: SchedulingPolicy) -> tuple[Wanted, ...]:
+    """What is needed."""
+    return tuple(wanted_rights(policies, [("plimsoll", "plimsoll")]))
+
+
+def asked(*policies: SchedulingPolicy) -> set[Asked]:
+    """All of it."""
+    return {one for each in wanted(*policies) for one in each.asked}
+
+
+@pytest.mark.parametrize(
+    ("overlay", "policies"),
+    [
+        ("dry-run", [policy(rebalancing={"metricsProviders": [{"source": "KubernetesMetrics"}]})]),
+        ("enforce", [ENFORCING, PLACING]),
+        ("surge", [policy(rebalancing={"mode": "Enforce", "surge": True})]),
+    ],
+)
+def test_an_overlay_grants_what_its_policies_need(overlay: str, policies: list[SchedulingPolicy]) -> None:
+    """What is asked for is what deploy/ grants: the two lists do not drift apart."""
+    granted = grants(overlay)
+
+    assert {tuple(one.right) for one in asked(*policies)} <= granted
+
+
+def test_every_read_right_of_a_dry_run_is_reviewed() -> None:
+    """And nothing that its role grants is forgotten."""
+    measuring = policy(rebalancing={"metricsProviders": [{"source": "KubernetesMetrics"}]})
+
+    reviewed = {tuple(one.right) for one in asked(measuring)}
+
+    assert grants("dry-run") - reviewed == {("patch", "events.k8s.io", "events")}
+
+
+def answers(denied: set[Asked], *policies: SchedulingPolicy) -> dict[Asked, bool | None]:
+    """Everything else is allowed."""
+    return {one: one not in denied for one in asked(*policies)}
+
+
+def test_what_stops_a_part_is_an_error_and_the_rest_a_warning() -> None:
+    """Each policy says what it lacks, with the manifest."""
+    denied = {Asked(EVICT), Asked(TAINT[1]), Asked(PREEMPT)}
+    found = {
+        each.subject: each
+        for each in judged_rights(ACCOUNT, wanted(ENFORCING, PLACING), answers(denied, ENFORCING, PLACING))
+    }
+
+    assert found["the operator"].level is Level.OK
+    moving, placing = found["policy moving"], found["policy placing"]
+    assert moving.level is Level.ERROR
+    assert moving.message == (
+        "system:serviceaccount:plimsoll:plimsoll may not create pods/eviction or patch nodes: no pod is moved"
+    )
+    assert moving.remedy == "apply deploy/enforce (chart: mode: Enforce)"
+    assert placing.level is Level.WARNING
+    assert placing.message.endswith("may not delete pods")
+    assert "deploy/enforce/preempting.yaml" in placing.remedy
+
+
+def test_a_policy_that_moves_pods_needs_bindings_where_another_places_them() -> None:
+    """As the operator has it: nothing is evicted that could not be placed again."""
+    alone, together = asked(ENFORCING), asked(ENFORCING, PLACING)
+
+    assert Asked(BIND) not in alone
+    (moving,) = [each for each in wanted(ENFORCING, PLACING) if each.subject == "policy moving"]
+    assert Asked(BIND) in moving.asked
+    assert Asked(BIND) in together
+
+
+def test_rights_are_reviewed_in_the_namespaces_of_the_scope() -> None:
+    """RoleBindings may grant them there."""
+    narrow = policy(
+        scope={"namespaces": {"include": ["a", "b"]}}, rebalancing={"mode": "Enforce", "strategies": []}
+    )
+
+    needed = asked(narrow)
+
+    assert {Asked(EVICT, "a"), Asked(EVICT, "b")} <= needed
+    assert Asked(EVICT) not in needed
+
+
+def test_a_right_of_the_operator_itself_is_essential() -> None:
+    """Without its lease, or a list, nothing works."""
+    lease = Asked(ELECTING[2], "plimsoll", "plimsoll")
+
+    (finding,) = judged_rights(ACCOUNT, wanted(), answers({lease}))
+
+    assert finding.level is Level.ERROR
+    assert finding.message == (
+        f"{ACCOUNT.user} may not update leases.coordination.k8s.io in namespace plimsoll"
+    )
+    assert finding.remedy == "apply deploy/dry-run (chart: rbac.create: true)"
+
+
+def test_reviews_without_an_answer_are_said() -> None:
+    """Nothing is claimed about them."""
+    (finding,) = judged_rights(ACCOUNT, wanted(), dict.fromkeys(asked(), None))
+
+    assert finding.level is Level.WARNING
+    assert "were not reviewed" in finding.message
+
+
+def test_the_manifest_grants_exactly_what_is_missing() -> None:
+    """Verbs of a resource in one rule, namespaces in roles of their own, the lease by its name."""
+    missing = [
+        Asked(RECORD[0]),
+        Asked(EVICT),
+        Asked(TAINT[0]),
+        Asked(TAINT[1]),
+        Asked(ELECTING[1], "plimsoll", "plimsoll"),
+        Asked(ELECTING[0], "plimsoll"),
+    ]
+
+    manifest = granting(ACCOUNT, missing)
+
+    assert manifest is not None
+    assert (manifest["apiVersion"], manifest["kind"]) == ("v1", "List")
+    cluster_role, binding, role, _ = manifest["items"]
+    assert cluster_role["rules"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
+        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+        {"apiGroups": ["plimsoll.dev"], "resources": ["evictions"], "verbs": ["create"]},
+    ]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "plimsoll", "namespace": "plimsoll"}]
+    assert role["metadata"] == {"name": "plimsoll-missing", "namespace": "plimsoll"}
+    assert role["rules"] == [
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "resourceNames": ["plimsoll"],
+            "verbs": ["get"],
+        },
+    ]
+    assert granting(ACCOUNT, []) is None
+
+
+def test_a_user_is_bound_as_a_user() -> None:
+    """With --self outside of a cluster."""
+    manifest = granting(Account("jane", "", "--self"), [Asked(EVICT)])
+
+    assert manifest is not None
+    assert manifest["items"][1]["subjects"] == [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}
+    ]
