@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WORDS: dict[str, tuple[str, ...]] = {
     "approve": ("--all",),
     "reject": ("--all",),
+    "explain pod": ("shop/web",),
+    "explain node": ("node-1",),
     "validate": ("manifests.yaml",),
     "fit": ("-f", str(Path(__file__).with_name("deployment.yaml"))),
     "whatif": ("--drain", "node-1"),

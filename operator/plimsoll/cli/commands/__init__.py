@@ -5,11 +5,12 @@ the help), which prints through cli/output.py and raises UserError; end it with 
 flags)`` or a ``VerbGroup``, and name that below. Tests of help, flags and errors then cover it.
 """
 
-from plimsoll.cli.commands import check, fit, proposals, run, validate, version, whatif
+from plimsoll.cli.commands import check, explain, fit, proposals, run, validate, version, whatif
 from plimsoll.cli.verbs import Verb, VerbGroup
 
 VERBS: tuple[Verb | VerbGroup, ...] = (
     run.VERB,
+    explain.VERB,
     check.VERB,
     proposals.APPROVE,
     proposals.REJECT,

@@ -57,7 +57,7 @@ class NearestNode(AnswerPart):
 class Help(AnswerPart):
     """A change with which the pod fits; it was tested on a copy of the cluster."""
 
-    kind: str = Field(description="Grant, Move or AddNode.")
+    kind: str = Field(description="Grant, Move, AddNode or Plan (a policy does it).")
     text: str = Field(description="The change.")
     node: str = Field(description="The node that then takes the pod.")
 
@@ -83,6 +83,7 @@ class PendingExplanation(AnswerPart):
     message: str = Field(description="What the PodScheduled condition says, or would say now.")
     nodes: int = Field(description="Nodes of the cluster.")
     feasible: list[str] = Field(description="Nodes that take the pod now.")
+    target: str = Field(description="The node that an attempt would choose now; empty without one.")
     plugins: list[PluginRefusals] = Field(description="Refusals by plugin, the most nodes first.")
     groups: list[RefusedNodes] = Field(description="Refused nodes by their reasons, the largest group first.")
     nearest: list[NearestNode] = Field(description="The nearest miss first; then those that others refuse.")
@@ -107,6 +108,7 @@ def explain_pending(scheduler: ProfileScheduler, pod: PodInfo) -> PendingExplana
         message=decision.message,
         nodes=len(scheduler.cluster),
         feasible=feasible,
+        target=decision.node,
         plugins=_by_plugin(examination),
         groups=[_group(examination, each) for each in examination.groups()],
         nearest=[_nearest(each) for each in misses],
@@ -164,7 +166,9 @@ def _preemption(decision: Decision) -> PreemptionOutlook | None:
     if nomination.status.is_success and nomination.node:
         victims = [each.key for each in nomination.victims]
         return PreemptionOutlook(node=nomination.node, victims=victims, message="")
-    return PreemptionOutlook(node="", victims=[], message=nomination.status.message)
+    return PreemptionOutlook(
+        node="", victims=[], message=nomination.status.message.rpartition("preemption: ")[2]
+    )
 
 
 def _wakes(scheduler: ProfileScheduler, decision: Decision) -> list[Wakening]:

@@ -218,4 +218,4 @@ def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> li
     )
     left = max(1, round((ended + SETTLING_S - state.now) / 60))
     text = f"it replaces a pod that was moved within the hour, and stays for {left} more minutes"
-    return [Hold(reason="Settling", message=text)]
+    return [Hold(reason="MovedRecently", message=text)]

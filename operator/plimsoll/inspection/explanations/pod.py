@@ -11,6 +11,7 @@ from plimsoll.inspection.answer import Answer
 from plimsoll.inspection.explanations.past_moves import past_moves
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation, explain_pending
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation, explain_placed
+from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group
 from plimsoll.inspection.state import ClusterState
 
@@ -19,13 +20,20 @@ QUEUE_UNKNOWN = "place in the queue, back-off and attempts so far: only the oper
 ASSUMED_UNKNOWN = "pods that the operator has assumed on nodes and not yet bound: they count as waiting here"
 
 
+#: Objects that cannot be read, and are named.
+SHOWN = 3
+
+
 class UnknownObjectError(PlimsollError):
     """The cluster has no such pod or node; the sentence names similar ones."""
 
     def __init__(self, kind: str, name: str, known: list[str]) -> None:
         super().__init__(kind, name)
         self.kind, self.name = kind, name
-        self.similar = get_close_matches(name, known, 3, 0.6)
+        namespace, _, short = name.rpartition("/")
+        names = {each.rpartition("/")[2]: each for each in known if each.rpartition("/")[0] == namespace}
+        elsewhere = sorted(each for each in known if each.rpartition("/")[2] == short)
+        self.similar = elsewhere[:3] or [names[each] for each in get_close_matches(short, names, 3, 0.6)]
 
     def __str__(self) -> str:
         """The sentence."""
@@ -70,11 +78,12 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
     node = pod.pod.node_name or ("" if row is None else state.cluster.nodes[row].name)
     pending = placed = group = None
     gates = [each.name for each in pod.pod.spec.scheduling_gates]
-    unknown = _unknown(pod, scheduler, served is not None)
+    unknown = _unknown(state, pod, scheduler, is_served=served is not None)
     if node and row is not None:
         placed = explain_placed(state, scheduler, pod, past_moves(state, pod))
     elif not pod.pod.is_terminal and not node:
         pending = explain_pending(scheduler, pod)
+        pending = pending.model_copy(update={"helps": [*pending.helps, *planned_rooms(state, pod)]})
         group = explain_group(state, pod, scheduler)
         if served is not None:
             unknown[:0] = [QUEUE_UNKNOWN, ASSUMED_UNKNOWN]
@@ -97,7 +106,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
     return found.model_copy(update={"summary": _summary(found, is_served=served is not None)})
 
 
-def _unknown(pod: PodInfo, scheduler: ProfileScheduler, is_served: bool) -> list[str]:
+def _unknown(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler, *, is_served: bool) -> list[str]:
     said = []
     if not is_served:
         said.append(
@@ -107,21 +116,27 @@ def _unknown(pod: PodInfo, scheduler: ProfileScheduler, is_served: bool) -> list
     if scheduler.profile.extenders:
         urls = ", ".join(each.name for each in scheduler.profile.extenders)
         said.append(f"what the extenders say ({urls}): they are not asked")
-    return said
+    said += [f"{plural}: {why}" for plural, why in state.content.missing.items()]
+    skipped = state.objects.skipped
+    said += [f"{each.resource} {each.name}: {each.problem.splitlines()[0]}" for each in skipped[:SHOWN]]
+    return (
+        [*said, f"{len(skipped) - SHOWN} more objects that cannot be read"] if len(skipped) > SHOWN else said
+    )
 
 
 def _summary(found: PodExplanation, *, is_served: bool) -> list[str]:
     said: list[str] = []
     if found.gates:
-        said.append(
-            f"held by scheduling {_many(found.gates, 'gate')}: no scheduler tries it before they are gone"
-        )
+        gates = "gate is" if len(found.gates) == 1 else "gates are"
+        names = ", ".join(found.gates)
+        said.append(f"no scheduler tries it before its scheduling {gates} removed: {names}")
     if found.pending is not None:
         if not is_served and found.scheduler != "default-scheduler":
             said.append(f'no SchedulingPolicy serves schedulerName "{found.scheduler}"')
         if found.group is not None and found.group.obstacle:
             said.append(found.group.obstacle)
-        said += _pending_summary(found.pending)
+        is_free = is_served and not found.gates and (found.group is None or not found.group.obstacle)
+        said += _pending_summary(found.pending, is_free=is_free)
     elif found.placed is not None:
         said += _placed_summary(found.placed)
     elif found.node:
@@ -131,10 +146,11 @@ def _summary(found: PodExplanation, *, is_served: bool) -> list[str]:
     return said
 
 
-def _pending_summary(pending: PendingExplanation) -> list[str]:
+def _pending_summary(pending: PendingExplanation, *, is_free: bool) -> list[str]:
     if pending.feasible:
         count = len(pending.feasible)
-        return [f"{count} of {pending.nodes} {'node takes' if count == 1 else 'nodes take'} it now"]
+        said = [f"{count} of {pending.nodes} {'node takes' if count == 1 else 'nodes take'} it now"]
+        return [*said, f"its next attempt puts it on node {pending.target}"] if is_free else said
     said = [f"none of {pending.nodes} nodes takes it"]
     if pending.nearest:
         said.append(f"nearest miss: {pending.nearest[0].text}")
@@ -159,7 +175,3 @@ def _placed_summary(placed: PlacedExplanation) -> list[str]:
         said.append(f"its node {own.node} is the only one that would take it")
     said += [f"policy {each.policy} ({each.mode}): {each.text}" for each in placed.policies]
     return said
-
-
-def _many(names: list[str], word: str) -> str:
-    return f"{word if len(names) == 1 else word + 's'} {', '.join(names)}"

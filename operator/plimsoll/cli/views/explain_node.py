@@ -1,0 +1,61 @@
+"""Lays out the answer of ``plimsoll explain node``."""
+
+from plimsoll.cli.output import View
+from plimsoll.cli.tables import Column, Table
+from plimsoll.cli.views.explain_pod import unknown_lines
+from plimsoll.inspection.explanations.amounts import amount_text
+from plimsoll.inspection.explanations.node import NodeExplanation, NodePolicyView, ResourceUse
+
+
+def node_view(answer: NodeExplanation) -> View:
+    """The summary, then tables; what cannot be known comes last."""
+    view: list[Table | str] = [f"Node {answer.name}", "", *answer.summary]
+    if answer.taints:
+        view.append(f"taints: {', '.join(answer.taints)}")
+    columns = (
+        "RESOURCE",
+        Column("ALLOCATABLE", right=True),
+        Column("REQUESTED", right=True),
+        Column("%", right=True),
+        Column("USED", right=True),
+        Column("%", right=True),
+    )
+    view += ["", Table(columns, [_use(each) for each in answer.use])]
+    if answer.policies:
+        policies = [(each.policy, each.mode, _classes(each), _plans(each)) for each in answer.policies]
+        view += ["", Table(("POLICY", "MODE", "CLASS", "NEXT RUN"), policies, folds=True)]
+    if answer.pods:
+        pods = [(each.pod, each.outcome, each.text) for each in answer.pods]
+        view += ["", Table(("POD", "DRAINED", "WHERE OR WHY"), pods, folds=True)]
+    protected = [(each.pod, each.protection) for each in answer.pods if each.protection]
+    if protected:
+        view += ["", Table(("POD", "LEFT ALONE BY POLICIES"), protected, folds=True)]
+    return [*view, *unknown_lines(answer.unknown)]
+
+
+def _use(each: ResourceUse) -> tuple[object, ...]:
+    return (
+        each.resource,
+        amount_text(each.resource, each.allocatable),
+        amount_text(each.resource, each.requested),
+        f"{each.requested_percent:g}",
+        "" if each.used is None else amount_text(each.resource, each.used),
+        "" if each.used_percent is None else f"{each.used_percent:g}",
+    )
+
+
+def _classes(each: NodePolicyView) -> str:
+    return ", ".join(f"{name}: {found}" for name, found in each.classes.items())
+
+
+def _plans(each: NodePolicyView) -> str:
+    if each.problem:
+        return each.problem
+    said = []
+    if each.leave:
+        said.append(f"moves off {', '.join(each.leave)}")
+    if each.arrive:
+        said.append(f"moves here {', '.join(each.arrive)}")
+    if each.stay:
+        said.append("stay: " + ", ".join(f"{count} {reason}" for reason, count in each.stay.items()))
+    return "; ".join(said) or "moves nothing"

@@ -1,0 +1,120 @@
+"""``plimsoll explain``: reasons of pending pods, of pods that stay, and of nodes that cannot be emptied."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.commands import say
+from cli.explain_scene import saved
+from cli.golden_files import check
+
+FORMS = ("table", "wide", "json", "yaml")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The snapshot."""
+    return saved(tmp_path_factory.mktemp("explain"))
+
+
+def answer(shop: str, *words: str) -> dict[str, Any]:
+    """The answer as JSON."""
+    said = say("explain", *words, "-o", "json", "--from", shop)
+    assert (said.code, said.err) == (0, "")
+    content: dict[str, Any] = json.loads(said.out)
+    return content
+
+
+@pytest.mark.parametrize("pod", ["big", "gated", "lost", "urgent", "fits", "train-1", "web-2", "db-1"])
+@pytest.mark.parametrize("form", FORMS)
+def test_pods(shop: str, pod: str, form: str) -> None:
+    """Each pod in each format."""
+    if form in ("wide", "yaml") and pod not in ("big", "web-2"):
+        form = "table"
+
+    said = say("explain", "pod", f"shop/{pod}", "-o", form, "--from", shop)
+
+    assert (said.code, said.err) == (0, "")
+    check("explain-pod", pod, form, said.out)
+
+
+@pytest.mark.parametrize("node", ["node-1", "node-2", "node-4"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_nodes(shop: str, node: str, form: str) -> None:
+    """Each node in two formats."""
+    said = say("explain", "node", node, "-o", form, "--from", shop)
+
+    assert (said.code, said.err) == (0, "")
+    check("explain-node", node, form, said.out)
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("no-such-pod", ("pod", "shop/bog")),
+        ("other-namespace", ("pod", "big")),
+        ("nothing-alike", ("pod", "shop/zzzzzzzz")),
+        ("no-such-node", ("node", "node-7")),
+        ("no-name", ("pod", "shop/")),
+        ("two-namespaces", ("pod", "shop/big", "-n", "default")),
+    ],
+)
+def test_errors(shop: str, case: str, words: tuple[str, ...]) -> None:
+    """One line that names what was meant."""
+    said = say("explain", *words, "--from", shop)
+
+    assert (said.code, said.out) == (1, "")
+    check("explain", case, "error", said.err)
+
+
+def test_a_pod_by_its_name_and_namespace(shop: str) -> None:
+    """As kubectl has it."""
+    assert (
+        say("explain", "pod", "big", "-n", "shop", "--from", shop).out
+        == say("explain", "pod", "shop/big", "--from", shop).out
+    )
+
+
+def test_the_nearest_miss_is_what_the_first_help_grants(shop: str) -> None:
+    """Cpu on the node that has most of it free; or one pod moved."""
+    pending = answer(shop, "pod", "shop/big")["pending"]
+
+    assert pending["nearest"][0]["text"] == "node-1 lacks 600m cpu"
+    assert pending["helps"][0] == {"kind": "Grant", "text": "600m of cpu freed on node-1", "node": "node-1"}
+    assert [each["kind"] for each in pending["helps"]] == ["Grant", "Grant", "Grant", "Move", "AddNode"]
+
+
+def test_a_pod_of_higher_priority_would_preempt(shop: str) -> None:
+    """Its victims are named."""
+    preemption = answer(shop, "pod", "shop/urgent")["pending"]["preemption"]
+
+    assert preemption == {"node": "node-1", "victims": ["shop/web-1"], "message": ""}
+
+
+def test_a_pod_that_was_moved_settles(shop: str) -> None:
+    """Its past move and the rest of the hour are shown."""
+    placed = answer(shop, "pod", "shop/web-2")["placed"]
+
+    assert [each["fromNode"] for each in placed["past"]] == ["node-2"]
+    assert "MovedRecently" in [each["reason"] for each in placed["policies"][0]["holds"]]
+
+
+def test_a_budget_that_allows_nothing_blocks_a_drain(shop: str) -> None:
+    """The pod is named, with the budget."""
+    node = answer(shop, "node", "node-2")
+
+    assert not node["canDrain"]
+    assert (node["pods"][0]["pod"], node["pods"][0]["outcome"]) == ("shop/db-1", "Blocked")
+
+
+def test_the_page_shows_what_is_printed(shop: str) -> None:
+    """The output on docs/cli/explain.md is the beginning of this."""
+    page = (Path(__file__).parents[2] / "docs" / "cli" / "explain.md").read_text(encoding="utf-8")
+    shown = page.partition("```text\nPod shop/big")[2].partition("```")[0]
+
+    assert shown
+    assert say("explain", "pod", "shop/big", "--from", shop).out.startswith(f"Pod shop/big{shown}")
