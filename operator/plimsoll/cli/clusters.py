@@ -1,6 +1,6 @@
 """Gives commands the cluster that they are about: a live one, or one from files that --from names."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,9 +26,18 @@ From = Annotated[
 
 
 def content_from(
-    options: Options, from_: str | Path | Sequence[str | Path] | None = None
+    options: Options,
+    from_: str | Path | Sequence[str | Path] | None = None,
+    only: Collection[str] = (),
+    needed: Collection[str] = (),
 ) -> "SnapshotContent":
     """The state of the cluster that the options name, or of files.
+
+    Args:
+        options: Name the cluster.
+        from_: The files instead.
+        only: Collections; none means all.
+        needed: Collections that a live cluster must have, besides nodes and pods.
 
     Raises:
         UserError: The cluster cannot be read.
@@ -39,21 +48,25 @@ def content_from(
     if from_:
         from plimsoll.snapshots.reader import read  # noqa: PLC0415 - likewise
 
-        return read([from_] if isinstance(from_, str | Path) else from_, sys.stdin.buffer)
+        content = read([from_] if isinstance(from_, str | Path) else from_, sys.stdin.buffer)
+        return content.limited_to(only) if only else content
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - likewise
     from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
     from plimsoll.kube.cluster_reader import read_cluster  # noqa: PLC0415 - likewise
 
     with progress() as bar:
-        return with_session(options, lambda session: read_cluster(session, bar))
+        return with_session(options, lambda session: read_cluster(session, bar, only, needed))
 
 
 def state_from(
     options: Options,
     from_: str | Path | Sequence[str | Path] | None = None,
     policies: Iterable[Mapping[str, Any]] | None = None,
+    needed: Collection[str] = (),
 ) -> "ClusterState":
     """The cluster as the operator sees it, live or from files; ``policies`` take the place of its own.
+
+    A live one must have the collections that are ``needed``, besides nodes and pods.
 
     Raises:
         UserError: The cluster cannot be read.
@@ -61,7 +74,7 @@ def state_from(
     """
     from plimsoll.inspection.state import ClusterState  # noqa: PLC0415 - each command loads what it needs
 
-    return ClusterState.of(content_from(options, from_), policies, catalogue())
+    return ClusterState.of(content_from(options, from_, needed=needed), policies, catalogue())
 
 
 def catalogue() -> "Catalogue":

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from plimsoll.cli.options import Format
 from plimsoll.cli.tables import Table, terminal_width
+from plimsoll.inspection.answer import API_VERSION, Answer
 
 #: An answer laid out for people: tables, and lines between them.
 View = Sequence[Table | str]
@@ -34,8 +35,10 @@ def print_answer(answer: BaseModel, view: View, output: str) -> None:
 
 
 def content_of(answer: BaseModel) -> object:
-    """The answer as JSON has it: names as on the wire, fields that are None left out."""
-    return answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+    """The answer as JSON has it: its kind, names as on the wire, fields that are None left out."""
+    content = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+    is_whole = isinstance(answer, Answer)
+    return ({"apiVersion": API_VERSION, "kind": type(answer).__name__} if is_whole else {}) | content
 
 
 def print_view(view: View, *, wide: bool = False) -> None:

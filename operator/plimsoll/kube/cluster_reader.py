@@ -1,7 +1,7 @@
 """Reads the state of a whole cluster, each collection once, for commands that answer questions about it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -48,28 +48,37 @@ _PAGE = msgspec.json.Decoder(_Page)
 
 
 async def read_cluster(
-    session: Session, progress: ReadProgress = lambda _name, _count: None
+    session: Session,
+    progress: ReadProgress = lambda _name, _count: None,
+    only: Collection[str] = (),
+    needed: Collection[str] = (),
 ) -> SnapshotContent:
-    """List everything that decisions read.
+    """List everything that decisions read, or ``only`` some collections, by plural, without usage.
 
     A collection that may not be read or does not exist is left out, and said in ``missing``.
 
     Raises:
-        APIError: There was no answer, or nodes or pods may not be read.
+        APIError: There was no answer, or nodes, pods, what is ``needed`` or one of ``only`` cannot be read.
     """
     taken = time.time()
     objects: dict[str, list[bytes]] = {}
     missing: dict[str, str] = {}
+    essential = {*needed, *(only or ESSENTIAL)}
     for name, path in PATHS.items():
+        if only and name not in only:
+            continue
         try:
             objects[name] = await _read(session, name, path, progress)
         except NotFound:
+            if name in essential - ESSENTIAL:
+                raise
             missing[name] = "the server does not have it"
         except APIError as exc:
-            if exc.status == 0 or name in ESSENTIAL:
+            if exc.status == 0 or name in essential:
                 raise
             missing[name] = exc.message or str(exc)
-    return SnapshotContent(taken, session.address, objects, await _usage(session), missing)
+    usage = UsageContent() if only else await _usage(session)
+    return SnapshotContent(taken, session.address, objects, usage, missing)
 
 
 async def _read(session: Session, name: str, path: str, progress: ReadProgress) -> list[bytes]:

@@ -1,6 +1,6 @@
 """SnapshotContent is the state of a cluster at one moment, as the documents that an API server has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plimsoll.ports.usage import UsageReading
@@ -39,3 +39,9 @@ class SnapshotContent:
     objects: Mapping[str, Sequence[bytes]]
     usage: UsageContent = field(default_factory=UsageContent)
     missing: Mapping[str, str] = field(default_factory=dict)
+
+    def limited_to(self, names: Collection[str]) -> "SnapshotContent":
+        """The same without other collections than these, and without usage."""
+        chosen = {name: documents for name, documents in self.objects.items() if name in names}
+        missing = {name: why for name, why in self.missing.items() if name in names}
+        return SnapshotContent(self.taken, self.source, chosen, UsageContent(), missing)

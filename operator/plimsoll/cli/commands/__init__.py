@@ -5,13 +5,26 @@ the help), which prints through cli/output.py and raises UserError; end it with 
 flags)`` or a ``VerbGroup``, and name that below. Tests of help, flags and errors then cover it.
 """
 
-from plimsoll.cli.commands import check, explain, fit, proposals, run, validate, version, whatif
+from plimsoll.cli.commands import (
+    check,
+    explain,
+    fit,
+    history,
+    plan,
+    proposals,
+    run,
+    validate,
+    version,
+    whatif,
+)
 from plimsoll.cli.verbs import Verb, VerbGroup
 
 VERBS: tuple[Verb | VerbGroup, ...] = (
     run.VERB,
     explain.VERB,
     check.VERB,
+    plan.VERB,
+    history.VERB,
     proposals.APPROVE,
     proposals.REJECT,
     validate.VERB,

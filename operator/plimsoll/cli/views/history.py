@@ -25,7 +25,7 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     """The moves, what ended badly and why, what moved again, the owners, and a digest."""
     if not answer.moves:
         since = "" if answer.since is None else f" since {_time(answer.since)}"
-        dry = f"; {answer.predictions} records of dry runs moved nothing" if answer.predictions else ""
+        dry = f"; {_dry_runs(answer.predictions)} moved nothing" if answer.predictions else ""
         return [f"no moves{since}{dry}"]
     tables = [_moves(answer.moves)]
     bad = [move for move in answer.moves if move.outcome in BAD]
@@ -40,8 +40,12 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     for table in tables:
         view += ["", table]
     if answer.predictions:
-        view += ["", f"{answer.predictions} records of dry runs are left out: they moved nothing"]
+        view += ["", f"left out: {_dry_runs(answer.predictions)}, which moved nothing"]
     return view[1:]
+
+
+def _dry_runs(count: int) -> str:
+    return f"{count} {'record' if count == 1 else 'records'} of dry runs"
 
 
 def _moves(moves: Iterable[RecordedMove]) -> Table:

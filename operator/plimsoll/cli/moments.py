@@ -1,0 +1,42 @@
+"""Moments that users name: a duration before now, such as ``24h``, or a time of RFC 3339."""
+
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter, ValidationError
+
+from plimsoll.api.schema.fields import Duration, duration_s
+from plimsoll.cli.errors import UserError
+
+_DURATION = TypeAdapter[str](Duration)
+
+
+def moment_of(text: str, flag: str, now: float) -> float:
+    """Seconds since the epoch.
+
+    Raises:
+        UserError: The text is neither.
+    """
+    try:
+        return now - duration_s(_DURATION.validate_python(text))
+    except ValidationError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(
+            f'{flag}: "{text}" is neither a duration such as 24h or 90m nor a time such as'
+            " 2026-01-31T08:00:00Z"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def seconds_of(text: str, flag: str) -> float:
+    """Seconds of a duration.
+
+    Raises:
+        UserError: The text is not a duration.
+    """
+    try:
+        return duration_s(_DURATION.validate_python(text))
+    except ValidationError:
+        raise UserError(f'{flag}: "{text}" is no duration; give one such as 1h or 90m') from None

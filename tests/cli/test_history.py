@@ -1,0 +1,76 @@
+"""``plimsoll history`` on fixed records: its output in every format, its filters, its errors."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cli import golden_files
+from cli.commands import say
+from cli.planning_scenes import past, saved
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A snapshot with past moves, in the present folder."""
+    monkeypatch.chdir(tmp_path)
+    return saved(tmp_path, *past())
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
+def test_moves_of_a_day(cluster: str, form: str) -> None:
+    """The moves, what ended badly and why, what moved again, the owners, and a digest."""
+    said = say("history", "--from", cluster, "-o", form)
+
+    assert (said.code, said.err) == (0, "")
+    golden_files.check("history", "day", form, said.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "pods"),
+    [
+        pytest.param(("--since", "72h"), 7, id="since"),
+        pytest.param(("--since", "2026-01-31T10:15:00Z"), 4, id="since-a-time"),
+        pytest.param(("--until", "95m"), 3, id="until"),
+        pytest.param(("-n", "bank"), 0, id="namespace"),
+        pytest.param(("-n", "shop", "-A"), 6, id="all-namespaces"),
+        pytest.param(("--policy", "tidy"), 6, id="policy"),
+        pytest.param(("--policy", "other"), 0, id="another-policy"),
+        pytest.param(("-l", "plimsoll.dev/owner-name=db"), 2, id="labels"),
+    ],
+)
+def test_moves_are_selected(cluster: str, words: tuple[str, ...], pods: int) -> None:
+    said = say("history", "--from", cluster, "-o", "json", *words)
+
+    assert len(json.loads(said.out)["moves"]) == pods
+
+
+def test_no_moves_is_said_with_the_time(cluster: str) -> None:
+    """A dry run is no move."""
+    said = say("history", "--from", cluster, "--policy", "watched")
+
+    assert said.out == "no moves since 2026-01-30T12:00:00Z; 1 record of dry runs moved nothing\n"
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        pytest.param("since", ("--since", "yesterday"), id="since"),
+        pytest.param("again", ("--again-within", "1d"), id="again"),
+        pytest.param("selector", ("-l", "a in (", "--since", "1h"), id="selector"),
+        pytest.param("no-snapshot", ("--from", "gone.plimsoll"), id="no-snapshot"),
+    ],
+)
+def test_errors_are_one_line(cluster: str, case: str, words: tuple[str, ...]) -> None:
+    given = words if "--from" in words else (*words, "--from", cluster)
+
+    said = say("history", *given)
+
+    assert (said.code, said.out) == (1, "")
+    assert said.err.count("\n") == 1
+    golden_files.check("history", case, "error", said.err)
