@@ -12,6 +12,7 @@ RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--requirement
 RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--no-compile", "--target=/installed", "--requirement=requirements-runtime.lock"]
 COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
+COPY examples/fair-share.yaml examples/rebalance-dry-run.yaml examples/rebalance-enforce.yaml examples/scheduler.yaml examples/
 RUN ["pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target=/installed", "."]
 COPY deploy/image deploy/image
 RUN ["python", "deploy/image/assemble.py", "/assembled", "/installed"]

@@ -19,18 +19,17 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from demo.balance import could_run
-from demo.client import Client
-from demo.inventory import Inventory, TraceError, from_statistics, from_trace
-from demo.processes import Process, ProcessError
-from demo.scenario import Scenario, Story
-from demo.screen import Screen, node_table
+from plimsoll.cli.shipped import examples
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 
-#: The folder of the example policies.
-EXAMPLES = Path(__file__).parents[1]
+from .balance import could_run
+from .client import Client
+from .inventory import Inventory, TraceError, from_statistics, from_trace
+from .processes import Process, ProcessError
+from .scenario import Scenario, Story
+from .screen import Screen, node_table
 
 #: Seconds for a process to be ready, and for the rebalancing to converge.
 READY_S, MENDING_S = 30.0, 45.0
@@ -209,7 +208,7 @@ def main(
     """Watch a cluster being placed, drifting out of balance and being mended; nothing else is needed."""
     try:
         built = from_trace(trace) if trace else from_statistics(nodes, seed)
-        status = asyncio.run(play(built, EXAMPLES, keep=keep, console=Console()))
+        status = asyncio.run(play(built, examples(), keep=keep, console=Console()))
     except (TraceError, ProcessError) as exc:
         typer.echo(f"demo: {exc}", err=True)
         raise typer.Exit(1) from exc

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from demo.shapes import NODE_SHAPES, POD_SHAPES, PRIORITIES, NodeShape, PodShape
+from .shapes import NODE_SHAPES, POD_SHAPES, PRIORITIES, NodeShape, PodShape
 
 Manifest = dict[str, Any]
 

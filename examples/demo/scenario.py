@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from demo.balance import Balance, balance
-from demo.client import Client, Obj, RequestError
-from demo.inventory import NAMESPACE, Inventory, priority_class_manifests
-from demo.screen import Screen, eviction_table, node_table
+from .balance import Balance, balance
+from .client import Client, Obj, RequestError
+from .inventory import NAMESPACE, Inventory, priority_class_manifests
+from .screen import Screen, eviction_table, node_table
 
 #: Phases in which a record still waits for something.
 OPEN_PHASES = ("", "Planned", "Evicting", "Evicted", "Surging")

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from demo.balance import Balance
+from .balance import Balance
 
 #: Rows that the tables show at most; the summary counts all.
 NODE_ROWS, EVICTION_ROWS = 16, 12

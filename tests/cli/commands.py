@@ -15,10 +15,12 @@ from plimsoll.cli.verbs import Verb, VerbGroup
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What the help of a required argument shows becomes a word of the kind.
+#: What a command needs so that it asks a server about our kinds.
 WORDS: dict[str, tuple[str, ...]] = {
     "approve": ("--all",),
     "reject": ("--all",),
+    "pause": ("rebalance",),
+    "resume": ("rebalance",),
     "explain pod": ("shop/web",),
     "explain node": ("node-1",),
     "validate": ("manifests.yaml",),

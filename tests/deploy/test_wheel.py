@@ -1,4 +1,4 @@
-"""The wheels of Plimsoll and plimsoll-testing: built from this checkout, run from a folder of their own."""
+"""The wheels of Plimsoll, plimsoll-testing and plimsoll-demo: built from this checkout, run elsewhere."""
 
 from __future__ import annotations
 
@@ -56,6 +56,10 @@ def test_the_wheel_runs_from_a_folder_of_its_own(wheel: Path, tmp_path: Path) ->
     assert said("-c", "import plimsoll; print(plimsoll.__file__)").startswith(str(tmp_path))
     assert said("-m", "plimsoll", "version") == plimsoll.__version__
     assert "--kubeconfig" in said("-m", "plimsoll", "run", "--help")
+    examples = said("-m", "plimsoll", "crds", "--examples", "-d", str(tmp_path / "written")).split()
+    assert {Path(each).name for each in examples} == {
+        file.name for file in (ROOT / "examples").glob("*.yaml")
+    }
 
 
 def modules_of(folder: str) -> set[str]:
@@ -102,12 +106,38 @@ def test_the_other_wheel_holds_what_authors_test_with(
     assert done.stdout.startswith(str(tmp_path))
 
 
+def test_the_demo_is_a_package_of_its_own(wheel: Path, tmp_path: Path) -> None:
+    """Found by ``plimsoll demo`` where both are installed, with the policies of the operator's wheel."""
+    for each in (wheel, built(ROOT / "examples/demo", tmp_path)):
+        zipfile.ZipFile(each).extractall(tmp_path / "both")
+    code = (
+        "from plimsoll_demo.__main__ import examples, main\n"
+        "print(examples().joinpath('scheduler.yaml').is_file())"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "both"), "PYTHONDONTWRITEBYTECODE": "1"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stdout == "True\n"
+    modules = {file.name for file in (tmp_path / "both/plimsoll_demo").iterdir()}
+    assert modules == {file.name for file in (ROOT / "examples/demo").glob("*.py")}
+
+
 def test_the_extras_are_what_the_pages_say() -> None:
     """The solver, and testing in the version of the operator itself, which it requires in turn."""
     operator = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     testing = tomllib.loads((ROOT / "operator/plimsoll-testing/pyproject.toml").read_text())["project"]
 
     assert operator["optional-dependencies"]["testing"] == [f"plimsoll-testing=={plimsoll.__version__}"]
-    assert f"plimsoll=={plimsoll.__version__}" in testing["dependencies"]
+    demo = tomllib.loads((ROOT / "examples/demo/pyproject.toml").read_text())["project"]
+    assert operator["optional-dependencies"]["demo"] == [f"plimsoll-demo=={plimsoll.__version__}"]
+    for extra in (testing, demo):
+        assert f"plimsoll=={plimsoll.__version__}" in extra["dependencies"]
     assert [name.split(">")[0] for name in operator["optional-dependencies"]["optimal"]] == ["highspy"]
     assert not any(name.startswith("highspy") for name in operator["dependencies"])

@@ -25,6 +25,9 @@ from plimsoll.ports.clock import Clock
 #: The annotation of the operator's own namespace that stops all moves while its value is "true".
 STOP = "plimsoll.dev/stop"
 
+#: Annotations of a namespace or policy that was paused from the command line: by whom, and why.
+PAUSED_BY, PAUSE_REASON = "plimsoll.dev/paused-by", "plimsoll.dev/pause-reason"
+
 
 class StopButton:
     """Stops the moves of all policies immediately.
@@ -47,7 +50,12 @@ class StopButton:
     @property
     def sentence(self) -> str:
         """Why nothing is moved."""
-        return f'namespace {self._namespace} is annotated {STOP}="true"; until it is removed no pod is moved'
+        namespace = self._objects.namespaces.get(self._namespace)
+        annotations = {} if namespace is None else namespace.metadata.annotations
+        by = f" by {annotations[PAUSED_BY]}" if PAUSED_BY in annotations else ""
+        why = f" ({annotations[PAUSE_REASON][:200]})" if PAUSE_REASON in annotations else ""
+        stop = f'namespace {self._namespace} is annotated {STOP}="true"'
+        return f"{stop}{by}{why}; until it is removed no pod is moved"
 
 
 def bounded(rebalancing: RebalancingConfig, breaker: str, most: int = 0) -> RebalancingConfig:

@@ -10,25 +10,31 @@ from plimsoll.cli.commands import (
     explain,
     fit,
     history,
+    pause,
     plan,
     proposals,
     run,
     validate,
-    version,
     whatif,
 )
+from plimsoll.cli.commands.installation import crds, demo, version
 from plimsoll.cli.verbs import Verb, VerbGroup
 
+#: In the order in which the help shows them: ask, look ahead, configure, act, the installation.
 VERBS: tuple[Verb | VerbGroup, ...] = (
-    run.VERB,
-    explain.VERB,
     check.VERB,
+    explain.VERB,
     plan.VERB,
     history.VERB,
-    proposals.APPROVE,
-    proposals.REJECT,
-    validate.VERB,
-    version.VERB,
     fit.VERB,
     whatif.VERB,
+    validate.VERB,
+    proposals.APPROVE,
+    proposals.REJECT,
+    pause.PAUSE,
+    pause.RESUME,
+    crds.VERB,
+    demo.VERB,
+    run.VERB,
+    version.VERB,
 )

@@ -1,0 +1,35 @@
+"""The command ``plimsoll demo``: plays the demo, which is a distribution of its own."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plimsoll.cli.errors import UserError
+from plimsoll.cli.verbs import Verb
+
+#: The package of the distribution plimsoll-demo (examples/demo).
+PACKAGE = "plimsoll_demo"
+
+
+def demo(
+    *,
+    nodes: Annotated[int, typer.Option(min=4, max=1000, help="Nodes of a made-up cluster.")] = 40,
+    seed: Annotated[int, typer.Option(help="Seed of the made-up cluster.")] = 1,
+    trace: Annotated[
+        Path | None, typer.Option(help="A folder with the OpenB trace, to build instead.", file_okay=False)
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
+) -> None:
+    """Watch a simulated cluster placed, drifting, mended.
+
+    It needs no Kubernetes: cluster and operator run on this machine for about a minute.
+    """
+    if find_spec(PACKAGE) is None:
+        raise UserError("the demo is not installed; install it with: pip install 'plimsoll[demo]'")
+    import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep)
+
+
+VERB = Verb("demo", demo)
