@@ -22,8 +22,10 @@ from e2e.test_deploying import applied
 from plimsoll.cli import app
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from e2e.operator_process import Operator
     from e2e.rbac import Asked
     from e2e.speaker import Speaker
     from roadstead.pytest_plugin import StartRoadstead
@@ -165,8 +167,10 @@ async def test_an_installation_step_by_step(start_roadstead: StartRoadstead, tmp
         }
 
 
-async def test_others_at_work(start_roadstead: StartRoadstead) -> None:
-    """A scheduler that serves our policy's name, and a descheduler."""
+async def test_others_at_work(
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
+) -> None:
+    """A scheduler that serves our policy's name, and a descheduler; the operator logs what it sees of it."""
     cluster = start_roadstead(nodes=1)
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
@@ -178,6 +182,7 @@ async def test_others_at_work(start_roadstead: StartRoadstead) -> None:
             {"scheduling": {"schedulerName": "default-scheduler"}, "rebalancing": {"mode": "Enforce"}},
         )
         config = f"--kubeconfig={cluster.kubeconfig}"
+        await speaker.install(DEFINITIONS, without_scope())
 
         found = await eventually(
             lambda: told(config, "-o", "wide"), lambda found: bool(found.lines("error", "schedulers"))
@@ -186,7 +191,7 @@ async def test_others_at_work(start_roadstead: StartRoadstead) -> None:
         (scheduler,) = found.lines("error", "schedulers")
         assert scheduler.startswith(
             "kube-scheduler certain it is at work, and places pods"
-            " (Pod kube-system/kube-scheduler-cp has 1 ready),"
+            " (Pod kube-system/kube-scheduler-cp is ready),"
             " serves schedulerName default-scheduler by default, and policy all serves it too"
         )
         (descheduler,) = found.lines("warning", "schedulers")
@@ -194,6 +199,25 @@ async def test_others_at_work(start_roadstead: StartRoadstead) -> None:
             "descheduler likely it seems to be at work, and evicts pods"
             " (CronJob kube-system/descheduler starts it from time to time), and policy all too"
         )
+
+        operator = start_operator(cluster.kubeconfig, "--log-format", "json")
+        await eventually(
+            lambda: asyncio.to_thread(checks_of, operator),
+            lambda found: {"definitions", "schedulers"} <= found.keys(),
+        )
+        assert await operator.stop() == 0
+    logged = checks_of(operator)
+    assert logged.keys() == {"definitions", "schedulers"}
+    assert (logged["definitions"]["level"], logged["schedulers"]["level"]) == ("error", "error")
+    assert logged["definitions"]["problem"] == "its schema is older than this version: it lacks spec.scope"
+    shown = "kube-scheduler certain {problem}; {remedy}".format_map(logged["schedulers"])
+    assert shown == scheduler
+
+
+def checks_of(operator: Operator) -> dict[str, Obj]:
+    """The lines about findings in an operator's log, by area."""
+    lines = [json.loads(line) for line in operator.said().splitlines() if line.startswith("{")]
+    return {line["area"]: line for line in lines if line["event"] == "check"}
 
 
 OTHERS = """

@@ -10,7 +10,6 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
-import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from plimsoll.access.rights import Access
@@ -33,7 +32,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, permissions
-from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources, shadowing_evictions
+from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
@@ -46,6 +45,7 @@ from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
 from plimsoll.ports.observer import told_to_all
+from plimsoll.preflight.start_check import StartCheck
 from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.strategies import IN_TREE as STRATEGIES
@@ -189,6 +189,9 @@ class Operator:
             serve=self._serve,
             conditions=self.conditions,
         )
+        self.start_check = StartCheck(
+            session, access, self.cache.cluster, self.orphans, self.policies.degrade, self.observer
+        )
         if left_out:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
         ingestion = self.wing.ingestion((*self.rebalancing.subscribers, self.orphans), self.observer)
@@ -259,14 +262,8 @@ class Operator:
         await self.access.begin()
         await self.startup.until_leading()
         self.conditions.notify()  # a standby writes no status
-        shadow = await shadowing_evictions(self.session)
-        if shadow:
-            self.policies.degrade(
-                "EvictionsShadowed",
-                f'kubectl takes "evictions" for the built-in {shadow}; say evictions.plimsoll.dev or plev',
-            )
-            structlog.get_logger("plimsoll").warning("evictions are shadowed", by=shadow)
         async with asyncio.TaskGroup() as group:
+            group.create_task(self.start_check.run())
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")

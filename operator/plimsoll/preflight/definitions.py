@@ -145,6 +145,10 @@ def names() -> tuple[str, ...]:
     return tuple(f"{kind.definition.plural}.{GROUP}" for kind in KINDS)
 
 
+#: The reason under which policies report a name that is taken.
+SHADOWED = "EvictionsShadowed"
+
+
 def shadowed(built_in: str) -> str:
     """The sentence about a built-in resource that kubectl means by a bare ``evictions``."""
     return f'kubectl takes "evictions" for the built-in {built_in}; say evictions.plimsoll.dev or plev'

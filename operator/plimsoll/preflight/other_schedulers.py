@@ -92,6 +92,9 @@ PROGRAMS = (
     ),
 )
 
+#: Parts of image paths of any of them.
+WORDS = frozenset().union(*(program.words for program in PROGRAMS))
+
 #: The names of reporters that the cluster's events are searched for.
 REPORTERS = tuple(program.reporter for program in PROGRAMS if program.reporter)
 
@@ -130,7 +133,10 @@ def seen_programs(
             if each.kind == "CronJob":
                 likely.append(f"{each.text} starts it from time to time")
             elif each.ready:
-                (sure if by_image else likely).append(f"{each.text} has {each.ready} ready")
+                shown = (
+                    f"{each.text} is ready" if each.kind == "Pod" else f"{each.text} has {each.ready} ready"
+                )
+                (sure if by_image else likely).append(shown)
         if sure or likely:
             certainty = Certainty.CERTAIN if sure else Certainty.LIKELY
             yield Seen(program, (*sure, *likely), certainty)

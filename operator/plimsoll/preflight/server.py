@@ -83,7 +83,7 @@ def judged_contact(contact: Contact) -> Iterator[Finding]:
         return
     yield Finding(Area.SERVER, Level.OK, address, f"the API server answers{through}")
     yield _identity(address, contact)
-    yield _version(address, contact.version)
+    yield judged_version(address, contact.version)
 
 
 def _identity(address: str, contact: Contact) -> Finding:
@@ -109,7 +109,8 @@ def _identity(address: str, contact: Contact) -> Finding:
     )
 
 
-def _version(address: str, version: str) -> Finding:
+def judged_version(address: str, version: str) -> Finding:
+    """The finding about the server's version, as it says it or :data:`UNKNOWN`."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if version == UNKNOWN:
         message = "not checked: you may not read its version; Kubernetes 1.33 and newer are supported"

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plimsoll.model.kinds.pod import Pod
+
 #: The end of an image's name for one kind of machine.
 _MACHINE = re.compile(r"-(amd64|arm64|arm|ppc64le|s390x)$")
 
@@ -43,7 +45,7 @@ class RunningWorkload:
     @property
     def image_words(self) -> frozenset[str]:
         """The parts of its images' paths, without registry, tag and digest."""
-        return frozenset(word for image in self.images for word in _words(image))
+        return frozenset(word for image in self.images for word in image_words(image))
 
     @property
     def programs(self) -> frozenset[str]:
@@ -99,6 +101,20 @@ def workload(kind: str, document: Document) -> RunningWorkload:
     )
 
 
+def running_pod(pod: Pod) -> RunningWorkload:
+    """A pod of the mirrored cluster, of which commands are not kept."""
+    return RunningWorkload(
+        "Pod",
+        pod.namespace,
+        pod.name,
+        pod.metadata.labels,
+        "",
+        int(pod.is_ready),
+        tuple(each.image for each in pod.spec.containers),
+        (),
+    )
+
+
 def _ready(kind: str, status: Document) -> int:
     match kind:
         case "DaemonSet":
@@ -117,7 +133,8 @@ def _mapping(value: object) -> Document:
     return value if isinstance(value, Mapping) else {}
 
 
-def _words(image: str) -> Iterator[str]:
+def image_words(image: str) -> Iterator[str]:
+    """The parts of an image's path, without registry, tag, digest and the name of a machine."""
     path = image.partition("@")[0]
     parts: Sequence[str] = path.split("/")
     if len(parts) > 1 and ("." in parts[0] or ":" in parts[0] or parts[0] == "localhost"):

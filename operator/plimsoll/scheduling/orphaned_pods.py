@@ -4,7 +4,7 @@ Such a name is mostly mistyped. Whether another scheduler serves it cannot be lo
 placed a pod, or has written why it could not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
@@ -63,6 +63,16 @@ class OrphanedPods:
                 self._drop(pod.uid)
             case _:
                 return
+
+    @property
+    def pending(self) -> Sequence[Pod]:
+        """The pods that wait for some scheduler."""
+        return [pod for _, pod in self._pending.values()]
+
+    @property
+    def seen(self) -> Collection[str]:
+        """Scheduler names whose schedulers were seen at work."""
+        return self._seen
 
     def _look_at(self, pod: Pod) -> None:
         name = pod.spec.scheduler_name

@@ -14,6 +14,7 @@ from plimsoll.preflight.server import UNKNOWN, Contact, Obstacle
 #: Seconds for an answer.
 TIMEOUT_S = 10.0
 
+VERSION = "/version"
 _REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
@@ -21,7 +22,7 @@ async def contact(session: Session) -> Contact:
     """Ask for the server's version, and who we are."""
     address, proxy = session.address, proxy_of(session)
     try:
-        version = await session.object("GET", "/version", timeout_s=TIMEOUT_S)
+        version = await session.object("GET", VERSION, timeout_s=TIMEOUT_S)
     except Unavailable as exc:
         if exc.status:
             return Contact(address, proxy, status=exc.status, message=f"{exc.status} {exc.message}")

@@ -1,0 +1,112 @@
+"""Checks the installation when the operator begins to lead, and logs each problem in one line.
+
+It judges as ``plimsoll check`` does, reads few objects, and nothing waits for it. What concerns a policy is
+in its status as well.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from plimsoll.access.rights import Access
+from plimsoll.kube.custom_resources import PolicyResources, shadowing_evictions
+from plimsoll.kube.session.session import Session
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.ports.observer import Observer
+from plimsoll.preflight.definitions import SHADOWED, judged_definitions, judged_names, shadowed
+from plimsoll.preflight.findings import Finding, Level
+from plimsoll.preflight.other_schedulers import WORDS, Doing, judged_programs, seen_programs
+from plimsoll.preflight.policy_conditions import at_work, claims_of
+from plimsoll.preflight.rights import Account, judged_rights, wanted_rights
+from plimsoll.preflight.survey.cluster import read_definitions
+from plimsoll.preflight.unserved_pods import judged_pods, waiting_names
+from plimsoll.preflight.workloads import RunningWorkload, image_words, running_pod
+from plimsoll.scheduling.orphaned_pods import OrphanedPods
+
+#: Seconds for all of it.
+TIMEOUT_S = 60.0
+
+OPERATOR = Account("the operator", "", "as reviewed by itself")
+
+
+class StartCheck:
+    """The check at the start.
+
+    Args:
+        cluster: As mirrored, once it is known.
+        orphans: The pods that wait, and the schedulers that were seen.
+        degrade: Tells every policy a reason and a sentence.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        access: Access,
+        cluster: Cluster,
+        orphans: OrphanedPods,
+        degrade: Callable[[str, str], None],
+        observer: Observer,
+    ) -> None:
+        self._session = session
+        self._access = access
+        self._cluster = cluster
+        self._orphans = orphans
+        self._degrade = degrade
+        self._observer = observer
+
+    async def run(self) -> None:
+        """Check once; whatever comes of it, the operator goes on."""
+        log = structlog.get_logger("plimsoll")
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                findings = await self._findings()
+        except Exception as exc:  # noqa: BLE001 - the operator works without it
+            self._observer.failed("checking the installation", repr(exc))
+            return
+        for each in findings:
+            if each.level is not Level.OK:
+                say = log.error if each.level is Level.ERROR else log.warning
+                facts = {"area": each.area.value, "subject": each.subject, "certainty": each.certainty.value}
+                say("check", **facts, problem=each.message, remedy=each.remedy)
+
+    async def _findings(self) -> list[Finding]:
+        shadow = await shadowing_evictions(self._session)
+        if shadow:
+            self._degrade(SHADOWED, shadowed(shadow))
+        defined = await read_definitions(self._session)
+        _, documents = await PolicyResources(self._session).list()
+        return [
+            *judged_names(shadow),
+            # Of those that are missing the outage log has a line, and says when they are there.
+            *(each for each in judged_definitions(defined) if defined[each.subject] is not None),
+            *self._of_policies(documents),
+        ]
+
+    def _of_policies(self, documents: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+        """What rights, others at work, and pods without a scheduler mean for these policies."""
+        policies = at_work(documents)
+        wanted = [each for each in wanted_rights(policies, ()) if not each.is_base]
+        asked = {one for each in wanted for one in each.asked}
+        answers = {one: self._access.allows(one.right, one.namespace) for one in asked}
+        yield from judged_rights(OPERATOR, wanted, answers)
+        now = time.time()
+        seen = tuple(seen_programs(self._programs(), {}, (), now))
+        yield from judged_programs(seen, Doing.of(policies))
+        waiting = waiting_names(self._orphans.pending, now)
+        yield from judged_pods(waiting, claims_of(documents), self._orphans.seen, leads=True)
+
+    def _programs(self) -> list[RunningWorkload]:
+        """Ready pods of schedulers, deschedulers and autoscalers; one pod of each template is looked at."""
+        is_one: dict[int, bool] = {}
+        found = []
+        for each in tuple(self._cluster.pods.values()):
+            key = id(each.template)
+            if key not in is_one:
+                images = (container.image for container in each.template.sample.spec.containers)
+                is_one[key] = any(word in WORDS for image in images for word in image_words(image))
+            if is_one[key] and each.pod.is_ready:
+                found.append(running_pod(each.pod))
+        return found
