@@ -71,7 +71,7 @@ def test_a_drained_node_loses_its_pods_to_the_others() -> None:
     answer = what_if(state, [DrainNodes(("n1",))])
 
     assert places(answer) == {"default/web-0": "n2", "default/web-1": "n2"}
-    assert [(each.pod, each.message) for each in answer.pending] == [
+    assert [(each.pod, each.reason) for each in answer.pending] == [
         (
             "default/web-2",
             "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.",

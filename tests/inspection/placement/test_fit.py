@@ -45,7 +45,7 @@ def test_the_next_pod_is_stopped_by_plugins_in_kube_schedulers_words() -> None:
     obstacle = answer.workloads[0].obstacle
     assert not answer.fits
     assert answer.workloads[0].placed == 2
-    assert obstacle.message == (
+    assert obstacle.reason == (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
     )
     assert [(each.plugin, each.nodes) for each in obstacle.plugins] == [

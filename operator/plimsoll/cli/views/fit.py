@@ -29,7 +29,7 @@ def fit_view(answer: FitAnswer) -> View:
 
 def obstacle_lines(obstacle: PodObstacle) -> list[Table | str]:
     """What stops a pod, by plugin, and whether preemption would help."""
-    lines: list[Table | str] = [f"{obstacle.pod} does not fit: {obstacle.message}"]
+    lines: list[Table | str] = [f"{obstacle.pod} does not fit: {obstacle.reason}"]
     if obstacle.plugins:
         rows = [(each.plugin, each.nodes or "all", each.reason) for each in obstacle.plugins]
         lines.append(Table(("PLUGIN", Column("NODES", right=True), "REASON"), rows, folds=True))

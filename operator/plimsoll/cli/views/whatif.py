@@ -13,9 +13,9 @@ def what_if_view(answer: WhatIfAnswer) -> View:
     view: list[Table | str] = [_summary(answer)]
     tables = (
         Table(
-            ("POD", Column("PREEMPTION", wide=True), "MESSAGE"),
+            ("POD", Column("PREEMPTION", wide=True), "REASON"),
             [
-                (each.pod, each.preemption.node if each.preemption else "", each.message)
+                (each.pod, each.preemption.node if each.preemption else "", each.reason)
                 for each in answer.pending
             ],
             folds=True,

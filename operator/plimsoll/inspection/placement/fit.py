@@ -30,6 +30,9 @@ from plimsoll.model.kinds.pod_group import group_key
 #: How many pods ``--max`` tries at most unless it is given.
 MOST = 10_000
 
+#: Collections that hardly any cluster is without; what is missing of others is no news.
+DECISIVE = frozenset({"nodes", "pods", "poddisruptionbudgets", "priorityclasses", "schedulingpolicies"})
+
 #: Notified of how many pods were tried.
 Progress = Callable[[int], None]
 
@@ -132,8 +135,13 @@ def schedulers_of(state: ClusterState, manifests: Manifests) -> Schedulers:
 
 
 def missing_notes(state: ClusterState) -> list[str]:
-    """What could not be read of the cluster."""
-    return [f"{plural} are not known: {why}" for plural, why in sorted(state.content.missing.items())]
+    """What could not be read of the cluster, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for plural, why in sorted(state.content.missing.items()):
+        if plural not in DECISIVE:
+            continue
+        by_reason.setdefault(why, []).append(plural)
+    return [f"not known ({why}): {', '.join(plurals)}" for why, plurals in by_reason.items()]
 
 
 def notes_of(state: ClusterState, manifests: Manifests, fork: Cluster) -> list[str]:

@@ -130,13 +130,9 @@ class ForkQueue:
             self._by_profile[id(profile), preempting] = found
         return found
 
-    def preemption(self, pod: PodInfo) -> tuple[str, tuple[PodInfo, ...]] | None:
-        """The node that preemption would free, and the pods that leave; None when it would not help."""
-        decision = schedule(self.scheduler_of(pod, preempting=True), pod)
-        nomination = decision.nomination
-        if nomination is None or not nomination.status.is_success or not nomination.node:
-            return None
-        return nomination.node, nomination.victims
+    def attempt(self, pod: PodInfo) -> Decision:
+        """What its scheduler decides about the pod, preemption included; nothing is placed."""
+        return schedule(self.scheduler_of(pod, preempting=True), pod)
 
     def extender_of(self, pod: PodInfo) -> str:
         """The URL of an extender that has a say in where the pod goes, or ""."""

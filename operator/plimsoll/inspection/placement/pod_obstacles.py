@@ -1,6 +1,7 @@
 """Says what stops a pod on a fork: the message, counts by plugin, and the chance of preemption."""
 
 from collections import Counter
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -31,6 +32,7 @@ class PodObstacle(AnswerPart):
     """Why a pod has no place."""
 
     pod: str = Field(description="The pod, as namespace/name.")
+    reason: str = Field(description="Why, in kube-scheduler's words, without what preemption said.")
     message: str = Field(description="As in the PodScheduled condition, in kube-scheduler's words.")
     plugins: list[PluginRefusal] = Field(description="The same by plugin, the reason of most nodes first.")
     preemption: PreemptionChance | None = Field(
@@ -40,14 +42,21 @@ class PodObstacle(AnswerPart):
 
 def pod_obstacle(queue: ForkQueue, pod: PodInfo, decision: Decision) -> PodObstacle:
     """Explain a decision about a pod, on the fork as it is now."""
-    chance = None if decision.diagnosis is None else queue.preemption(pod)
+    if decision.diagnosis is None:  # it was not tried, or not alone
+        text = decision.message
+        return PodObstacle(pod=pod.key, reason=text, message=text, plugins=[], preemption=None)
+    whole = queue.attempt(pod)
+    nomination = whole.nomination
+    chance = None
+    if nomination is not None and nomination.status.is_success and nomination.node:
+        victims = [victim.key for victim in nomination.victims]
+        chance = PreemptionChance(node=nomination.node, victims=victims)
     return PodObstacle(
         pod=pod.key,
-        message=decision.message,
-        plugins=[] if decision.diagnosis is None else _refusals(queue, pod),
-        preemption=None
-        if chance is None
-        else PreemptionChance(node=chance[0], victims=[victim.key for victim in chance[1]]),
+        reason=str(replace(decision.diagnosis, post_filter_message="")),
+        message=whole.message,
+        plugins=_refusals(queue, pod),
+        preemption=chance,
     )
 
 
