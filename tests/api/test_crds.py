@@ -109,7 +109,10 @@ def test_rules_blame_fields_that_exist(kind: type[CustomResource]) -> None:
     for path, part in parts(openapi_schema(kind)):
         for rule in part.get("x-kubernetes-validations", []):
             assert rule["message"], path
-            assert "fieldPath" not in rule or rule["fieldPath"][1:] in part["properties"], path
+            blamed: Any = part
+            for field in rule.get("fieldPath", "").split(".")[1:]:
+                assert field in blamed["properties"], path
+                blamed = blamed["properties"][field]
 
 
 @pytest.mark.parametrize(

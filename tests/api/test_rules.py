@@ -18,6 +18,7 @@ from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.extender import ExtenderSpec, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec, PrometheusProviderSpec
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import NamespaceScope, PriorityThreshold
@@ -55,6 +56,13 @@ TLS = st.fixed_dictionaries(
 )
 
 WIRE = {
+    RebalancingSpec: st.fixed_dictionaries(
+        {},
+        optional={
+            "planner": st.sampled_from(["Proven", "Upstream", "Optimal"]),
+            "evictor": st.fixed_dictionaries({}, optional={"nodeFit": st.booleans()}),
+        },
+    ),
     ManagedResource: st.fixed_dictionaries(
         {
             "name": st.sampled_from(

@@ -62,7 +62,10 @@ def _prometheus(url: str) -> dict[str, Any]:
         ),
         (
             {"rebalancing": {"evictor": {"nodeFit": False}}},
-            "spec.rebalancing.evictor.nodeFit: false is not allowed; use true",
+            (
+                "spec.rebalancing.evictor.nodeFit: false is for planner Upstream only; the others prove that"
+                " the pod has another node"
+            ),
         ),
         ({"scheduling": {}}, "spec.scheduling.schedulerName: is required"),
         (

@@ -268,19 +268,19 @@ def _is_live(case: Any) -> Any:
 @pytest.mark.timeout(300)
 @needs_recordings("descheduler")
 def test_runs_that_evict_decide_as_recorded() -> None:
-    """By a policy of ours through the whole operator where one can say the same; a dry run would differ."""
+    """By converted policies through the whole operator, too; a dry run would differ."""
     counted: Any = Counter()
     mismatches = []
     for case in filter(_is_live, _recorded()):
         decided = decide(case)
         mismatches += [f"{case['id']} {each}" for each in descheduler_replay.compared(case, decided)]
         counted["all"] += 1
-        counted["by policy"] += decided.by_policy is not None
-        dry_run = replace(decided, outcome=decided.rehearsed, by_policy=None)  # type: ignore[arg-type] # a fake has only what is used
+        counted["policies"] += len(decided.by_policy)
+        dry_run = replace(decided, outcome=decided.rehearsed, by_policy=())  # type: ignore[arg-type] # a fake has only what is used
         counted["dry run differs"] += bool(list(descheduler_replay.compared(case, dry_run)))
 
     assert mismatches == []
-    assert counted == {"all": 128, "by policy": 110, "dry run differs": 23}
+    assert counted == {"all": 128, "policies": 144, "dry run differs": 23}
 
 
 def test_a_policy_that_evicts_otherwise_is_a_difference() -> None:
@@ -288,11 +288,12 @@ def test_a_policy_that_evicts_otherwise_is_a_difference() -> None:
     case = a_case()
     decided = decide(case)
 
-    assert decided.by_policy == [("RemovePodsViolatingNodeTaints", "bad", "a", "x")]
+    ((outcome, evicted),) = decided.by_policy
+    assert evicted == [("RemovePodsViolatingNodeTaints", "bad", "a", "x")]
     assert list(descheduler_replay.compared(case, decided)) == []
-    (by_policy,) = descheduler_replay.compared(case, replace(decided, by_policy=[]))
+    (by_policy,) = descheduler_replay.compared(case, replace(decided, by_policy=[(outcome, [])]))
     (rehearsed,) = descheduler_replay.compared(case, replace(decided, rehearsed=UpstreamOutcome()))
-    assert by_policy.startswith("the policy's run differs")
+    assert by_policy.startswith("the converted policy's run differs")
     assert rehearsed.startswith("the dry run differs")
 
 

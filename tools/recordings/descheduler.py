@@ -9,22 +9,28 @@ A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes ob
 :mod:`recordings.descheduler_replay`.
 """
 
-import copy
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from plimsoll.framework import ConfigurationError, Node, Pod, PodInfo
-from plimsoll.framework.args import parse_args
 from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
-from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
 from plimsoll.framework.errors import CannotJudgeError
+from plimsoll.migration import descheduler_file
+from plimsoll.migration.descheduler_file import (
+    KUBERNETES_METRICS,
+    PROMETHEUS,
+    DeschedulerPolicy,
+    DeschedulerProfile,
+)
+from plimsoll.migration.descheduler_profiles import EVICTOR, EVICTOR_CLASSES, STRATEGIES, checked_profile
+from plimsoll.migration.documents import Path
+from plimsoll.migration.report import path_text
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import PersistentVolumeClaim
@@ -36,19 +42,9 @@ from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
 from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
-from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
-from recordings.descheduler_policy import (
-    KUBERNETES_METRICS,
-    PROMETHEUS,
-    DeschedulerPolicy,
-    DeschedulerProfile,
-)
-from recordings.policies import policy_of
+from recordings.policies import policies_of
 from recordings.server import Evicted, RecordedServer
-
-STRATEGIES = StrategyRegistry(IN_TREE)
-EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
 
 SHELVES: Mapping[str, tuple[str, type[Any]]] = {
     "namespaces": ("namespaces", Namespace),
@@ -66,14 +62,16 @@ class Decided:
     Attributes:
         outcome: Of the cycle.
         rehearsed: Of the same cycle as a dry run, which asks no server.
-        by_policy: What a policy of ours evicts, in order, where one can say the same.
+        by_policy: For each converted policy: what its profiles alone evict, and what the policy does.
         error: Why the policy is refused.
+        error_of_conversion: Why it cannot be converted.
     """
 
     outcome: UpstreamOutcome
     rehearsed: UpstreamOutcome | None = None
-    by_policy: list[Evicted] | None = None
+    by_policy: Sequence[tuple[UpstreamOutcome, list[Evicted]]] = ()
     error: str = ""
+    error_of_conversion: str = ""
 
 
 def decide(case: Mapping[str, Any]) -> Decided:
@@ -103,19 +101,34 @@ def decide(case: Mapping[str, Any]) -> Decided:
     planning_context = PlanningContext(now, unplaced, measurements=_measurements(case, given.sources))
     terminates = case.get("evictionMode") == "terminate"
     refusing = case.get("evictionErrors") or {}
-    evictors = [each for profile in policy.profiles for each in profile.evictors]
-    evictor = evictors[0] if evictors else EVICTOR_CLASSES.build("DefaultEvictor", None, "policy")
 
     def server() -> RecordedServer:
         return RecordedServer(
-            cluster, unplaced, now, evictor=evictor, refusing=refusing, terminates=terminates
+            cluster,
+            unplaced,
+            now,
+            measurements=planning_context.measurements,
+            refusing=refusing,
+            terminates=terminates,
         )
+
+    def alone(profiles: Sequence[int]) -> UpstreamOutcome:
+        if len(profiles) == len(policy.profiles):
+            return run.outcome
+        chosen = replace(policy, profiles=tuple(policy.profiles[position] for position in profiles))
+        part = _run(chosen, cluster, planning_context)
+        server().carry_out(part)
+        return part.outcome
 
     rehearsal, run = (_run(policy, cluster, planning_context) for _ in range(2))
     rehearsal.rehearse()
     server().carry_out(run)
-    ours = policy_of(given)
-    by_policy = None if ours is None else server().rebalance(ours)
+    try:
+        by_policy = [
+            (alone(profiles), server().rebalance(made)) for made, profiles in policies_of(case["policy"])
+        ]
+    except (ConfigurationError, ValidationError) as exc:
+        return Decided(run.outcome, rehearsal.outcome, error_of_conversion=str(exc))
     return Decided(run.outcome, rehearsal.outcome, by_policy)
 
 
@@ -137,14 +150,9 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Deschedu
     Raises:
         ConfigurationError: The policy is refused.
     """
+    policy = descheduler_file.read_policy(document)
     try:
-        plain = as_decoded(DeschedulerPolicy, document)
-        policy = DeschedulerPolicy.model_validate(plain, by_alias=True, by_name=False)
         nodes = parse_selector(policy.node_selector)
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigurationError(where or "policy", first["msg"]) from exc
     except SelectorError as exc:
         raise ConfigurationError("nodeSelector", str(exc)) from exc
     limits = Limits(
@@ -154,70 +162,20 @@ def read_policy(document: Mapping[str, Any], cluster: Cluster) -> tuple[Deschedu
         per_workload=NO_CEILING,
     )
     profiles = tuple(
-        _profile(profile, f"profiles[{position}]", cluster)
-        for position, profile in enumerate(policy.profiles)
+        _profile(profile, ("profiles", position), cluster) for position, profile in enumerate(policy.profiles)
     )
     return policy, UpstreamPolicy(profiles, nodes, limits)
 
 
-ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "extra_forbidden": {}}
-"""What Go's decoder reads for ``null``, by what is wrong with it here, else ""; what is unknown stays so."""
-
-
-def as_decoded(model: type[BaseModel], document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with each null as Go's decoder reads it: no field, but an item of its zero value."""
-    plain: dict[str, Any] = copy.deepcopy(dict(document))
-    try:
-        model.model_validate(plain, by_alias=True, by_name=False)
-    except ValidationError as exc:
-        for error in exc.errors():
-            # Which kind of a number was tried stands last in where the error is.
-            place = [part for part in error["loc"] if part not in ("int", "float")]
-            if error["input"] is not None or not place:
-                continue
-            holder: Any = plain
-            for part in place[:-1]:
-                holder = holder[part]
-            is_item = isinstance(place[-1], int) or place[-1] != error["loc"][-1]
-            if is_item or error["type"] in ("string_type", "extra_forbidden"):
-                holder[place[-1]] = ZEROES.get(error["type"], "")
-            else:
-                holder.pop(place[-1], None)
-    return plain
-
-
-def _profile(profile: DeschedulerProfile, path: str, cluster: Cluster) -> StrategyProfile:  # noqa: C901, PLR0912 - one case for each field of a recording
-    configs: dict[str, Mapping[str, Any]] = {}
-    for position, config in enumerate(profile.plugin_config):
-        where = f"{path}.pluginConfig[{position}]"
-        known: type[Evictor | Strategy]
-        if config.name in EVICTOR_CLASSES:
-            known = EVICTOR_CLASSES[config.name]
-        elif config.name in STRATEGIES:
-            known = STRATEGIES[config.name]
-        else:
-            raise ConfigurationError(where, f"plugin {config.name} in pluginConfig not registered")
-        args = as_decoded(known.args_model, config.args)
-        for field in ("apiVersion", "kind"):
-            if not isinstance(args.get(field), str | None):
-                raise ConfigurationError(f"{where}.args.{field}", "must be a string")
-        parse_args(known.args_model, args, f"{where}.args")
-        configs.setdefault(config.name, args)
-    evictor = EVICTOR_CLASSES.build("DefaultEvictor", configs.get("DefaultEvictor"), path)
-    _check_threshold(evictor, cluster, f"{path}.pluginConfig[DefaultEvictor].args.priorityThreshold")
-    for point in ("filter", "preevictionfilter"):
-        for name in getattr(profile.plugins, point).enabled:
-            if name not in EVICTOR_CLASSES:
-                raise ConfigurationError(f"{path}.plugins.{point}", f'there is no plugin "{name}" for it')
-    strategies: list[Strategy] = []
-    for kind in StrategyKind:
-        for name in getattr(profile.plugins, kind.value).enabled:
-            where = f"{path}.plugins.{kind}"
-            if name not in STRATEGIES or STRATEGIES[name].kind is not kind:
-                raise ConfigurationError(where, f'there is no plugin "{name}" for it')
-            if name not in configs:
-                raise ConfigurationError(where, f'plugin "{name}" has no pluginConfig')
-            strategies.append(STRATEGIES.build(name, configs[name], f"{path}.pluginConfig[{name}].args"))
+def _profile(given: DeschedulerProfile, at: Path, cluster: Cluster) -> StrategyProfile:
+    profile = checked_profile(given, at)
+    for where, name in profile.unknown:
+        raise ConfigurationError(path_text(where), f"plugin {name} in pluginConfig not registered")
+    evictor = EVICTOR_CLASSES.build(EVICTOR, profile.evictor_args, path_text(at))
+    _check_threshold(evictor, cluster, f"{path_text(at)}.pluginConfig[DefaultEvictor].args.priorityThreshold")
+    strategies = [
+        STRATEGIES.build(each.name, each.args, path_text(each.args_at)) for each in profile.strategies
+    ]
     return StrategyProfile(profile.name, (evictor,), tuple(strategies))
 
 

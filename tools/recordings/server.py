@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -20,10 +19,10 @@ from plimsoll.cluster.ingestion import Ingestion
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
-from plimsoll.framework import ConfigurationError, Pod, PodInfo, Registry
-from plimsoll.framework.descheduling.context import Evictor
-from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework import Pod, PodInfo, Registry
+from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.kube.session.errors import answer_of, error_of
+from plimsoll.migration.descheduler_profiles import EVICTOR_CLASSES, STRATEGIES
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated
 from plimsoll.planning.history import Memory
@@ -31,6 +30,7 @@ from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.upstream.planner import UpstreamRun
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.moves.state import TimerName
@@ -40,7 +40,6 @@ from plimsoll.rebalancing.runs.plan_runner import PLANNING_S
 from plimsoll.rebalancing.runs.status import RunTotals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
-from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
@@ -82,18 +81,6 @@ class ImpatientClock(FakeClock):
         self.time += seconds
 
 
-class RecordedEvictors(EvictorRegistry):
-    """Gives every policy the recording's evictor: ours does not take all of descheduler's arguments."""
-
-    def __init__(self, evictor: Evictor) -> None:
-        super().__init__()
-        self._evictor = evictor
-
-    def build(self, name: str, args: Mapping[str, Any] | None, path: str) -> Evictor:  # noqa: ARG002 - the registry's signature
-        """The recording's."""
-        return self._evictor
-
-
 class RecordedServer:
     """Takes evictions as a recording says, and shows immediately what became of the pods.
 
@@ -101,7 +88,7 @@ class RecordedServer:
         cluster: The placed pods; it is only read.
         unplaced: All other pods.
         now: The time.
-        evictor: Protects pods.
+        measurements: What nodes and pods use.
         refusing: HTTP status by pod key, of evictions that are refused.
         terminates: Whether an evicted pod stays, with a deletion timestamp, instead of being gone.
     """
@@ -112,7 +99,7 @@ class RecordedServer:
         unplaced: Sequence[PodInfo],
         now: datetime,
         *,
-        evictor: Evictor,
+        measurements: Measurements,
         refusing: Mapping[str, int],
         terminates: bool,
     ) -> None:
@@ -128,14 +115,14 @@ class RecordedServer:
             ReservationBook(self._cache, self._timer),
             Groups(),
             self._keeper,
-            Registries(StrategyRegistry(STRATEGIES), RecordedEvictors(evictor), PROFILE),
+            Registries(STRATEGIES, EVICTOR_CLASSES, PROFILE),
             Access(FakeAccessReviewer(), self._clock, Observer()),
             RebalancingPorts(
                 self,
                 FakeNodeCloser(),
                 FakeRecorder(),
                 FakePolicyStatuses(),
-                FakeMeter(),
+                _meter(measurements, now.timestamp()),
                 RolloutSurges(FakeRollouts(), self._cache.cluster.objects),
                 partial(EvictionsByRequest, FakeEvictionRequester()),
             ),
@@ -154,12 +141,13 @@ class RecordedServer:
         totals = RunTotals(POLICY, self._clock.now(), EvictionPlan((), ()), "recorded")
         asyncio.run(self._wing.upstream.carry_out(totals, run, Memory(), PLANNING_S))
 
-    def rebalance(self, policy: SchedulingPolicy) -> list[Evicted] | None:
-        """Run a policy once; what was evicted, in order, None when ours does not take its arguments."""
-        try:
-            self._rebalancers.check(policy)
-        except ConfigurationError:
-            return None
+    def rebalance(self, policy: SchedulingPolicy) -> list[Evicted]:
+        """Run a policy once; what was evicted, in order.
+
+        Raises:
+            ConfigurationError: The policy is not accepted.
+        """
+        self._rebalancers.check(policy)
         self._rebalancers.configure([policy])
         asyncio.run(self._wing.runs.rebalance(policy.metadata.name))
         specs = {record.spec.pod.uid: record.spec for record in self._keeper.known.values()}
@@ -185,6 +173,15 @@ class RecordedServer:
         else:
             self._cache.remove_pod(pod.uid)
         return WriteResult(WriteOutcome.DONE)
+
+
+def _meter(measurements: Measurements, now: float) -> FakeMeter:
+    """A meter that reads now what was measured."""
+    meter = FakeMeter()
+    meter.node_readings = [UsageReading(*each, now) for each in (measurements.nodes or {}).items()]
+    meter.pod_readings = [UsageReading(*each, now) for each in (measurements.pods or {}).items()]
+    meter.samples = list(measurements.samples or ())
+    return meter
 
 
 class _ImpatientTimer(Timer):

@@ -1,11 +1,12 @@
 """Arguments of descheduler's DefaultEvictor (v1alpha2), with safer defaults.
 
 Differs: pods with volume claims or resource claims are protected by default, owners need two pods, and
-the check that a pod fits elsewhere cannot be switched off. The deprecated booleans are left out.
+the check that a pod fits elsewhere is on, and can be switched off with planner Upstream only. The deprecated
+booleans are left out.
 """
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -81,8 +82,10 @@ class PodProtections(Resource):
 class EvictorSpec(Resource):
     """Arguments of the DefaultEvictor; they narrow the policy's scope further."""
 
-    node_fit: Literal[True] = Field(
-        default=True, description="A pod is evicted only when another node is feasible for it; always true."
+    node_fit: bool = Field(
+        default=True,
+        description="A pod is evicted only when another node is feasible for it; false, as descheduler's "
+        "default is, only with planner Upstream.",
     )
     node_selector: str | None = Field(
         default=None,

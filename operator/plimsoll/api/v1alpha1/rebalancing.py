@@ -1,13 +1,13 @@
 """Rebalancing of a policy: strategies, schedule, protections and limits."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from plimsoll.api.schema.fields import PluginName
 from plimsoll.api.schema.resource import Resource
-from plimsoll.api.schema.rules import UniqueItems
+from plimsoll.api.schema.rules import Rule, UniqueItems
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionLimits, RecordRetention
 from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec
@@ -81,6 +81,16 @@ class StrategySpec(Resource):
 
 class RebalancingSpec(Resource):
     """Periodic runs that plan moves, prove each of them, and carry them out when told to."""
+
+    rules: ClassVar = (
+        Rule(
+            cel="!has(self.evictor) || !has(self.evictor.nodeFit) || self.evictor.nodeFit"
+            " || (has(self.planner) && self.planner == 'Upstream')",
+            holds=lambda spec: spec.evictor.node_fit or spec.planner is PlannerName.UPSTREAM,
+            message="false is for planner Upstream only; the others prove that the pod has another node",
+            field="evictor.nodeFit",
+        ),
+    )
 
     mode: Mode = Field(
         default=Mode.DRY_RUN,

@@ -7,6 +7,7 @@ flags)`` or a ``VerbGroup``, and name that below. Tests of help, flags and error
 
 from plimsoll.cli.commands import (
     check,
+    convert,
     explain,
     fit,
     history,
@@ -28,6 +29,7 @@ VERBS: tuple[Verb | VerbGroup, ...] = (
     history.VERB,
     fit.VERB,
     whatif.VERB,
+    convert.VERB,
     validate.VERB,
     proposals.APPROVE,
     proposals.REJECT,

@@ -5,11 +5,25 @@ arguments, which the plugins check themselves.
 Source: descheduler v0.36, ``pkg/api/v1alpha2`` and ``pkg/descheduler/policyconfig.go``.
 """
 
+import copy
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.field_errors import field_errors
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -19,6 +33,9 @@ PROMETHEUS = "Prometheus"
 _META = {"apiversion": "apiVersion", "kind": "kind"}
 
 Count = Annotated[StrictInt, Field(ge=0)]
+
+ZEROES: Mapping[str, Any] = {"int_type": 0, "float_type": 0, "model_type": {}, "extra_forbidden": {}}
+"""What Go's decoder reads for ``null``, by what is wrong with it here, else ""; what is unknown stays so."""
 
 
 class _Part(BaseModel):
@@ -160,3 +177,39 @@ def _check(prometheus: DeschedulerPrometheusProvider | None) -> None:
             raise ValueError("prometheus authToken secret is expected to be set when authToken field is")
         if not (secret.name and secret.namespace):
             raise ValueError("prometheus authToken secret reference does not set both namespace and name")
+
+
+def read_policy(document: Mapping[str, Any]) -> DeschedulerPolicy:
+    """The policy of a document as parsed from YAML or JSON; its plugins are judged elsewhere.
+
+    Raises:
+        ConfigurationError: descheduler refuses it, too.
+    """
+    try:
+        plain = as_decoded(DeschedulerPolicy, document)
+        return DeschedulerPolicy.model_validate(plain, by_alias=True, by_name=False)
+    except ValidationError as exc:
+        first = field_errors(exc, model=DeschedulerPolicy)[0]
+        raise ConfigurationError(first.path or "policy", first.sentence) from exc
+
+
+def as_decoded(model: type[BaseModel], document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with each null as Go's decoder reads it: no field, but an item of its zero value."""
+    plain: dict[str, Any] = copy.deepcopy(dict(document))
+    try:
+        model.model_validate(plain, by_alias=True, by_name=False)
+    except ValidationError as exc:
+        for error in exc.errors():
+            # Which kind of a number was tried stands last in where the error is.
+            place = [part for part in error["loc"] if part not in ("int", "float")]
+            if error["input"] is not None or not place:
+                continue
+            holder: Any = plain
+            for part in place[:-1]:
+                holder = holder[part]
+            is_item = isinstance(place[-1], int) or place[-1] != error["loc"][-1]
+            if is_item or error["type"] in ("string_type", "extra_forbidden"):
+                holder[place[-1]] = ZEROES.get(error["type"], "")
+            else:
+                holder.pop(place[-1], None)
+    return plain

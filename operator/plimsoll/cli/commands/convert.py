@@ -1,0 +1,68 @@
+"""The command ``plimsoll convert``: configurations of descheduler and kube-scheduler become policies."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plimsoll.cli.options import OUTPUT, Format, Options
+from plimsoll.cli.output import print_answer, print_lines
+from plimsoll.cli.tables import terminal_width
+from plimsoll.cli.verbs import Verb
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="DeschedulerPolicy, KubeSchedulerConfiguration, or a ConfigMap with one; - is stdin.",
+    ),
+]
+Keep = Annotated[
+    bool,
+    typer.Option(
+        "--keep-behaviour",
+        help="Write the planner, limits and evictor that choose the same pods as before.",
+    ),
+]
+
+
+def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> None:
+    """Convert configurations of descheduler and kube-scheduler to SchedulingPolicies.
+
+    The policies go to stdout, the report about each field to stderr; with -o json or yaml both are one
+    document on stdout. Nothing is written to a cluster.
+    """
+    import yaml  # noqa: PLC0415 - each command loads what it needs
+
+    from plimsoll.cli.views.convert import answer_of, report_table, summary_of  # noqa: PLC0415 - likewise
+    from plimsoll.migration.acceptance import problem_of  # noqa: PLC0415 - likewise
+    from plimsoll.migration.conversion import convert_documents  # noqa: PLC0415 - likewise
+    from plimsoll.migration.documents import read_documents  # noqa: PLC0415 - likewise
+
+    documents = [each for file in files for each in read_documents(_name(file), _content(file))]
+    converted = convert_documents(documents, problem_of, keep_behaviour=keep_behaviour)
+    if options.output in (Format.JSON, Format.YAML):
+        print_answer(answer_of(converted), (), options.output)
+        return
+    policies = [dict(each) for each in converted.policies]
+    print_lines([yaml.safe_dump_all(policies, sort_keys=False, allow_unicode=True).rstrip()])
+    width = terminal_width() if sys.stderr.isatty() else None
+    lines = report_table(converted).lines(wide=options.output == Format.WIDE, width=width)
+    sys.stderr.writelines(f"{line}\n" for line in (*lines, "", summary_of(converted)))
+
+
+def _name(file: str) -> str:
+    return "stdin" if file == "-" else file
+
+
+def _content(file: str) -> bytes:
+    from plimsoll.migration.documents import LONGEST_FILE  # noqa: PLC0415 - as above
+
+    if file == "-":
+        return sys.stdin.buffer.read(LONGEST_FILE + 1)
+    with Path(file).open("rb") as opened:
+        return opened.read(LONGEST_FILE + 1)
+
+
+VERB = Verb("convert", convert, OUTPUT)

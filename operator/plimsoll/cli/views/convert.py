@@ -1,0 +1,99 @@
+"""The answer of ``plimsoll convert``, and its report as a table."""
+
+from collections import Counter
+from typing import Any
+
+from pydantic import Field
+
+from plimsoll.cli.tables import Column, Table
+from plimsoll.inspection.answer import Answer, AnswerPart
+from plimsoll.migration.conversion import ConvertedFiles
+from plimsoll.migration.report import FieldChange, ReportLine
+
+WORDS = {
+    FieldChange.KEPT: "kept",
+    FieldChange.RENAMED: "renamed",
+    FieldChange.DEFAULT_DIFFERS: "default differs",
+    FieldChange.NO_COUNTERPART: "no counterpart",
+}
+
+
+class ConversionLine(AnswerPart):
+    """What became of one field."""
+
+    change: FieldChange = Field(description="What became of it.")
+    file: str = Field(description="File, with the document or ConfigMap in it.")
+    line: int | None = Field(default=None, description="Line in the file, from 1; left out when not known.")
+    source: str | None = Field(
+        default=None,
+        description="Path of the field; left out where the file says nothing and a default counts.",
+    )
+    policies: tuple[str, ...] = Field(default=(), description="Policies that the target is in.")
+    target: str | None = Field(
+        default=None,
+        description="Path in the policy, or a flag of plimsoll run; left out without a counterpart.",
+    )
+    sentence: str = Field(description="What changes, and what to do.")
+
+
+class Conversion(Answer):
+    """Policies that files were converted to, and what became of each field."""
+
+    policies: tuple[dict[str, Any], ...] = Field(description="SchedulingPolicies, as kubectl applies them.")
+    report: tuple[ConversionLine, ...] = Field(description="What became of each field, in the files' order.")
+
+
+def answer_of(converted: ConvertedFiles) -> Conversion:
+    """The answer for programs."""
+    return Conversion(
+        policies=tuple(dict(each) for each in converted.policies),
+        report=tuple(_line(each) for each in converted.report),
+    )
+
+
+def _line(line: ReportLine) -> ConversionLine:
+    return ConversionLine(
+        change=line.change,
+        file=line.origin,
+        line=line.line or None,
+        source=line.source or None,
+        policies=line.policies,
+        target=line.target or None,
+        sentence=line.sentence,
+    )
+
+
+def report_table(converted: ConvertedFiles) -> Table:
+    """The report for people; the file and the policy of each line are in the wide form."""
+    return Table(
+        [
+            Column("FILE", wide=True),
+            Column("LINE", right=True),
+            "CHANGE",
+            "FIELD",
+            Column("POLICIES", wide=True),
+            "BECOMES",
+            "NOTE",
+        ],
+        [
+            (
+                each.origin,
+                each.line or "-",
+                WORDS[each.change],
+                each.source or "-",
+                ", ".join(each.policies) or "-",
+                each.target or "-",
+                each.sentence,
+            )
+            for each in converted.report
+        ],
+        folds=True,
+    )
+
+
+def summary_of(converted: ConvertedFiles) -> str:
+    """How many policies, and how many fields of each kind."""
+    counts = Counter(each.change for each in converted.report)
+    policies = len(converted.policies)
+    fields = ", ".join(f"{counts[change]} {word}" for change, word in WORDS.items())
+    return f"{policies} {'policy' if policies == 1 else 'policies'}; fields: {fields}"

@@ -1,0 +1,162 @@
+"""Converts documents of descheduler and kube-scheduler to SchedulingPolicies that the operator accepts."""
+
+import copy
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plimsoll.api.schema.resource import API_VERSION
+from plimsoll.framework import ConfigurationError
+from plimsoll.migration.documents import MigrationError, SourceDocument
+from plimsoll.migration.rebalancing_conversion import ConvertedProfiles, rebalancing_policies
+from plimsoll.migration.report import FieldChange, ReportLine, ReportWriter
+from plimsoll.migration.scheduling_conversion import scheduling_policies
+from plimsoll.migration.strategy_map import as_v1alpha2
+
+DESCHEDULER, SCHEDULER = "DeschedulerPolicy", "KubeSchedulerConfiguration"
+
+VERSIONS: Mapping[str, tuple[str, ...]] = {
+    DESCHEDULER: ("descheduler/v1alpha1", "descheduler/v1alpha2"),
+    SCHEDULER: (
+        "kubescheduler.config.k8s.io/v1",
+        "kubescheduler.config.k8s.io/v1beta3",
+        "kubescheduler.config.k8s.io/v1beta2",
+    ),
+}
+"""What can be converted: API versions by kind."""
+
+Problem = Callable[[Mapping[str, Any]], str]
+"""Why the operator would not accept a policy, "" when it would."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedFiles:
+    """What became of documents.
+
+    Attributes:
+        policies: SchedulingPolicies as they are applied.
+        report: What became of each field.
+    """
+
+    policies: tuple[Mapping[str, Any], ...]
+    report: tuple[ReportLine, ...]
+
+
+def convert_documents(
+    documents: Sequence[SourceDocument], problem_of: Problem, *, keep_behaviour: bool
+) -> ConvertedFiles:
+    """Convert all documents of some files; those of other kinds are only reported.
+
+    Raises:
+        MigrationError: Nothing can be converted, or one document cannot be.
+    """
+    policies: list[Mapping[str, Any]] = []
+    report: list[ReportLine] = []
+    names: set[str] = set()
+    for each in documents:
+        if each.kind not in VERSIONS:
+            report.append(_left_out(each))
+            continue
+        _check_version(each)
+        found, lines = _converted(each, names, keep=keep_behaviour)
+        for policy in found:
+            problem = problem_of(policy)
+            if problem:
+                raise MigrationError(each.origin, f"the policy would not be accepted: {problem}")
+        policies += found
+        report += lines
+    if not policies:
+        raise MigrationError(_origins(documents), _nothing(documents))
+    return ConvertedFiles(tuple(policies), tuple(report))
+
+
+def _converted(
+    document: SourceDocument, names: set[str], *, keep: bool
+) -> tuple[list[dict[str, Any]], list[ReportLine]]:
+    try:
+        if document.kind == SCHEDULER:
+            report = ReportWriter(document)
+            specs = scheduling_policies(document.body, report, keep=keep)
+            unknown = "kube-scheduler has no such field in this version."
+        elif document.api_version == "descheduler/v1alpha1":
+            rewritten = as_v1alpha2(document.body)
+            report = ReportWriter(document, rewritten.origins, rewritten.second_origins)
+            with rewritten.named_as_written():
+                specs = _specs(rebalancing_policies(rewritten.document, report, keep=keep))
+            report.add(rewritten.notes)
+            unknown = "descheduler has no such field in v1alpha1 and ignores it."
+        else:
+            report = ReportWriter(document)
+            specs = _specs(rebalancing_policies(document.body, report, keep=keep))
+            unknown = "descheduler has no such field, or it has no effect there."
+    except ConfigurationError as exc:
+        raise MigrationError(document.origin, str(exc)) from exc
+    renamed = {name: _unique(name, names) for name, _ in specs}
+    lines = [_renamed(each, renamed) for each in report.lines(unknown)]
+    policies = [
+        {
+            "apiVersion": API_VERSION,
+            "kind": "SchedulingPolicy",
+            "metadata": {"name": renamed[name]},
+            "spec": copy.deepcopy(spec),
+        }
+        for name, spec in specs
+    ]
+    return policies, lines
+
+
+def _specs(converted: Sequence[ConvertedProfiles]) -> list[tuple[str, dict[str, Any]]]:
+    return [(each.name, each.spec) for each in converted]
+
+
+def _renamed(line: ReportLine, names: Mapping[str, str]) -> ReportLine:
+    return replace(line, policies=tuple(names[each] for each in line.policies))
+
+
+def _unique(name: str, names: set[str]) -> str:
+    """A name that objects may have and that no other policy has."""
+    plain = re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-.")[:200] or "converted"
+    found, count = plain, 1
+    while found in names:
+        count += 1
+        found = f"{plain}-{count}"
+    names.add(found)
+    return found
+
+
+def _check_version(document: SourceDocument) -> None:
+    known = VERSIONS[document.kind]
+    if document.api_version not in known:
+        given = document.api_version or "missing"
+        raise MigrationError(
+            document.origin,
+            f"apiVersion of {document.kind} is {given}; convert reads {', '.join(known)}",
+        )
+
+
+def _left_out(document: SourceDocument) -> ReportLine:
+    kind = document.kind or "an object without kind"
+    return ReportLine(
+        FieldChange.NO_COUNTERPART,
+        document.origin,
+        "kind",
+        document.line(("kind",)),
+        (),
+        "",
+        f"{kind} is not a configuration of descheduler or kube-scheduler; left out.",
+    )
+
+
+def _origins(documents: Sequence[SourceDocument]) -> str:
+    return ", ".join(dict.fromkeys(each.origin for each in documents)) or "no file"
+
+
+def _nothing(documents: Sequence[SourceDocument]) -> str:
+    kinds = sorted({each.kind or "no kind" for each in documents if each.kind not in VERSIONS})
+    if not kinds:
+        return "there is no profile with an enabled strategy, so there is nothing to convert"
+    return (
+        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {SCHEDULER} and"
+        " ConfigMaps that carry one of them"
+    )

@@ -1,0 +1,129 @@
+"""Profiles of a DeschedulerPolicy as descheduler builds them: an evictor and strategies with their arguments.
+
+Source: descheduler v0.36, ``pkg/framework/profile/profile.go`` and ``pkg/descheduler/policyconfig.go``.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plimsoll.framework import ConfigurationError
+from plimsoll.framework.args import parse_args
+from plimsoll.framework.descheduling.context import Evictor
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
+from plimsoll.migration.descheduler_file import DeschedulerProfile, as_decoded
+from plimsoll.migration.documents import Path
+from plimsoll.migration.report import path_text
+from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.strategies.default_evictor import DefaultEvictorArgs
+
+STRATEGIES = StrategyRegistry(IN_TREE)
+EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
+
+EVICTOR = "DefaultEvictor"
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledStrategy:
+    """A strategy of a profile.
+
+    Attributes:
+        args: As written, without nulls.
+        enabled_at: Where it is enabled.
+        args_at: Where its arguments are.
+    """
+
+    name: str
+    args: Mapping[str, Any]
+    enabled_at: Path
+    args_at: Path
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedProfile:
+    """A profile that descheduler accepts.
+
+    Attributes:
+        evictor: Arguments of its DefaultEvictor, defaults filled in.
+        evictor_args: The same as written.
+        evictor_at: Where they are; None when nothing is written.
+        strategies: In the order in which they run.
+        unused: Where plugins are configured that are not enabled.
+        unknown: Names of plugins that descheduler does not have, with where they are.
+    """
+
+    name: str
+    evictor: DefaultEvictorArgs
+    evictor_args: Mapping[str, Any]
+    evictor_at: Path | None
+    strategies: tuple[EnabledStrategy, ...]
+    unused: tuple[Path, ...]
+    unknown: tuple[tuple[Path, str], ...]
+
+
+def checked_profile(profile: DeschedulerProfile, at: Path) -> CheckedProfile:
+    """Judge a profile at a path; plugins of third parties are only listed.
+
+    Raises:
+        ConfigurationError: descheduler refuses it, too; names the field.
+    """
+    unknown: list[tuple[Path, str]] = []
+    configs = _configs(profile, at, unknown)
+    strategies = []
+    for where, name in _enabled(profile, at, unknown):
+        if name not in configs:
+            raise ConfigurationError(path_text(where), f'plugin "{name}" has no pluginConfig')
+        strategies.append(EnabledStrategy(name, configs[name][1], where, configs[name][0]))
+    evictor_at, evictor_args = configs.get(EVICTOR, (None, {}))
+    enabled = {EVICTOR, *(each.name for each in strategies)}
+    return CheckedProfile(
+        profile.name,
+        parse_args(DefaultEvictorArgs, evictor_args, path_text(evictor_at or at)),
+        evictor_args,
+        evictor_at,
+        tuple(strategies),
+        tuple(where[:-1] for name, (where, _) in configs.items() if name not in enabled),
+        tuple(unknown),
+    )
+
+
+def _configs(
+    profile: DeschedulerProfile, at: Path, unknown: list[tuple[Path, str]]
+) -> dict[str, tuple[Path, Mapping[str, Any]]]:
+    """Arguments by plugin, with where they are; the first ones count."""
+    configs: dict[str, tuple[Path, Mapping[str, Any]]] = {}
+    for position, config in enumerate(profile.plugin_config):
+        where = (*at, "pluginConfig", position)
+        known = _class_of(config.name)
+        if known is None:
+            unknown.append((where, config.name))
+            continue
+        args = as_decoded(known.args_model, config.args)
+        for field in ("apiVersion", "kind"):
+            if not isinstance(args.get(field), str | None):
+                raise ConfigurationError(path_text((*where, "args", field)), "must be a string")
+        parse_args(known.args_model, args, path_text((*where, "args")))
+        configs.setdefault(config.name, ((*where, "args"), args))
+    return configs
+
+
+def _enabled(
+    profile: DeschedulerProfile, at: Path, unknown: list[tuple[Path, str]]
+) -> Iterator[tuple[Path, str]]:
+    """Where strategies are enabled, by kind; what is enabled as a filter is only judged."""
+    for point in ("filter", "preevictionfilter", *(kind.value for kind in StrategyKind)):
+        for position, name in enumerate(getattr(profile.plugins, point).enabled):
+            where = (*at, "plugins", point, "enabled", position)
+            if _class_of(name) is None:
+                unknown.append((where, name))
+            elif name in STRATEGIES and STRATEGIES[name].kind.value == point:
+                yield where, name
+            elif name in STRATEGIES or point in ("deschedule", "balance"):
+                raise ConfigurationError(path_text(where), f'there is no plugin "{name}" for it')
+
+
+def _class_of(name: str) -> type[Evictor | Strategy] | None:
+    if name in EVICTOR_CLASSES:
+        return EVICTOR_CLASSES[name]
+    return STRATEGIES[name] if name in STRATEGIES else None  # noqa: SIM401 - a registry has no get

@@ -1,0 +1,179 @@
+"""Collects the report of a conversion: each field of the source, and each default that differs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from plimsoll.migration.documents import Path, SourceDocument
+
+AS_WRITTEN = "Kept as written."
+
+
+class FieldChange(StrEnum):
+    """What became of a field."""
+
+    KEPT = "Kept"
+    RENAMED = "Renamed"
+    DEFAULT_DIFFERS = "DefaultDiffers"
+    NO_COUNTERPART = "NoCounterpart"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What became of one field, as the conversion says it.
+
+    Attributes:
+        source: Path in the source; None where the source says nothing and a default counts.
+        target: Path in the policy, or a flag of ``plimsoll run``; "" without a counterpart.
+    """
+
+    change: FieldChange
+    source: Path | None
+    target: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """One line of the report.
+
+    Attributes:
+        source: Path in the source; "" where a default counts.
+        line: Line of the source, 0 when it is not known.
+        policies: Names of the policies that the target is in; none for a flag or without a counterpart.
+    """
+
+    change: FieldChange
+    origin: str
+    source: str
+    line: int
+    policies: tuple[str, ...]
+    target: str
+    sentence: str
+
+
+def carried(source: Path | None, target: str, sentence: str = "") -> Note:
+    """A field whose value is in the result as it was: kept, or renamed if its name changes."""
+    name = target.rpartition(".")[2]
+    was = source[-1] if source else name
+    if was == name or isinstance(was, int):
+        return Note(FieldChange.KEPT, source, target, sentence or AS_WRITTEN)
+    return Note(FieldChange.RENAMED, source, target, sentence or f"Written as {name}.")
+
+
+def differs(target: str, sentence: str, source: Path | None = None) -> Note:
+    """A default, or an effect, that is not what it was."""
+    return Note(FieldChange.DEFAULT_DIFFERS, source, target, sentence)
+
+
+def dropped(source: Path, sentence: str) -> Note:
+    """A field without a counterpart."""
+    return Note(FieldChange.NO_COUNTERPART, source, "", sentence)
+
+
+def path_text(path: Path) -> str:
+    """A path as people write it: ``profiles[0].pluginConfig[1].args``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+class ReportWriter:
+    """Collects the lines about one document.
+
+    Args:
+        origins: Paths as the conversion knows them to paths of the document, where these differ; what is
+            below a path is below its counterpart.
+        second_origins: Likewise, for values that two fields of the document make up.
+    """
+
+    def __init__(
+        self,
+        document: SourceDocument,
+        origins: Mapping[Path, Path | None] | None = None,
+        second_origins: Mapping[Path, Path | None] | None = None,
+    ) -> None:
+        self._document = document
+        self._origins, self._second_origins = origins or {}, second_origins or {}
+        self._lines: dict[ReportLine, dict[str, None]] = {}
+        self._covered: set[Path] = set()
+
+    def add(self, notes: Iterable[Note], policy: str = "") -> None:
+        """Write notes about a policy of the result; ones about the same field say it once."""
+        for note in notes:
+            if note.source is None:
+                self._write(note, None, policy)
+                continue
+            for origins in (self._origins, self._second_origins):
+                source = _original(note.source, origins)
+                # Without one it is a step of the conversion that the file knows nothing of.
+                if source is not None and _has(self._document.body, source):
+                    self._write(note, source, policy)
+
+    def _write(self, note: Note, source: Path | None, policy: str) -> None:
+        change, sentence = note.change, note.sentence
+        if source is not None:
+            self._covered.add(source)
+            name = note.target.rpartition(".")[2]
+            if change is FieldChange.KEPT and name and source[-1] != name and isinstance(source[-1], str):
+                change = FieldChange.RENAMED
+                sentence = f"Written as {name}." if sentence == AS_WRITTEN else sentence
+        line = ReportLine(
+            change,
+            self._document.origin,
+            "" if source is None else path_text(source),
+            0 if source is None else self._document.line(source),
+            (),
+            note.target,
+            sentence,
+        )
+        policies = self._lines.setdefault(line, {})
+        if note.target.startswith(("spec.", "metadata.")):
+            policies[policy] = None
+
+    def lines(self, unknown: str) -> list[ReportLine]:
+        """All lines in the order of the source, defaults last; ``unknown`` is said of all other fields."""
+        for path in _leaves(self._document.body, ()):
+            known = any(path[: len(each)] == each or each[: len(path)] == path for each in self._covered)
+            if path and not known and path[0] != "metadata" and not _is_heading(path):
+                self.add([dropped(path, unknown)])
+        found = (replace(line, policies=tuple(policies)) for line, policies in self._lines.items())
+        return sorted(found, key=lambda each: (not each.source, each.line))
+
+
+def _original(path: Path, origins: Mapping[Path, Path | None]) -> Path | None:
+    for length in range(len(path), -1, -1):
+        if path[:length] in origins:
+            original = origins[path[:length]]
+            return None if original is None else (*original, *path[length:])
+    return path
+
+
+def _is_heading(path: Path) -> bool:
+    """Whether a field only says what its neighbours are about."""
+    return path[-1] in ("apiVersion", "kind") or (path[-1] == "name" and path[-3:-2] == ("pluginConfig",))
+
+
+def _has(value: Any, path: Path) -> bool:
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
+def _leaves(value: Any, path: Path) -> Iterator[Path]:
+    items: Iterable[tuple[str | int, Any]] = ()
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    found = False
+    for key, item in items:
+        found = True
+        yield from _leaves(item, (*path, key))
+    if not found:
+        yield path

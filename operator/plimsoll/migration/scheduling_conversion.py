@@ -1,0 +1,220 @@
+"""Converts a KubeSchedulerConfiguration to SchedulingPolicies, one for each profile.
+
+Source: kube-scheduler v1.36 (``kubescheduler.config.k8s.io/v1``), and v1.24 and v1.28 for the default weights
+of v1beta2 and v1beta3.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from plimsoll.api.v1alpha1.scheduling import PluginsSpec
+from plimsoll.framework import ConfigurationError
+from plimsoll.migration.documents import Path
+from plimsoll.migration.extender_conversion import extender_spec
+from plimsoll.migration.report import FieldChange, Note, ReportWriter, carried, differs, dropped, path_text
+from plimsoll.migration.scheduler_process import process_notes
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+
+WHERE = "spec.scheduling"
+DEFAULT_SCHEDULER = "default-scheduler"
+MULTI_POINT = "multiPoint"
+
+KNOWN = frozenset(plugin.name for plugin in IN_TREE)
+POINTS = tuple(str(each.alias) for each in PluginsSpec.model_fields.values())
+
+#: Weights that the default profile had in v1beta2, where they are not today's.
+OLD_WEIGHTS = {"TaintToleration": 1, "NodeAffinity": 1, "InterPodAffinity": 1}
+
+#: Plugins of other releases and of scheduler-plugins, with what does their work here.
+ELSEWHERE = {
+    **dict.fromkeys(
+        ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits", "NonCSILimits"),
+        "NodeVolumeLimits counts volumes of CSI drivers.",
+    ),
+    "SelectorSpread": "PodTopologySpread has the constraints that replaced it.",
+    "NodePreferAvoidPods": "Use a taint with effect PreferNoSchedule.",
+    "NodeLabel": "Use node affinity.",
+    "ServiceAffinity": "Use pod affinity.",
+    "NodeResourcesLeastAllocated": "It is scoringStrategy LeastAllocated of NodeResourcesFit.",
+    "NodeResourcesMostAllocated": "It is scoringStrategy MostAllocated of NodeResourcesFit.",
+    "RequestedToCapacityRatio": "It is scoringStrategy RequestedToCapacityRatio of NodeResourcesFit.",
+    "Coscheduling": "Pods of a PodGroup start together without a plugin; write PodGroups of plimsoll.dev.",
+    "GangScheduling": "Pods of a PodGroup start together without a plugin; write PodGroups of plimsoll.dev.",
+    "CapacityScheduling": "spec.scheduling.fairShare divides the cluster between queues.",
+}
+
+
+def scheduling_policies(
+    document: Mapping[str, Any], report: ReportWriter, *, keep: bool
+) -> list[tuple[str, dict[str, Any]]]:
+    """Names and specs of the policies.
+
+    Args:
+        document: A KubeSchedulerConfiguration.
+        report: Gets a note for each field.
+        keep: Whether defaults of older versions are written out.
+
+    Raises:
+        ConfigurationError: It is malformed, or part of it cannot be said; names the field.
+    """
+    profiles = [
+        _object(each, ("profiles", position))
+        for position, each in enumerate(_list(document.get("profiles"), ("profiles",)))
+    ] or [{}]
+    extenders: list[dict[str, Any]] = []
+    extender_notes: list[Note] = []
+    for position, given in enumerate(_list(document.get("extenders"), ("extenders",))):
+        at: Path = ("extenders", position)
+        spec, notes = extender_spec(_object(given, at), at, keep=keep)
+        extenders.append(spec)
+        extender_notes += notes
+    is_old = str(document.get("apiVersion", "")).endswith("v1beta2")
+    found = []
+    for position, profile in enumerate(profiles):
+        at = ("profiles", position)
+        name = _scheduler_name(profile, at, only=len(profiles) == 1)
+        spec, notes = _scheduling(profile, at, name)
+        if is_old:
+            notes += _old_weights(spec, keep=keep)
+        if extenders:
+            spec["extenders"] = extenders
+            notes += extender_notes
+        report.add(notes, name)
+        found.append((name, {"scheduling": spec}))
+    if document.get("percentageOfNodesToScore") is None:
+        sampled = [name for (name, _), each in zip(found, profiles, strict=True) if _is_sampled(each)]
+        for name in sampled:
+            sentence = "kube-scheduler scores a sample of the nodes of large clusters; here all are scored."
+            report.add([differs(WHERE, sentence)], name)
+    report.add(process_notes(document))
+    return found
+
+
+def _scheduler_name(profile: Mapping[str, Any], at: Path, *, only: bool) -> str:
+    name = profile.get("schedulerName")
+    if name is None and only:
+        return DEFAULT_SCHEDULER
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(path_text((*at, "schedulerName")), "a name is required")
+    return name
+
+
+def _scheduling(profile: Mapping[str, Any], at: Path, name: str) -> tuple[dict[str, Any], list[Note]]:
+    target = f"{WHERE}.schedulerName"
+    sentence = (
+        f"Stop kube-scheduler's profile {name} before the policy is applied: one scheduler serves a name."
+    )
+    if "schedulerName" in profile:
+        notes = [carried((*at, "schedulerName"), target, sentence)]
+    else:
+        notes = [Note(FieldChange.KEPT, None, target, f"{DEFAULT_SCHEDULER} is the default. {sentence}")]
+    spec: dict[str, Any] = {"schedulerName": name}
+    plugins: dict[str, Any] = {}
+    for point, given in _object(profile.get("plugins") or {}, (*at, "plugins")).items():
+        where = (*at, "plugins", point)
+        if point not in POINTS:
+            notes.append(dropped(where, "There is no such extension point; no plugin of ours needs it."))
+            continue
+        chosen = _plugin_set(_object(given or {}, where), where, f"{WHERE}.plugins.{point}", notes)
+        if chosen:
+            plugins[point] = chosen
+    if plugins:
+        spec["plugins"] = plugins
+    configs = list(_configs(profile, at, notes))
+    if configs:
+        spec["pluginConfig"] = configs
+    if profile.get("percentageOfNodesToScore") is not None:
+        notes.append(dropped((*at, "percentageOfNodesToScore"), "All feasible nodes are scored."))
+    return spec, notes
+
+
+def _plugin_set(given: Mapping[str, Any], at: Path, target: str, notes: list[Note]) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    for key in ("enabled", "disabled"):
+        items: list[dict[str, Any]] = []
+        for position, item in enumerate(_list(given.get(key), (*at, key))):
+            where = (*at, key, position)
+            plugin = _object(item, where)
+            name = str(plugin.get("name") or "")
+            if name not in KNOWN and not (key == "disabled" and name == "*"):
+                notes.append(dropped(where, _absent(name, key)))
+                continue
+            weight = {"weight": plugin["weight"]} if key == "enabled" and plugin.get("weight") else {}
+            notes.append(carried(where, f"{target}.{key}[{len(items)}]"))
+            items.append({"name": name, **weight})
+        if items:
+            chosen[key] = items
+    return chosen
+
+
+def _absent(name: str, key: str) -> str:
+    if name in ELSEWHERE:
+        return f"There is no plugin {name}. {ELSEWHERE[name]}"
+    if key == "disabled":
+        return f"There is no plugin {name}, so there is nothing to disable."
+    return f"There is no plugin {name}; write one against plimsoll.framework and add it to the policy."
+
+
+def _configs(profile: Mapping[str, Any], at: Path, notes: list[Note]) -> Iterator[dict[str, Any]]:
+    count = 0
+    for position, item in enumerate(_list(profile.get("pluginConfig"), (*at, "pluginConfig"))):
+        where = (*at, "pluginConfig", position)
+        config = _object(item, where)
+        name = str(config.get("name") or "")
+        if name not in KNOWN:
+            notes.append(dropped(where, _absent(name, "enabled")))
+            continue
+        args = {
+            key: value
+            for key, value in _object(config.get("args") or {}, (*where, "args")).items()
+            if key not in ("apiVersion", "kind") and value is not None
+        }
+        target = f"{WHERE}.pluginConfig[{count}]"
+        notes.append(carried((*where, "name"), f"{target}.name"))
+        notes += [carried((*where, "args", key), f"{target}.args.{key}") for key in args]
+        count += 1
+        yield {"name": name, "args": args} if args else {"name": name}
+
+
+def _old_weights(spec: dict[str, Any], *, keep: bool) -> list[Note]:
+    """What the default weights of v1beta2 come to."""
+    plugins = spec.get("plugins", {})
+    sets: Sequence[Mapping[str, Any]] = [plugins.get(MULTI_POINT, {}), plugins.get("score", {})]
+    named = {each["name"] for one in sets for key in ("enabled", "disabled") for each in one.get(key, ())}
+    if "*" in named:
+        return []
+    free = [name for name in OLD_WEIGHTS if name not in named]
+    target = f"{WHERE}.plugins.{MULTI_POINT}.enabled"
+    if keep and free:
+        multi = spec.setdefault("plugins", {}).setdefault(MULTI_POINT, {})
+        multi["enabled"] = [
+            *multi.get("enabled", ()),
+            *({"name": name, "weight": OLD_WEIGHTS[name]} for name in free),
+        ]
+        text = "v1beta2's default weights, written out."
+        return [Note(FieldChange.KEPT, None, f"{target}[{name}]", text) for name in free]
+    return [
+        differs(
+            f"{target}[{name}]",
+            f"The default weight of {name} is {DEFAULT_PLUGINS[name]}; v1beta2 had {OLD_WEIGHTS[name]}.",
+        )
+        for name in free
+    ]
+
+
+def _is_sampled(profile: Mapping[str, Any]) -> bool:
+    return profile.get("percentageOfNodesToScore") is None
+
+
+def _object(value: Any, at: Path) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(path_text(at), "it is not an object")
+    return value
+
+
+def _list(value: Any, at: Path) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ConfigurationError(path_text(at), "it is not a list")
+    return value
