@@ -18,7 +18,7 @@ from plimsoll.cli.commands import (
     validate,
     whatif,
 )
-from plimsoll.cli.commands.installation import crds, demo, version
+from plimsoll.cli.commands.installation import completion, crds, demo, version
 from plimsoll.cli.verbs import Verb, VerbGroup
 
 #: In the order in which the help shows them: ask, look ahead, configure, act, the installation.
@@ -36,6 +36,7 @@ VERBS: tuple[Verb | VerbGroup, ...] = (
     pause.PAUSE,
     pause.RESUME,
     crds.VERB,
+    completion.VERB,
     demo.VERB,
     run.VERB,
     version.VERB,

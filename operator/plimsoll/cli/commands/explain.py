@@ -51,7 +51,7 @@ VERB = VerbGroup(
     "explain",
     "Answer why a pod is pending, or stays, or a node is full.",
     (
-        Verb("pod", explain_pod, (*SERVER, Flag.NAMESPACE, *OUTPUT)),
-        Verb("node", explain_node, (*SERVER, *OUTPUT)),
+        Verb("pod", explain_pod, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="pods"),
+        Verb("node", explain_node, (*SERVER, *OUTPUT), completes="nodes"),
     ),
 )

@@ -178,6 +178,15 @@ def check(kubeconfig: Path | None, context: str = "") -> str | None:
     return context or current
 
 
+def contexts(kubeconfig: Path | None) -> list[str]:
+    """The names of a kubeconfig's contexts; none if it cannot be read."""
+    try:
+        known, _ = config.list_kube_config_contexts(config_file=str(kubeconfig) if kubeconfig else None)
+    except UNREADABLE:
+        return []
+    return [str(each["name"]) for each in known]
+
+
 def _contents(paths: str) -> list[Mapping[str, Any]]:
     """What kubeconfigs contain; of several files, those that exist."""
     named = [Path(part).expanduser() for part in paths.split(os.pathsep) if part]

@@ -1,0 +1,185 @@
+"""Completes command lines: verbs and flags from the commands, names by asking the cluster.
+
+kubectl runs ``kubectl_complete-plimsoll WORD… INCOMPLETE`` for ``kubectl plimsoll <TAB>``. It prints one
+candidate per line, with a tab before its description, and at last a directive of cobra's: ``:4`` completes
+no files, ``:0`` does. The scripts of ``plimsoll completion`` run the same program. A cluster that does not
+answer within ``PATIENCE_S`` names nothing.
+
+Source: spf13/cobra v1.9, ``completions.go``; kubectl v1.36, ``plugin_completion.go``.
+"""
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plimsoll.cli.options import Flag, Options, options_of
+from plimsoll.cli.verbs import Verb, VerbGroup
+
+#: Seconds for the cluster to name its objects, and the most that are asked for.
+PATIENCE_S, MOST = 3.0, 500
+
+#: Paths of what can be completed; ``{}`` becomes a namespace.
+_PATHS = {
+    "policies": "/apis/plimsoll.dev/v1alpha1/schedulingpolicies",
+    "records": "/apis/plimsoll.dev/v1alpha1/{}evictions",
+    "pods": "/api/v1/{}pods",
+    "nodes": "/api/v1/nodes",
+    "namespaces": "/api/v1/namespaces",
+}
+
+#: What the values of flags name.
+_VALUES = {"--namespace": "namespaces", "--policy": "policies"}
+
+#: Values of flags that are files.
+_FILES = {"--kubeconfig", "--from", "--filename", "--directory", "--against", "--trace", "--out"}
+
+Candidates = list[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class CommandLine:
+    """A command line, read up to the word that is to be completed.
+
+    Attributes:
+        command: Typer's, of the last verb that was read.
+        path: The verbs that were read.
+        given: Values of flags that have one, by their long names.
+        pending: The flag that waits for its value, by its long name; "" for none.
+    """
+
+    command: Any
+    path: tuple[str, ...] = ()
+    given: dict[str, str] = field(default_factory=dict)
+    pending: str = ""
+
+    def read(self, word: str) -> None:
+        """Read one word."""
+        if self.pending:
+            self.given[self.pending], self.pending = word, ""
+        elif word.startswith("-"):
+            spelled, is_whole, value = word.partition("=")
+            option = self._options().get(spelled)
+            if option is None or option.is_flag:
+                self.given |= {} if option is None else {_long(option): "true"}
+            elif is_whole:
+                self.given[_long(option)] = value
+            else:
+                self.pending = _long(option)
+        elif word in self.verbs():
+            self.command, self.path = self.verbs()[word], (*self.path, word)
+
+    def verbs(self) -> Mapping[str, Any]:
+        """The commands below the present one, by name."""
+        below: Mapping[str, Any] = vars(self.command).get("commands", {})
+        return below
+
+    def flags(self) -> Candidates:
+        """The long flags of the present command."""
+        options = {_long(option): option for option in self._options().values()}
+        return [(name, str(option.help or "")) for name, option in options.items()]
+
+    def _options(self) -> Mapping[str, Any]:
+        params = [param for param in self.command.params if param.param_type_name == "option"]
+        return {spelled: param for param in params for spelled in param.opts}
+
+
+def _long(option: Any) -> str:
+    return str(max(option.opts, key=len))
+
+
+def candidates(
+    command: Any, entries: Sequence[Verb | VerbGroup], words: Sequence[str]
+) -> tuple[Candidates, bool]:
+    """What the last word may become, with descriptions, and whether it may be a file.
+
+    Args:
+        command: Typer's command of the whole command line.
+        entries: All commands.
+        words: What was typed after the program's name; the last one is incomplete.
+    """
+    *read, incomplete = words or [""]
+    line = CommandLine(command)
+    for word in read:
+        line.read(word)
+    verb = _verb(entries, line.path)
+    if line.pending:
+        found = _values(line, verb)
+    elif incomplete.startswith("-"):
+        found = line.flags()
+    elif line.verbs():
+        found = [(name, str(each.short_help or each.help or "")) for name, each in line.verbs().items()]
+    else:
+        found = _named(verb.completes if verb else "", line.given, incomplete)
+    is_file = line.pending in _FILES if line.pending else verb is not None and not verb.completes
+    return [each for each in found if each[0].startswith(incomplete)], is_file
+
+
+def _verb(entries: Sequence[Verb | VerbGroup], path: tuple[str, ...]) -> Verb | None:
+    """The verb at the end of a path, None for a group."""
+    found: Verb | VerbGroup | None = None
+    below = entries
+    for name in path:
+        found = next(entry for entry in below if entry.name == name)
+        below = found.verbs if isinstance(found, VerbGroup) else ()
+    return found if isinstance(found, Verb) else None
+
+
+def _values(line: CommandLine, verb: Verb | None) -> Candidates:
+    """Values of the flag that waits for one."""
+    if line.pending == "--output":
+        return [(form, "") for form in verb.formats] if verb else []
+    if line.pending == "--context":
+        from plimsoll.kube.session.credentials import contexts  # noqa: PLC0415 - for this alone
+
+        return [(name, "") for name in contexts(_options(line.given).kubeconfig)]
+    return _named(_VALUES.get(line.pending, ""), line.given, "")
+
+
+def _options(given: Mapping[str, str]) -> Options:
+    """The options of flags that were read."""
+    known = {f"--{flag.attribute.replace('_', '-')}": flag.attribute for flag in Flag}
+    named: dict[str, Any] = {known[name]: value for name, value in given.items() if name in known}
+    named.pop("output", None)
+    if "kubeconfig" in named:
+        named["kubeconfig"] = Path(named["kubeconfig"])
+    return options_of(named, ("table",))
+
+
+def _named(kind: str, given: Mapping[str, str], incomplete: str) -> Candidates:
+    """The names of a cluster's objects; ``NAMESPACE/NAME`` where the word begins so."""
+    if not kind:
+        return []
+    from plimsoll.cli.connection import with_session  # noqa: PLC0415 - for this alone
+    from plimsoll.cli.errors import UserError  # noqa: PLC0415 - likewise
+    from plimsoll.kube.session.session import Session  # noqa: PLC0415 - likewise
+
+    options = _options(given)
+    elsewhere, slash, _ = incomplete.rpartition("/")
+    where = elsewhere if slash else options.where()
+
+    async def ask(session: Session) -> Candidates:
+        path = _PATHS[kind].format(f"namespaces/{where}/" if where else "")
+        async with asyncio.timeout(PATIENCE_S):
+            listed = await session.object("GET", path, params={"limit": str(MOST)})
+        names = [item["metadata"]["name"] for item in listed.get("items") or ()]
+        return [(f"{elsewhere}/{name}" if slash else name, "") for name in names]
+
+    try:
+        return with_session(options, ask)
+    except (UserError, TimeoutError):
+        return []
+
+
+def main() -> None:
+    """The console script ``kubectl_complete-plimsoll``."""
+    from typer.main import get_command  # noqa: PLC0415 - a circle otherwise: the application has this module's command
+
+    from plimsoll.cli import app  # noqa: PLC0415 - likewise
+    from plimsoll.cli.commands import VERBS  # noqa: PLC0415 - likewise
+
+    found, is_file = candidates(get_command(app), VERBS, sys.argv[1:])
+    lines = [f"{name}\t{purpose}" if purpose else name for name, purpose in found]
+    sys.stdout.writelines(f"{line}\n" for line in [*lines, ":0" if is_file and not found else ":4"])

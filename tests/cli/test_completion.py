@@ -1,0 +1,103 @@
+"""Completion: verbs, flags and formats from the commands, names from a cluster, in cobra's protocol."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from cli.commands import say
+from cli.refusing_server import kubeconfig_of
+from plimsoll.cli import app, completion
+from plimsoll.cli.commands import VERBS
+from plimsoll.cli.commands.installation.completion import SCRIPTS
+from roadstead.clients import RunningCluster
+
+COMMAND = get_command(app)
+
+
+def completed(*words: str) -> tuple[list[str], bool]:
+    """The candidates, and whether files are."""
+    found, is_file = completion.candidates(COMMAND, VERBS, words)
+    return [name for name, _ in found], is_file
+
+
+def test_verbs_are_completed_with_their_summaries() -> None:
+    assert completed("res") == (["resume"], False)
+    assert completed("explain", "") == (["pod", "node"], False)
+    assert completed("-n", "shop", "explain", "p") == (["pod"], False)
+    assert completion.candidates(COMMAND, VERBS, ["pau"])[0] == [
+        ("pause", "Stop the moves of all policies, or suspend policies.")
+    ]
+
+
+def test_flags_and_their_values_are_completed(tmp_path: Path) -> None:
+    assert completed("approve", "--all") == (["--all", "--all-namespaces"], False)
+    assert completed("explain", "pod", "-o", "") == (["table", "wide", "json", "yaml"], False)
+    assert completed("explain", "pod", "web", "--output=json", "-o", "j") == (["json"], False)
+    file = kubeconfig_of(tmp_path / "config", "http://127.0.0.1:1")
+    assert completed("pause", "--kubeconfig", str(file), "--context", "") == (["here"], False)
+    assert completed("pause", "--kubeconfig", "") == ([], True)
+    assert completed("pause", "--reason", "") == ([], False)
+
+
+def test_a_cluster_that_does_not_answer_names_nothing(tmp_path: Path) -> None:
+    """Nor does it disturb the command line with an error."""
+    file = kubeconfig_of(tmp_path / "config", "http://127.0.0.1:1")
+    assert completed("--kubeconfig", str(file), "pause", "") == ([], False)
+    assert completed("--kubeconfig", str(tmp_path / "missing"), "explain", "node", "") == ([], False)
+
+
+def test_names_are_asked_of_the_cluster(roadstead_process: RunningCluster) -> None:
+    """Pods in the namespace of the flags or of the word."""
+    given = ("--kubeconfig", str(roadstead_process.kubeconfig))
+    container = {"name": "main", "image": "i"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container], "nodeName": "none"}}
+    roadstead_process.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "completing"}})
+    roadstead_process.apply({**pod, "metadata": {"name": "web-1", "namespace": "completing"}})
+
+    assert completed(*given, "explain", "pod", "-n", "completing", "w") == (["web-1"], False)
+    assert completed(*given, "explain", "pod", "completing/w") == (["completing/web-1"], False)
+    assert completed(*given, "explain", "pod", "-n", "comp") == (["completing"], False)
+    assert completed(*given, "explain", "node", "")[0]
+    roadstead_process.delete("namespaces/completing")
+
+
+def test_the_program_speaks_cobras_protocol(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-plimsoll", "explain", "p"])
+    completion.main()
+    assert capsys.readouterr().out == "pod\tExplain why a pod is pending, or why it is where it is.\n:4\n"
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_scripts_are_printed_and_are_scripts(shell: str) -> None:
+    """Of each shell that is installed."""
+    script = say("completion", shell).out
+    assert "kubectl_complete-plimsoll" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+def test_bash_completes_with_the_script(tmp_path: Path) -> None:
+    """As readline would call it: candidates without descriptions."""
+    program = tmp_path / "kubectl_complete-plimsoll"
+    program.write_text('#!/bin/sh\nprintf "%s\\\\tdescription\\\\n" "$#" "$2"\necho :4\n')
+    program.chmod(0o755)
+    script = say("completion", "bash").out
+    call = 'COMP_WORDS=(plimsoll explain "po"); COMP_CWORD=2; _plimsoll; echo "${COMPREPLY[@]}"'
+
+    done = subprocess.run(
+        ["bash", "-c", script + call],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "2 po\n"
+    assert done.stderr == ""
