@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: What a command needs so that it asks a server about our kinds.
 WORDS: dict[str, tuple[str, ...]] = {
     "approve": ("--all",),
+    "snapshot save": ("cluster.json.gz",),
     "reject": ("--all",),
     "pause": ("rebalance",),
     "resume": ("rebalance",),

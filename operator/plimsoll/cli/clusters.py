@@ -72,9 +72,16 @@ def state_from(
         UserError: The cluster cannot be read.
         SnapshotError: A file cannot be read.
     """
-    from plimsoll.inspection.state import ClusterState  # noqa: PLC0415 - each command loads what it needs
+    import gc  # noqa: PLC0415 - each command loads what it needs
 
-    return ClusterState.of(content_from(options, from_, needed=needed), policies, catalogue())
+    from plimsoll.inspection.state import ClusterState  # noqa: PLC0415 - likewise
+
+    gc.disable()  # everything that is read stays until the command ends
+    try:
+        return ClusterState.of(content_from(options, from_, needed=needed), policies, catalogue())
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def catalogue() -> "Catalogue":

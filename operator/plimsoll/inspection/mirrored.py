@@ -13,6 +13,7 @@ from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.observer import Observer
@@ -98,9 +99,11 @@ class MirroredObjects:
             eviction = Eviction.model_validate(plain)
             created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
         except (ValidationError, KeyError, ValueError, TypeError) as exc:
-            self.skipped.append(
-                SkippedObject(RECORDS, f"{meta.get('namespace')}/{meta.get('name')}", str(exc))
+            problem = (
+                summary(field_errors(exc, model=Eviction)) if isinstance(exc, ValidationError) else repr(exc)
             )
+            name = f"{meta.get('namespace')}/{meta.get('name')}"
+            self.skipped.append(SkippedObject(RECORDS, name, problem))
             return None
         status = eviction.status or EvictionStatus()
         return Record(meta["namespace"], meta["name"], eviction.spec, status, created)

@@ -82,8 +82,7 @@ def save(content: SnapshotContent, path: Path, *, force: bool = False) -> int:
     Raises:
         SnapshotError: It exists and ``force`` is not set, or it cannot be written.
     """
-    if not force and path.exists():
-        raise SnapshotError(str(path), "the file exists; choose another name, or overwrite it with --force")
+    check_free(path, force=force)
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile(
@@ -101,6 +100,18 @@ def save(content: SnapshotContent, path: Path, *, force: bool = False) -> int:
         with suppress(OSError):
             if temporary:
                 Path(temporary).unlink(missing_ok=True)
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Make sure, before a long reading, that a snapshot may be written there.
+
+    Raises:
+        SnapshotError: The file exists and ``force`` is not set, or its folder does not.
+    """
+    if not force and path.exists():
+        raise SnapshotError(str(path), "the file exists; choose another name, or overwrite it with --force")
+    if not path.parent.is_dir():
+        raise SnapshotError(str(path), "the folder does not exist")
 
 
 def write(content: SnapshotContent, target: IO[bytes]) -> None:

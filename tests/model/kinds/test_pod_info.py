@@ -2,7 +2,10 @@
 
 import gc
 
+import pytest
+
 from plimsoll.model.kinds.pod_info import Templates
+from plimsoll.model.kinds.requests import bounded, existing, nonzero_existing
 from plimsoll.testing.builders import a_pod
 
 
@@ -26,3 +29,28 @@ def test_shapes_without_pods_are_forgotten() -> None:
 
     assert len(templates) == 1
     assert templates.info(a_pod("again", labels={"job": "0"})).template is kept[0].template
+
+
+@pytest.mark.parametrize("granted", [None, {"cpu": "1"}, {"cpu": "1000m"}, {"cpu": "2"}, {}])
+@pytest.mark.parametrize("allocated", [{}, {"cpu": "1"}, {"cpu": "3"}])
+@pytest.mark.parametrize("name", ["main", "side", "gone"])
+def test_requests_are_those_of_the_status_whether_or_not_it_grants_the_spec(
+    granted: dict[str, str] | None, allocated: dict[str, str], name: str
+) -> None:
+    """The shortcut for a status that grants the spec makes no difference."""
+    status = {
+        "name": name,
+        "resources": None if granted is None else {"requests": granted},
+        "allocatedResources": allocated,
+    }
+    pod = a_pod(
+        cpu="1",
+        node="n1",
+        initContainers=[{"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}],
+        status={"containerStatuses": [status]},
+    )
+
+    info = Templates().info(pod)
+
+    assert info.requests == bounded(existing(pod))
+    assert info.nonzero_cpu_milli == nonzero_existing(pod)["cpu"]

@@ -15,6 +15,7 @@ from plimsoll.cli.commands import (
     plan,
     proposals,
     run,
+    snapshot,
     validate,
     whatif,
 )
@@ -30,6 +31,7 @@ VERBS: tuple[Verb | VerbGroup, ...] = (
     fit.VERB,
     whatif.VERB,
     convert.VERB,
+    snapshot.VERB,
     validate.VERB,
     proposals.APPROVE,
     proposals.REJECT,

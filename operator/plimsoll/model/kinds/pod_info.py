@@ -15,7 +15,15 @@ import msgspec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodStatus, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
-from plimsoll.model.kinds.requests import bounded, existing, fit_score, incoming, nonzero_existing, unreadable
+from plimsoll.model.kinds.requests import (
+    bounded,
+    existing,
+    fit_score,
+    grants_the_spec,
+    incoming,
+    nonzero_existing,
+    unreadable,
+)
 from plimsoll.model.selectors import NodeMatcher, SelectorError, compile_node_matcher
 
 T = TypeVar("T")
@@ -145,14 +153,7 @@ class PodInfo:
         self.namespace = pod.namespace
         self.key = pod.key
         self.uid = pod.uid
-        status = pod.status
-        if not (
-            status.container_statuses
-            or status.init_container_statuses
-            or status.resources is not None
-            or status.allocated_resources
-        ):
-            # Nothing was granted yet: a pod that waits asks for what its template says.
+        if grants_the_spec(pod):
             self.requests = template.requests
             nonzero = template.nonzero_requests
         else:

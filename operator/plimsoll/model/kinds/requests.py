@@ -99,6 +99,23 @@ def existing(pod: Pod) -> dict[str, int]:
     return _integers(pod, observed=True)
 
 
+def grants_the_spec(pod: Pod) -> bool:
+    """Whether the status grants nothing, or as much as the spec; then the spec says what it takes."""
+    status = pod.status
+    if status.resources is not None or status.allocated_resources:
+        return False
+    for granted in (*status.container_statuses, *status.init_container_statuses):
+        if granted.resources is None:
+            continue
+        allocated = granted.allocated_resources or granted.resources.requests
+        for asked in (*pod.spec.containers, *pod.spec.init_containers):
+            if asked.name == granted.name and not (
+                asked.resources.requests == granted.resources.requests == allocated
+            ):
+                return False
+    return True
+
+
 def nonzero_existing(pod: Pod) -> dict[str, int]:
     """Cpu and memory of a pod on a node, with the defaults for containers that name none.
 
