@@ -71,6 +71,7 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
     is written. Exit code 0: no pod becomes pending. 2: some do, or cannot be drained. 1: error.
     """
     from plimsoll.cli.manifest_files import documents_in  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
     from plimsoll.cli.views.whatif import what_if_view  # noqa: PLC0415 - likewise
     from plimsoll.inspection.changes.what_if_answer import what_if  # noqa: PLC0415 - likewise
     from plimsoll.inspection.manifests.documents import POLICY  # noqa: PLC0415 - likewise
@@ -102,7 +103,8 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
         if isinstance(document, dict) and document.get("kind") == POLICY
     ]
     target = state.with_policies(_policies(state, changed, applied)) if changed or applied else None
-    answer = what_if(state, changes, target)
+    with progress("steps") as bar:
+        answer = what_if(state, changes, target, bar)
     print_answer(answer, what_if_view(answer), options.output)
     if answer.pending or answer.blocked:
         raise typer.Exit(ExitCode.FOUND)

@@ -1,6 +1,6 @@
 """Says what changes of a cluster would bring: pending pods, moves, utilisation, blocked drains."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pydantic import Field
@@ -91,8 +91,15 @@ class WhatIfAnswer(Answer):
     notes: list[str] = Field(description="What is not known, or assumed.")
 
 
+#: Notified of what is done, how many of it, and of how many.
+Progress = Callable[[str, int, int], None]
+
+
 def what_if(
-    state: ClusterState, changes: Sequence[ClusterChange], changed_state: ClusterState | None = None
+    state: ClusterState,
+    changes: Sequence[ClusterChange],
+    changed_state: ClusterState | None = None,
+    progress: Progress = lambda *_: None,
 ) -> WhatIfAnswer:
     """Make the changes in their order on a fork, and compare.
 
@@ -100,6 +107,7 @@ def what_if(
         state: The cluster as it is.
         changes: In the order in which they are made.
         changed_state: The same cluster with other policies; they hold from the first change on.
+        progress: Notified of changes that are made, and of plans.
 
     Raises:
         ManifestError: A change is about what does not exist, or does already.
@@ -107,12 +115,13 @@ def what_if(
     target = changed_state or state
     before = ChangedCluster(state)
     after = ChangedCluster(target, [each.manifests for each in changes if isinstance(each, ApplyManifests)])
-    for change in changes:
+    for done, change in enumerate(changes):
+        progress("changes", done, len(changes))
         after.make(change)
     notes = list(after.notes)
     waited = set(before.queue.waiting)
     pending = [pod for pod in after.queue.in_order() if pod.uid not in waited]
-    policies = _policies(state, before, target, after, notes)
+    policies = _policies(state, before, target, after, notes, progress)
     forecast = sorted(
         {
             pod.pod.spec.scheduler_name
@@ -173,16 +182,17 @@ def _policies(
     target: ClusterState,
     after: ChangedCluster,
     notes: list[str],
+    progress: Progress,
 ) -> list[PolicyMoves]:
     names = sorted({*state.working, *target.working})
-    return [
-        PolicyMoves(
-            policy=name,
-            before=_moves(state, name, before, notes) if name in state.working else [],
-            after=_moves(target, name, after, notes) if name in target.working else [],
-        )
-        for name in names
-    ]
+    found = []
+    for done, name in enumerate(names):
+        progress("plans", 2 * done, 2 * len(names))
+        now = _moves(state, name, before, notes) if name in state.working else []
+        progress("plans", 2 * done + 1, 2 * len(names))
+        then = _moves(target, name, after, notes) if name in target.working else []
+        found.append(PolicyMoves(policy=name, before=now, after=then))
+    return found
 
 
 def _moves(state: ClusterState, policy: str, changed: ChangedCluster, notes: list[str]) -> list[ExpectedMove]:
