@@ -11,6 +11,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import yaml
 
@@ -28,15 +29,20 @@ class Refusing(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         """Refuse one request."""
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        _, way, rest = self.path.partition("?")[0].split("/", 2)
-        code, body = _answer(way, self.command, f"/{rest}")
+        given = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        whole, _, query = self.path.partition("?")
+        _, way, rest = whole.split("/", 2)
+        code, body = self.decide(way, f"/{rest}", dict(parse_qsl(query)), json.loads(given or b"null"))
         content = json.dumps(body).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def decide(self, way: str, path: str, query: dict[str, str], body: Any) -> tuple[int, dict[str, Any]]:
+        """Code and body of one answer."""
+        return _answer(way, self.command, path)
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = answer  # noqa: N815 - names of the library
 
@@ -75,10 +81,17 @@ def _status(code: int, reason: str, message: str) -> tuple[int, dict[str, Any]]:
     return code, {**status, "code": code, "reason": reason, "message": message}
 
 
+class _Server(ThreadingHTTPServer):
+    """A client that leaves aborts its connections, which is no error of the server's."""
+
+    def handle_error(self, *_: object) -> None:
+        """Write nothing."""
+
+
 @contextmanager
-def refusing_server() -> Iterator[str]:
+def refusing_server(handler: type[Refusing] = Refusing) -> Iterator[str]:
     """The URL of a server, which runs in a thread."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    server = _Server(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

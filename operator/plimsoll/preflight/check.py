@@ -49,7 +49,7 @@ async def check(session: Session, choice: Choice) -> Checked:
     reviewed = await review(session, found, choice, made.user)
     account = reviewed.account
     return Checked(
-        in_order((*first, *judged(found), *judged_review(reviewed))),
+        in_order((*first, *judged(found), *judged_review(found, reviewed))),
         is_reachable=True,
         server=made.address,
         version=made.version,
@@ -76,15 +76,17 @@ def judged(found: Survey) -> Iterator[Finding]:
     yield from judged_pods(found.waiting, claims_of(documents), found.placed, leads=leads)
 
 
-def judged_review(reviewed: Review) -> Iterator[Finding]:
+def judged_review(found: Survey, reviewed: Review) -> Iterator[Finding]:
     """All findings about rights."""
     account = reviewed.account
     if account is None:
+        is_hidden = isinstance(found.leases, Unread) or isinstance(found.installed, Unread)
+        why = "leases and Deployments could not be read" if is_hidden else "no operator was found"
         yield Finding(
             Area.RIGHTS,
             Level.WARNING,
             "the operator",
-            "not checked: its ServiceAccount is not known, because no operator was found",
+            f"not checked: its ServiceAccount is not known, because {why}",
             "name it with --as-service-account NAMESPACE/NAME, or check your own rights with --self",
         )
     elif reviewed.refused is not None:

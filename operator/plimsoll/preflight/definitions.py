@@ -30,13 +30,16 @@ def judged_definitions(found: Mapping[str, Document | Unread | None]) -> Iterato
         name = kind.definition.name
         document = found.get(name)
         if isinstance(document, Unread):
-            yield unchecked(Area.DEFINITIONS, name, document)
-        elif document is None:
+            continue
+        if document is None:
             yield Finding(
                 Area.DEFINITIONS, Level.ERROR, name, "it is not installed", f"install it: {INSTALL}"
             )
         else:
             yield _judged(kind, document)
+    unread = [each for each in found.values() if isinstance(each, Unread)]
+    if unread:
+        yield unchecked(Area.DEFINITIONS, "customresourcedefinitions", *unread)
 
 
 def _judged(kind: type[CustomResource], document: Document) -> Finding:

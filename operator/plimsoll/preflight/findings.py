@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from plimsoll.access.rights import Right
+from plimsoll.access.rights import Right, listed
 
 
 class Level(StrEnum):
@@ -75,16 +75,19 @@ class Unread:
         return self.status == 403
 
 
-def unchecked(area: Area, subject: str, unread: Unread) -> Finding:
-    """What could not be read could not be checked."""
-    where = f" in namespace {unread.namespace}" if unread.namespace else ""
-    if unread.is_forbidden:
-        message = f"not checked: you may not {unread.right.text}{where}"
-        remedy = f"ask for the right to {unread.right.text}{where}, or let somebody run this who has it"
-        return Finding(area, Level.WARNING, subject, message, remedy)
-    why = unread.message or (f"status {unread.status}" if unread.status else "no answer")
+def unchecked(area: Area, subject: str, *unread: Unread) -> Finding:
+    """What could not be read could not be checked; where reads failed in several ways, the first is said."""
+    first = unread[0]
+    rights = list(dict.fromkeys(each.right for each in unread if each.status == first.status))
+    where = f" in namespace {first.namespace}" if first.namespace and len(rights) == 1 else ""
+    if first.is_forbidden:
+        message = f"not checked: you may not {listed(rights)}{where}"
+        return Finding(
+            area, Level.WARNING, subject, message, "ask for the right, or let somebody run it who has it"
+        )
+    why = first.message or (f"status {first.status}" if first.status else "no answer")
     return Finding(
-        area, Level.WARNING, subject, f"not checked: cannot {unread.right.text}{where}: {why}", "run it again"
+        area, Level.WARNING, subject, f"not checked: cannot {listed(rights)}{where}: {why}", "run it again"
     )
 
 

@@ -177,8 +177,8 @@ def judged_programs(seen: Sequence[Seen], doing: Doing, unread: Iterable[Unread]
     for each in seen:
         yield _judged(each, doing)
     missing = tuple(unread)
-    for one in missing:
-        yield unchecked(Area.SCHEDULERS, "other schedulers", one)
+    if missing:
+        yield unchecked(Area.SCHEDULERS, "other schedulers", *missing)
     if not seen and not missing:
         yield Finding(
             Area.SCHEDULERS,

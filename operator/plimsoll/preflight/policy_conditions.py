@@ -104,7 +104,7 @@ def _judged(document: Document, *, leads: bool) -> Iterator[Finding]:
             continue  # as it was asked for
         problems.append(found)
         message = f"{kind} is {found.status}, {found.reason}: {found.message}{age}"
-        yield Finding(Area.POLICIES, level, subject, message, "correct it as the sentence says")
+        yield Finding(Area.POLICIES, level, subject, message, f"kubectl describe spol {name_of(document)}")
     if problems:
         return
     if isinstance(policy, str):

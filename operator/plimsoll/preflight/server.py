@@ -12,6 +12,9 @@ from plimsoll.preflight.findings import Area, Finding, Level
 OLDEST, NEWEST = (1, 33), (1, 36)
 
 
+#: The subject of all findings here.
+SUBJECT = "API server"
+
 #: In place of a version that may not be read.
 UNKNOWN = "unknown"
 
@@ -64,66 +67,66 @@ class Contact:
 
 def judged_contact(contact: Contact) -> Iterator[Finding]:
     """Findings about the connection."""
-    address = contact.address or "kubeconfig"
+    address = contact.address
     through = f" through the proxy {contact.proxy}" if contact.proxy else ""
     if contact.obstacle is not None:
         message = f"no answer from {address}{through}: {contact.message}"
-        yield Finding(Area.SERVER, Level.ERROR, address, message, _REMEDIES[contact.obstacle])
+        yield Finding(Area.SERVER, Level.ERROR, SUBJECT, message, _REMEDIES[contact.obstacle])
         return
     if contact.status == HTTPStatus.UNAUTHORIZED:
         message = f"{address} does not accept the credentials: {contact.message or 'Unauthorized'}"
         remedy = "log in again, or renew the token or certificate of the kubeconfig"
-        yield Finding(Area.SERVER, Level.ERROR, address, message, remedy)
+        yield Finding(Area.SERVER, Level.ERROR, SUBJECT, message, remedy)
         return
     if not contact.is_usable:
         message = f"{address} answers, and not as a Kubernetes API server does: {contact.message}"
         yield Finding(
-            Area.SERVER, Level.ERROR, address, message, "check the server's address in the kubeconfig"
+            Area.SERVER, Level.ERROR, SUBJECT, message, "check the server's address in the kubeconfig"
         )
         return
-    yield Finding(Area.SERVER, Level.OK, address, f"the API server answers{through}")
-    yield _identity(address, contact)
-    yield judged_version(address, contact.version)
+    yield Finding(Area.SERVER, Level.OK, SUBJECT, f"{address} answers{through}")
+    yield _identity(contact)
+    yield judged_version(contact.version)
 
 
-def _identity(address: str, contact: Contact) -> Finding:
+def _identity(contact: Contact) -> Finding:
     if contact.user == "system:anonymous":
         message = "the kubeconfig has no credentials: the API server takes the caller for system:anonymous"
         return Finding(
             Area.SERVER,
             Level.ERROR,
-            address,
+            SUBJECT,
             message,
             "give the user of the kubeconfig a token or certificate",
         )
     if contact.user:
-        return Finding(Area.SERVER, Level.OK, address, f"it knows the credentials as {contact.user}")
+        return Finding(Area.SERVER, Level.OK, SUBJECT, f"it knows the credentials as {contact.user}")
     if contact.status == 403:
         message = "it knows the credentials, and does not say whose they are: you may not create"
         remedy = "bind the role system:basic-user to system:authenticated, as every cluster does by default"
         return Finding(
-            Area.SERVER, Level.WARNING, address, f"{message} selfsubjectreviews.authentication.k8s.io", remedy
+            Area.SERVER, Level.WARNING, SUBJECT, f"{message} selfsubjectreviews.authentication.k8s.io", remedy
         )
     return Finding(
-        Area.SERVER, Level.OK, address, "it takes the credentials, and does not say whose they are"
+        Area.SERVER, Level.OK, SUBJECT, "it takes the credentials, and does not say whose they are"
     )
 
 
-def judged_version(address: str, version: str) -> Finding:
+def judged_version(version: str) -> Finding:
     """The finding about the server's version, as it says it or :data:`UNKNOWN`."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if version == UNKNOWN:
         message = "not checked: you may not read its version; Kubernetes 1.33 and newer are supported"
-        return Finding(Area.SERVER, Level.WARNING, address, message, "look at kubectl version")
+        return Finding(Area.SERVER, Level.WARNING, SUBJECT, message, "look at kubectl version")
     if found is None:
         message = f'its version "{version}" cannot be read; {_text(OLDEST)} and newer are supported'
-        return Finding(Area.SERVER, Level.WARNING, address, message, "look at kubectl version")
+        return Finding(Area.SERVER, Level.WARNING, SUBJECT, message, "look at kubectl version")
     minor = (int(found[1]), int(found[2]))
     if minor < OLDEST:
         message = f"Kubernetes {version} is older than {_text(OLDEST)}, the oldest version that is supported"
-        return Finding(Area.SERVER, Level.WARNING, address, message, "upgrade the cluster")
+        return Finding(Area.SERVER, Level.WARNING, SUBJECT, message, "upgrade the cluster")
     newer = f", newer than {_text(NEWEST)}, the newest that was tried" if minor > NEWEST else ""
-    return Finding(Area.SERVER, Level.OK, address, f"Kubernetes {version} is supported{newer}")
+    return Finding(Area.SERVER, Level.OK, SUBJECT, f"Kubernetes {version} is supported{newer}")
 
 
 def _text(version: tuple[int, int]) -> str:

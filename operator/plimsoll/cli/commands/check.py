@@ -92,7 +92,9 @@ def _view(answer: "Check") -> "View":
 
 
 def _sentence(message: str, remedy: str) -> str:
-    return f"{message}; {remedy}" if remedy else message
+    if not remedy:
+        return message
+    return f"{message} {remedy}" if message.endswith("?") else f"{message}; {remedy}"
 
 
 def _count(number: int, noun: str) -> str:
