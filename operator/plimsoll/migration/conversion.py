@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from plimsoll.migration.rebalancing_conversion import ConvertedProfiles, rebalan
 from plimsoll.migration.report import FieldChange, ReportLine, ReportWriter
 from plimsoll.migration.scheduling_conversion import scheduling_policies
 from plimsoll.migration.strategy_map import as_v1alpha2
+from plimsoll.policies.judgement import PolicyChecks
 
 DESCHEDULER, SCHEDULER = "DeschedulerPolicy", "KubeSchedulerConfiguration"
 
@@ -25,9 +26,6 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """What can be converted: API versions by kind."""
-
-Problem = Callable[[Mapping[str, Any]], str]
-"""Why the operator would not accept a policy, "" when it would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class ConvertedFiles:
 
 
 def convert_documents(
-    documents: Sequence[SourceDocument], problem_of: Problem, *, keep_behaviour: bool
+    documents: Sequence[SourceDocument], checks: PolicyChecks, *, keep_behaviour: bool
 ) -> ConvertedFiles:
     """Convert all documents of some files; those of other kinds are only reported.
 
@@ -61,9 +59,9 @@ def convert_documents(
         _check_version(each)
         found, lines = _converted(each, names, keep=keep_behaviour)
         for policy in found:
-            problem = problem_of(policy)
-            if problem:
-                raise MigrationError(each.origin, f"the policy would not be accepted: {problem}")
+            verdict = checks.judge(policy)
+            if verdict.policy is None:
+                raise MigrationError(each.origin, f"the policy would not be accepted: {verdict.sentence}")
         policies += found
         report += lines
     if not policies:

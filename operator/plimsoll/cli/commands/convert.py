@@ -1,6 +1,7 @@
 """The command ``plimsoll convert``: configurations of descheduler and kube-scheduler become policies."""
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -35,13 +36,20 @@ def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> 
     """
     import yaml  # noqa: PLC0415 - each command loads what it needs
 
+    from plimsoll.cli.clusters import catalogue  # noqa: PLC0415 - likewise
     from plimsoll.cli.views.convert import answer_of, report_table, summary_of  # noqa: PLC0415 - likewise
-    from plimsoll.migration.acceptance import problem_of  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.catalogue import RebalancingJudge, SchedulingJudge  # noqa: PLC0415 - likewise
     from plimsoll.migration.conversion import convert_documents  # noqa: PLC0415 - likewise
     from plimsoll.migration.documents import read_documents  # noqa: PLC0415 - likewise
+    from plimsoll.model.kinds.objects import ClusterObjects  # noqa: PLC0415 - likewise
+    from plimsoll.policies.judgement import PolicyChecks  # noqa: PLC0415 - likewise
 
+    known = catalogue()
+    checks = PolicyChecks(
+        SchedulingJudge(known), RebalancingJudge(known, ClusterObjects(), datetime.now(UTC))
+    )
     documents = [each for file in files for each in read_documents(_name(file), _content(file))]
-    converted = convert_documents(documents, problem_of, keep_behaviour=keep_behaviour)
+    converted = convert_documents(documents, checks, keep_behaviour=keep_behaviour)
     if options.output in (Format.JSON, Format.YAML):
         print_answer(answer_of(converted), (), options.output)
         return

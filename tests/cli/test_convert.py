@@ -1,0 +1,139 @@
+"""``plimsoll convert``: what it prints, and what kubectl prints where the command is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cli.commands import Said, say
+from cli.golden_files import check
+from plimsoll.cli import app
+
+if TYPE_CHECKING:
+    from roadstead.pytest_plugin import StartRoadstead
+
+ROOT = Path(__file__).parents[2]
+POLICY = """\
+apiVersion: descheduler/v1alpha1
+kind: DeschedulerPolicy
+evictLocalStoragePods: true
+maxNoOfPodsToEvictPerNode: 5
+strategies:
+  RemoveDuplicates:
+    enabled: true
+"""
+SCHEDULER = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallelism: 8
+"""
+
+
+def printed(text: str, *words: str) -> Said:
+    """What the command prints of a text on stdin."""
+    result = CliRunner().invoke(app, ["convert", "-", *words], input=text)
+    return Said(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
+def test_policies_and_report_look_like_this(form: str) -> None:
+    """As a table the report is on stderr; for programs both are one document."""
+    said = printed(f"{POLICY}---\n{SCHEDULER}", "-o", form)
+
+    assert said.code == 0
+    check("convert", "both", form, said.out + said.err)
+
+
+def test_what_is_kept_is_written_out() -> None:
+    """With --keep-behaviour."""
+    said = printed(POLICY, "--keep-behaviour")
+
+    check("convert", "kept", "table", said.out + said.err)
+
+
+def test_stdout_has_policies_alone() -> None:
+    """So that it can be applied."""
+    policies = list(yaml.safe_load_all(printed(f"{POLICY}---\n{SCHEDULER}").out))
+
+    assert [each["kind"] for each in policies] == ["SchedulingPolicy"] * 2
+
+
+def test_several_files_make_policies_with_names_of_their_own(tmp_path: Path) -> None:
+    """A name is taken once."""
+    (tmp_path / "a.yaml").write_text(POLICY)
+    (tmp_path / "b.json").write_text(json.dumps(yaml.safe_load(POLICY)))
+
+    said = say("-o", "json", "convert", str(tmp_path / "a.yaml"), str(tmp_path / "b.json"))
+
+    policies = json.loads(said.out)["policies"]
+    assert [each["metadata"]["name"] for each in policies] == ["descheduler", "descheduler-2"]
+    assert policies[0]["spec"] == policies[1]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("case", "content"),
+    [
+        ("truncated", POLICY[:-10].encode() + b'"'),
+        ("wrong-version", POLICY.replace("v1alpha1", "v2").encode()),
+        ("unknown-kind", b"apiVersion: v1\nkind: Pod\n"),
+        ("binary", b"\x1f\x8b\x08\x00"),
+        ("wrong-type", POLICY.replace("5", "five").encode()),
+    ],
+)
+def test_an_error_is_one_line_and_prints_no_policy(
+    case: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the file's name, and exit code 1."""
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yaml").write_bytes(content)
+
+    said = say("convert", "policy.yaml")
+
+    assert (said.code, said.out, said.err.count("\n")) == (1, "", 1)
+    check("convert", case, "error", said.err)
+
+
+def test_a_file_that_is_missing_is_named() -> None:
+    assert say("convert", "none.yaml").err == "error: none.yaml: No such file or directory\n"
+
+
+def test_the_example_of_the_page_is_what_the_command_prints() -> None:
+    """The first block is converted, the second is printed."""
+    blocks = (ROOT / "docs" / "cli" / "convert.md").read_text().split("```yaml\n")[1:]
+    source, result = (each.partition("```")[0] for each in blocks)
+
+    assert printed(source).out == result
+
+
+def test_the_pages_have_the_words_that_kubectl_prints(
+    start_roadstead: StartRoadstead, tmp_path: Path
+) -> None:
+    """Who searches for kubectl's message finds the command."""
+    cluster = start_roadstead(nodes=0)
+    new = POLICY.replace("v1alpha1", "v1alpha2")
+    file = str(tmp_path / "all.yaml")
+    Path(file).write_text(f"{POLICY}---\n{new}---\n{SCHEDULER}")
+    applied = subprocess.run(
+        ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "apply", "--validate=false", "-f", file],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    page = (ROOT / "docs" / "cli" / "convert.md").read_text()
+    guide = " ".join((ROOT / "docs" / "for-kube-scheduler-users.md").read_text().split())
+
+    words = {line[line.index("no matches") :] for line in applied.stderr.splitlines() if "no matches" in line}
+
+    assert len(words) == 3, applied.stderr
+    assert "ensure CRDs are installed first" in applied.stderr
+    for each in (*words, "ensure CRDs are installed first"):
+        assert each in page
+    for each in words:
+        assert each in guide or "v1alpha1" in each

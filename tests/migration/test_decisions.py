@@ -1,0 +1,182 @@
+"""Policies of ``--keep-behaviour`` evict the pods that descheduler evicts, in its order; others do not.
+
+Each case is decided twice: as descheduler decides it, from the file, and by the converted policy, through the
+parts of the operator (``make vectors`` does the same with recordings of a real descheduler).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.migration.strategy_map import as_v1alpha2
+from recordings.descheduler import Decided, decide
+
+LOADS = {"n1": ["a1", "a2", "b1"], "n2": ["a3"], "n3": []}
+
+
+def a_node(name: str) -> dict[str, Any]:
+    taints = [{"key": "old", "effect": "NoSchedule"}] if name == "n1" else []
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "pool": name}},
+        "spec": {"taints": taints},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+    }
+
+
+def a_pod(name: str, node: str) -> dict[str, Any]:
+    """A pod of the ReplicaSet that its name begins with; those of b have a volume claim and high priority."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name[0], "uid": f"u-{name[0]}"}
+    is_b = name[0] == "b"
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    local = {"name": "v", "emptyDir": {}}
+    return {
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": [owner]},
+        "spec": {
+            "nodeName": node,
+            "priority": 5000 if is_b else 0,
+            "volumes": [claim if is_b else local],
+            "containers": [{"name": "c", "image": name[0], "resources": {"requests": {"cpu": "1"}}}],
+        },
+        "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"},
+    }
+
+
+def decided(text: str) -> Decided:
+    """What comes of a policy on three nodes."""
+    policy = yaml.safe_load(textwrap.dedent(text))
+    policy["kind"] = "DeschedulerPolicy"
+    policy.setdefault("apiVersion", "descheduler/v1alpha2")
+    if policy["apiVersion"] == "descheduler/v1alpha1":
+        policy = as_v1alpha2(policy).document
+    return decide(
+        {
+            "now": "2026-01-02T00:00:00Z",
+            "nodes": [a_node(name) for name in LOADS],
+            "pods": [a_pod(pod, node) for node, pods in LOADS.items() for pod in pods],
+            "policy": policy,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "evicted"),
+    [
+        pytest.param(
+            """
+            apiVersion: descheduler/v1alpha1
+            evictLocalStoragePods: true
+            strategies:
+              RemovePodsViolatingNodeTaints: {enabled: true}
+            """,
+            ["a1", "a2", "b1"],
+            id="no-limit-no-minimum-and-claims-move",
+        ),
+        pytest.param(
+            """
+            apiVersion: descheduler/v1alpha1
+            evictLocalStoragePods: true
+            ignorePvcPods: true
+            maxNoOfPodsToEvictPerNode: 1
+            strategies:
+              RemovePodsViolatingNodeTaints: {enabled: true}
+            """,
+            ["a1"],
+            id="claims-stay-and-one-of-a-node",
+        ),
+        pytest.param(
+            """
+            apiVersion: descheduler/v1alpha1
+            strategies:
+              RemovePodsViolatingNodeTaints: {enabled: true}
+            """,
+            ["b1"],
+            id="local-storage-stays",
+        ),
+        pytest.param(
+            """
+            apiVersion: descheduler/v1alpha1
+            evictLocalStoragePods: true
+            nodeSelector: pool=n3
+            strategies:
+              RemovePodsViolatingNodeTaints: {enabled: true}
+            """,
+            [],
+            id="one-node-selected",
+        ),
+        pytest.param(
+            """
+            apiVersion: descheduler/v1alpha1
+            evictLocalStoragePods: true
+            strategies:
+              RemovePodsViolatingNodeTaints:
+                enabled: true
+                params: {thresholdPriority: 1000, nodeFit: true}
+              RemovePodsViolatingNodeAffinity:
+                enabled: true
+                params:
+                  thresholdPriority: 1000
+                  nodeFit: true
+                  nodeAffinityType: [requiredDuringSchedulingIgnoredDuringExecution]
+            """,
+            ["a1", "a2"],
+            id="two-strategies-with-a-threshold",
+        ),
+        pytest.param(
+            """
+            profiles:
+            - name: p
+              pluginConfig:
+              - {name: DefaultEvictor, args: {podProtections: {defaultDisabled: [PodsWithLocalStorage]}}}
+              - name: LowNodeUtilization
+                args: {thresholds: {cpu: 10}, targetThresholds: {cpu: 50}}
+              - {name: PodLifeTime, args: {maxPodLifeTimeSeconds: 600, labelSelector: {matchLabels: {x: y}}}}
+              plugins:
+                balance: {enabled: [LowNodeUtilization]}
+                deschedule: {enabled: [PodLifeTime]}
+            """,
+            ["a1"],
+            id="utilisation",
+        ),
+        pytest.param(
+            """
+            maxNoOfPodsToEvictTotal: 0
+            profiles:
+            - name: p
+              pluginConfig: [{name: RemovePodsViolatingNodeTaints}]
+              plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
+            """,
+            [],
+            id="nothing-may-be-evicted",
+        ),
+    ],
+)
+def test_the_converted_policy_evicts_the_same_pods_in_the_same_order(policy: str, evicted: list[str]) -> None:
+    """One policy for each, since their evictors agree."""
+    found = decided(policy)
+
+    ((outcome, by_policy),) = found.by_policy
+    assert [each.pod.pod.metadata.name for each in outcome.evictions] == evicted
+    assert [name for *_, name in by_policy] == evicted
+
+
+def test_profiles_with_different_evictors_decide_each_as_before() -> None:
+    """Two policies: each evicts what its profile alone would."""
+    found = decided(
+        """
+        profiles:
+        - name: one
+          pluginConfig: [{name: RemovePodsViolatingNodeTaints}]
+          plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
+        - name: two
+          pluginConfig:
+          - {name: DefaultEvictor, args: {evictLocalStoragePods: true, ignorePvcPods: true}}
+          - {name: RemovePodsViolatingNodeTaints}
+          plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
+        """
+    )
+
+    assert [[name for *_, name in by_policy] for _, by_policy in found.by_policy] == [["b1"], ["a1", "a2"]]
