@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
-#: Labels that controllers give values that nobody can foresee.
+#: Labels that controllers give values that differ each time.
 DRAWN = {
     "pod-template-hash",
     "controller-uid",
