@@ -52,7 +52,7 @@ def test_a_cluster_that_does_not_answer_names_nothing(tmp_path: Path) -> None:
     assert completed("--kubeconfig", str(tmp_path / "missing"), "explain", "node", "") == ([], False)
 
 
-def test_names_are_asked_of_the_cluster(roadstead_process: RunningCluster) -> None:
+def test_names_come_from_the_cluster(roadstead_process: RunningCluster) -> None:
     """Pods in the namespace of the flags or of the word."""
     given = ("--kubeconfig", str(roadstead_process.kubeconfig))
     container = {"name": "main", "image": "i"}

@@ -72,7 +72,7 @@ class CommandLine:
             self.command, self.path = self.verbs()[word], (*self.path, word)
 
     def verbs(self) -> Mapping[str, Any]:
-        """The commands below the present one, by name."""
+        """The commands below the present one; keyed by name."""
         below: Mapping[str, Any] = vars(self.command).get("commands", {})
         return below
 
