@@ -1,4 +1,4 @@
-"""``plimsoll convert``: what it prints, and what kubectl prints where the command is needed."""
+"""``plimsoll convert`` as users see it, and the words of kubectl that lead to it."""
 
 from __future__ import annotations
 

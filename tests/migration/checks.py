@@ -1,4 +1,4 @@
-"""What judges the policies that files are converted to: the classes in tree."""
+"""The checks that judge policies in these tests: the classes in tree."""
 
 from datetime import UTC, datetime
 
@@ -7,6 +7,7 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.policies.judgement import PolicyChecks
 
 _CATALOGUE = Catalogue()
+PLUGINS = frozenset(_CATALOGUE.plugins)
 CHECKS = PolicyChecks(
     SchedulingJudge(_CATALOGUE),
     RebalancingJudge(_CATALOGUE, ClusterObjects(), datetime(2026, 1, 1, tzinfo=UTC)),

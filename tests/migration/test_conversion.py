@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from migration.checks import CHECKS
+from migration.checks import CHECKS, PLUGINS
 from plimsoll.migration.conversion import ConvertedFiles, convert_documents
 from plimsoll.migration.documents import read_documents
 from plimsoll.migration.report import ReportLine
@@ -35,7 +35,7 @@ def test_converts_to_the_expected_policies_with_the_expected_report(name: str) -
 
 def _converted(content: bytes) -> ConvertedFiles:
     documents = read_documents("policy.yaml", content)
-    return convert_documents(documents, CHECKS, keep_behaviour=content.startswith(KEEP))
+    return convert_documents(documents, CHECKS, PLUGINS, keep_behaviour=content.startswith(KEEP))
 
 
 def _shown(converted: ConvertedFiles) -> dict[str, Any]:

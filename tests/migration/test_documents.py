@@ -2,7 +2,7 @@
 
 import pytest
 
-from migration.checks import CHECKS
+from migration.checks import CHECKS, PLUGINS
 from plimsoll.migration.conversion import convert_documents
 from plimsoll.migration.documents import DEEPEST, LONGEST_FILE, MOST_VALUES, MigrationError, read_documents
 
@@ -107,7 +107,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 def test_a_file_that_cannot_be_converted_is_refused_in_one_sentence(content: bytes, sentence: str) -> None:
     """The sentence names the file and what is wrong; nothing is executed and nothing runs away."""
     with pytest.raises(MigrationError) as caught:
-        convert_documents(read_documents("policy.yaml", content), CHECKS, keep_behaviour=False)
+        convert_documents(read_documents("policy.yaml", content), CHECKS, PLUGINS, keep_behaviour=False)
 
     text = str(caught.value)
     assert text.startswith("policy.yaml")

@@ -1,7 +1,7 @@
 """Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
 
-Each case is carried out by the operator's own parts (:mod:`recordings.server`), and where a
-SchedulingPolicy can say the same, by a run of that policy as well. Recordings of a dry run are also planned,
+Each case is carried out by the operator's own parts (:mod:`recordings.server`), and once more by runs of
+the policies that ``plimsoll convert --keep-behaviour`` makes of it. Recordings of a dry run are also planned,
 as a policy in mode ``DryRun`` plans.
 
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy

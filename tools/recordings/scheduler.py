@@ -8,15 +8,19 @@ one profile; ANSWER holds what kube-scheduler decided, node by node and plugin b
 
 import gzip
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
+from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
+from plimsoll.engine.profile import Enabled, Profile, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Node, Pod, PodInfo, Registry
+from plimsoll.migration.documents import SourceDocument
+from plimsoll.migration.report import ReportWriter
+from plimsoll.migration.scheduling_conversion import scheduling_policies
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.storage import (
@@ -36,6 +40,7 @@ from plimsoll.model.kinds.workload import (
     Service,
     StatefulSet,
 )
+from plimsoll.policies.profiles import profile_config
 
 SHELVES: Mapping[str, tuple[str, type[Any]]] = {
     "namespaces": ("namespaces", Namespace),
@@ -138,28 +143,34 @@ def situation(case: Case, registry: Registry, defaults: Mapping[str, int]) -> Si
     return Situation(scheduler, cluster.templates.info(convert(Pod, case.given["pod"])), absent)
 
 
+def _converted(config: Mapping[str, Any], registry: Registry) -> SchedulingSpec:
+    """The first profile of a KubeSchedulerConfiguration as ``plimsoll convert`` makes it."""
+    report = ReportWriter(SourceDocument("recorded", config))
+    _, spec = scheduling_policies(config, report, frozenset(registry), keep=True)[0]
+    return SchedulingSpec.from_wire(spec["scheduling"])
+
+
 def _profile(
     config: Mapping[str, Any] | None, registry: Registry, defaults: Mapping[str, int]
 ) -> tuple[Profile, frozenset[str]]:
-    written: Mapping[str, Any] = config["profiles"][0] if config else {}
+    spec = _converted(config, registry) if config else SchedulingSpec(scheduler_name="default-scheduler")
+    written = profile_config(spec)
     absent = {name for name in defaults if name not in registry}
-    plugins = {}
-    for point, chosen in written.get("plugins", {}).items():
-        enabled = [Enabled(each["name"], each.get("weight", 0)) for each in chosen.get("enabled", ())]
-        absent |= {each.name for each in enabled if each.name not in registry}
-        plugins[point] = PluginSet(
-            tuple(each for each in enabled if each.name in registry),
-            frozenset(each["name"] for each in chosen.get("disabled", ())),
-        )
-    args = {each["name"]: each.get("args", {}) for each in written.get("pluginConfig", ())}
+    absent |= {each.name for one in written.plugins.values() for each in one.enabled} - set(registry)
     # A recording tries every candidate; live, a share of them is enough.
-    args["DefaultPreemption"] = args.get("DefaultPreemption", {}) | {"minCandidateNodesPercentage": 100}
+    preemption = {**written.args.get("DefaultPreemption", {}), "minCandidateNodesPercentage": 100}
     profile = build_profile(
-        ProfileConfig(
-            scheduler_name=written.get("schedulerName", "default-scheduler"),
-            plugins=plugins,
-            args={name: given for name, given in args.items() if name in registry},
-            path="config.profiles[0]",
+        replace(
+            written,
+            plugins={
+                point: replace(one, enabled=tuple(each for each in one.enabled if each.name in registry))
+                for point, one in written.plugins.items()
+            },
+            args={
+                name: given
+                for name, given in {**written.args, "DefaultPreemption": preemption}.items()
+                if name in registry
+            },
         ),
         registry,
         [Enabled(name, weight) for name, weight in defaults.items() if name in registry],

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,9 +42,19 @@ class ConvertedFiles:
 
 
 def convert_documents(
-    documents: Sequence[SourceDocument], checks: PolicyChecks, *, keep_behaviour: bool
+    documents: Sequence[SourceDocument],
+    checks: PolicyChecks,
+    plugins: Collection[str],
+    *,
+    keep_behaviour: bool,
 ) -> ConvertedFiles:
     """Convert all documents of some files; those of other kinds are only reported.
+
+    Args:
+        documents: Of all files.
+        checks: Judge what they become.
+        plugins: Names of the scheduling plugins that exist.
+        keep_behaviour: Whether the policies are to decide as before.
 
     Raises:
         MigrationError: Nothing can be converted, or one document cannot be.
@@ -57,7 +67,7 @@ def convert_documents(
             report.append(_left_out(each))
             continue
         _check_version(each)
-        found, lines = _converted(each, names, keep=keep_behaviour)
+        found, lines = _converted(each, names, plugins, keep=keep_behaviour)
         for policy in found:
             verdict = checks.judge(policy)
             if verdict.policy is None:
@@ -70,12 +80,12 @@ def convert_documents(
 
 
 def _converted(
-    document: SourceDocument, names: set[str], *, keep: bool
+    document: SourceDocument, names: set[str], plugins: Collection[str], *, keep: bool
 ) -> tuple[list[dict[str, Any]], list[ReportLine]]:
     try:
         if document.kind == SCHEDULER:
             report = ReportWriter(document)
-            specs = scheduling_policies(document.body, report, keep=keep)
+            specs = scheduling_policies(document.body, report, plugins, keep=keep)
             unknown = "kube-scheduler has no such field in this version."
         elif document.api_version == "descheduler/v1alpha1":
             rewritten = as_v1alpha2(document.body)

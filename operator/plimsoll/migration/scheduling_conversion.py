@@ -4,7 +4,7 @@ Source: kube-scheduler v1.36 (``kubescheduler.config.k8s.io/v1``), and v1.24 and
 of v1beta2 and v1beta3.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from plimsoll.api.v1alpha1.scheduling import PluginsSpec
@@ -13,13 +13,12 @@ from plimsoll.migration.documents import Path
 from plimsoll.migration.extender_conversion import extender_spec
 from plimsoll.migration.report import FieldChange, Note, ReportWriter, carried, differs, dropped, path_text
 from plimsoll.migration.scheduler_process import process_notes
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.plugins import DEFAULT_PLUGINS
 
 WHERE = "spec.scheduling"
 DEFAULT_SCHEDULER = "default-scheduler"
 MULTI_POINT = "multiPoint"
 
-KNOWN = frozenset(plugin.name for plugin in IN_TREE)
 POINTS = tuple(str(each.alias) for each in PluginsSpec.model_fields.values())
 
 #: Weights that the default profile had in v1beta2, where they are not today's.
@@ -45,13 +44,14 @@ ELSEWHERE = {
 
 
 def scheduling_policies(
-    document: Mapping[str, Any], report: ReportWriter, *, keep: bool
+    document: Mapping[str, Any], report: ReportWriter, plugins: Collection[str], *, keep: bool
 ) -> list[tuple[str, dict[str, Any]]]:
     """Names and specs of the policies.
 
     Args:
         document: A KubeSchedulerConfiguration.
         report: Gets a note for each field.
+        plugins: Names of the plugins that exist; others are left out.
         keep: Whether defaults of older versions are written out.
 
     Raises:
@@ -73,7 +73,7 @@ def scheduling_policies(
     for position, profile in enumerate(profiles):
         at = ("profiles", position)
         name = _scheduler_name(profile, at, only=len(profiles) == 1)
-        spec, notes = _scheduling(profile, at, name)
+        spec, notes = _scheduling(profile, at, name, plugins)
         if is_old:
             notes += _old_weights(spec, keep=keep)
         if extenders:
@@ -99,7 +99,9 @@ def _scheduler_name(profile: Mapping[str, Any], at: Path, *, only: bool) -> str:
     return name
 
 
-def _scheduling(profile: Mapping[str, Any], at: Path, name: str) -> tuple[dict[str, Any], list[Note]]:
+def _scheduling(
+    profile: Mapping[str, Any], at: Path, name: str, known: Collection[str]
+) -> tuple[dict[str, Any], list[Note]]:
     target = f"{WHERE}.schedulerName"
     sentence = (
         f"Stop kube-scheduler's profile {name} before the policy is applied: one scheduler serves a name."
@@ -115,12 +117,12 @@ def _scheduling(profile: Mapping[str, Any], at: Path, name: str) -> tuple[dict[s
         if point not in POINTS:
             notes.append(dropped(where, "There is no such extension point; no plugin of ours needs it."))
             continue
-        chosen = _plugin_set(_object(given or {}, where), where, f"{WHERE}.plugins.{point}", notes)
+        chosen = _plugin_set(_object(given or {}, where), where, f"{WHERE}.plugins.{point}", known, notes)
         if chosen:
             plugins[point] = chosen
     if plugins:
         spec["plugins"] = plugins
-    configs = list(_configs(profile, at, notes))
+    configs = list(_configs(profile, at, known, notes))
     if configs:
         spec["pluginConfig"] = configs
     if profile.get("percentageOfNodesToScore") is not None:
@@ -128,7 +130,9 @@ def _scheduling(profile: Mapping[str, Any], at: Path, name: str) -> tuple[dict[s
     return spec, notes
 
 
-def _plugin_set(given: Mapping[str, Any], at: Path, target: str, notes: list[Note]) -> dict[str, Any]:
+def _plugin_set(
+    given: Mapping[str, Any], at: Path, target: str, known: Collection[str], notes: list[Note]
+) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     for key in ("enabled", "disabled"):
         items: list[dict[str, Any]] = []
@@ -136,7 +140,7 @@ def _plugin_set(given: Mapping[str, Any], at: Path, target: str, notes: list[Not
             where = (*at, key, position)
             plugin = _object(item, where)
             name = str(plugin.get("name") or "")
-            if name not in KNOWN and not (key == "disabled" and name == "*"):
+            if name not in known and not (key == "disabled" and name == "*"):
                 notes.append(dropped(where, _absent(name, key)))
                 continue
             weight = {"weight": plugin["weight"]} if key == "enabled" and plugin.get("weight") else {}
@@ -155,13 +159,15 @@ def _absent(name: str, key: str) -> str:
     return f"There is no plugin {name}; write one against plimsoll.framework and add it to the policy."
 
 
-def _configs(profile: Mapping[str, Any], at: Path, notes: list[Note]) -> Iterator[dict[str, Any]]:
+def _configs(
+    profile: Mapping[str, Any], at: Path, known: Collection[str], notes: list[Note]
+) -> Iterator[dict[str, Any]]:
     count = 0
     for position, item in enumerate(_list(profile.get("pluginConfig"), (*at, "pluginConfig"))):
         where = (*at, "pluginConfig", position)
         config = _object(item, where)
         name = str(config.get("name") or "")
-        if name not in KNOWN:
+        if name not in known:
             notes.append(dropped(where, _absent(name, "enabled")))
             continue
         args = {

@@ -49,7 +49,7 @@ def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> 
         SchedulingJudge(known), RebalancingJudge(known, ClusterObjects(), datetime.now(UTC))
     )
     documents = [each for file in files for each in read_documents(_name(file), _content(file))]
-    converted = convert_documents(documents, checks, keep_behaviour=keep_behaviour)
+    converted = convert_documents(documents, checks, set(known.plugins), keep_behaviour=keep_behaviour)
     if options.output in (Format.JSON, Format.YAML):
         print_answer(answer_of(converted), (), options.output)
         return
