@@ -60,6 +60,7 @@ def test_nodes(shop: str, node: str, form: str) -> None:
         ("nothing-alike", ("pod", "shop/zzzzzzzz")),
         ("no-such-node", ("node", "node-7")),
         ("no-name", ("pod", "shop/")),
+        ("a-file-and-an-operator", ("pod", "shop/big", "--operator", "http://127.0.0.1:1")),
         ("two-namespaces", ("pod", "shop/big", "-n", "default")),
     ],
 )

@@ -1,4 +1,4 @@
-"""The HTTP endpoints for Prometheus and probes: /metrics, /readyz, /healthz.
+"""The HTTP endpoints for Prometheus, probes and explanations: /metrics, /readyz, /healthz, /explain/.
 
 They are served from the election's thread, so that they answer while the main loop computes. Each connection
 serves one request and has a time limit, whatever its client does or leaves undone.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from plimsoll.app.memory.endpoint import PREFIX, ExplainEndpoint
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.preflight.ports import REMEDY, obstacle
 
@@ -34,12 +35,14 @@ class Endpoints:
         unready: Why the operator is not ready yet, "" when it is.
         broken: Why it should be restarted, "" when it should not.
         standing: Whether it leads, in words; a line of /readyz.
+        explain: Answers what is below /explain/; None for nothing.
     """
 
     unready: Callable[[], str]
     broken: Callable[[], str]
     standing: Callable[[], str]
     metrics: Callable[[], Awaitable[bytes]]
+    explain: ExplainEndpoint | None = None
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
@@ -50,6 +53,8 @@ class Endpoints:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in {"GET", "HEAD"}:
             return web.Response(status=405, text="method not allowed\n", headers={"Allow": "GET, HEAD"})
+        if self.explain is not None and request.path.startswith(PREFIX):
+            return await self.explain.answer(request)
         match request.path:
             case "/healthz":
                 return _said(self.broken())

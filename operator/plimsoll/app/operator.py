@@ -18,6 +18,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of
 from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.memory.answers import MemoryAnswers
 from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
@@ -31,7 +32,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.registry import StrategyRegistry
-from plimsoll.kube.access_reviews import AccessReviews, permissions
+from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.extenders import HTTPExtenders
@@ -126,6 +127,7 @@ class Operator:
             seed=settings.seed,
         )
         elections = lease_session.observed(self.observer)
+        self.callers = CallerReviews(elections)
         self.leadership = candidacy(settings, elections, parts, thread, self.supervision, self.fence)
         statuses = RetriedStatuses(PolicyResources(session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
@@ -163,6 +165,7 @@ class Operator:
             ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
+        self.memory = MemoryAnswers(self.queue, parts.book, self.clock, lambda: self.leadership.standing)
         self.orphans = OrphanedPods(self.recorder, self.clock, self.observer, self.conditions)
         self.policies = Policies(
             profiles=ProfileSchedulers(

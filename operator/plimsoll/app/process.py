@@ -19,9 +19,11 @@ from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.kopf_handlers import KopfLogin
 from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.memory.endpoint import ExplainEndpoint
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry.logs import configure
@@ -116,11 +118,27 @@ class OperatorProcess:
         async def metrics() -> bytes:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(shown(), here))
 
+        memory = self._operator.memory
+
+        async def pod_memory(namespace: str, name: str) -> PodMemory:
+            return memory.pod(namespace, name)
+
+        async def pod(namespace: str, name: str) -> PodMemory:
+            work = asyncio.run_coroutine_threadsafe(pod_memory(namespace, name), here)
+            return await asyncio.wrap_future(work)
+
+        async def node_memory(name: str) -> NodeMemory:
+            return memory.node(name)
+
+        async def node(name: str) -> NodeMemory:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(node_memory(name), here))
+
         return Endpoints(
             unready=self._operator.unready,
             broken=self._operator.broken,
             standing=lambda: self._operator.leadership.standing,
             metrics=metrics,
+            explain=ExplainEndpoint(self._operator.callers, self._operator.clock, pod, node),
         )
 
     async def _end_tasks(self) -> None:

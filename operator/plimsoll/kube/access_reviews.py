@@ -1,6 +1,7 @@
-"""Reviews the rights of the current token, and knows the right that a request needs."""
+"""Reviews rights of the current token and of callers, and knows the right that a request needs."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kubernetes_asyncio import client
 
@@ -66,6 +67,65 @@ class SubjectReviews:
             client.V1SubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
         )
         return _allowed(answer.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose token it is."""
+
+    user: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class CallerReviews:
+    """Asks the API server; needs the right to create both reviews.
+
+    Args:
+        session: Without a fence: a review changes nothing.
+    """
+
+    def __init__(self, session: Session) -> None:
+        typed = TypedClient(session)
+        self._tokens = client.AuthenticationV1Api(typed)
+        self._reviews = client.AuthorizationV1Api(typed)
+
+    async def caller(self, token: str) -> Caller | None:
+        """Whose token it is; None when the API server does not accept it.
+
+        Raises:
+            APIError: The server refused the review, or did not answer.
+        """
+        review = client.V1TokenReview(spec=client.V1TokenReviewSpec(token=token))
+        answer = await self._tokens.create_token_review(review, _request_timeout=TIMEOUT_S)
+        status: client.V1TokenReviewStatus | None = answer.status  # the client's stub claims that it is there
+        if status is None or not status.authenticated or status.user is None:
+            return None
+        user: dict[str, object] = status.user.to_dict()
+        groups = user["groups"]
+        return Caller(
+            str(user["username"] or ""),
+            str(user["uid"] or ""),
+            tuple(map(str, groups)) if isinstance(groups, list) else (),
+        )
+
+    async def may_get(self, caller: Caller, path: str) -> bool:
+        """Whether somebody may get a path that is no resource.
+
+        Raises:
+            APIError: As above.
+        """
+        spec = client.V1SubjectAccessReviewSpec(
+            user=caller.user,
+            uid=caller.uid or None,
+            groups=list(caller.groups),
+            non_resource_attributes=client.V1NonResourceAttributes(path=path, verb="get"),
+        )
+        answer = await self._reviews.create_subject_access_review(
+            client.V1SubjectAccessReview(spec=spec), _request_timeout=TIMEOUT_S
+        )
+        status: client.V1SubjectAccessReviewStatus | None = answer.status  # likewise
+        return status is not None and bool(status.allowed)
 
 
 def _attributes(right: Right, namespace: str, name: str) -> client.V1ResourceAttributes:

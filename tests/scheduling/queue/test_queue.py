@@ -39,6 +39,28 @@ def test_higher_priority_goes_first_then_the_older() -> None:
     assert popped(queue, 3.0) == ["urgent", "old", "young"]
 
 
+def test_a_waiting_pod_is_found_with_those_before_it() -> None:
+    """Active pods count by the order in which they are tried; others have no order."""
+    queue = a_queue(waiting("asleep"))
+    asleep(queue, "asleep")
+    queue.add_or_update(waiting("old"), 0.5)
+    queue.add_or_update(waiting("young"), 1.0)
+    queue.add_or_update(waiting("urgent", priority=10), 2.0)
+    queue.add_or_update(waiting("tried", priority=99), 2.0)
+    assert queue.pop(3.0) is not None
+
+    found = {name: queue.whereabouts(uid_of(name)) for name in ("old", "young", "urgent", "asleep", "tried")}
+
+    assert {name: (each[0], each[2]) for name, each in found.items() if each is not None} == {
+        "urgent": ("active", 0),
+        "old": ("active", 1),
+        "young": ("active", 2),
+        "asleep": ("unschedulable", 0),
+        "tried": ("in flight", 0),
+    }
+    assert queue.whereabouts("gone") is None
+
+
 def test_an_active_pod_takes_the_place_of_its_new_state() -> None:
     """Its priority was raised while it waited."""
     queue = a_queue(waiting("first"), waiting("second"))

@@ -2,7 +2,7 @@
 
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
-from plimsoll.cli.views.explain_pod import unknown_lines
+from plimsoll.cli.views.explain_pod import room_lines, unknown_lines
 from plimsoll.inspection.explanations.amounts import amount_text
 from plimsoll.inspection.explanations.node import NodeExplanation, NodePolicyView, ResourceUse
 
@@ -30,6 +30,10 @@ def node_view(answer: NodeExplanation) -> View:
     protected = [(each.pod, each.protection) for each in answer.pods if each.protection]
     if protected:
         view += ["", Table(("POD", "LEFT ALONE BY POLICIES"), protected, folds=True)]
+    if answer.operator is not None:
+        assumed = ", ".join(answer.operator.assumed) or "none"
+        view += ["", f"Operator ({answer.operator.standing}):", f"  assumed pods: {assumed}"]
+        view += room_lines(answer.operator.rooms)
     return [*view, *unknown_lines(answer.unknown)]
 
 

@@ -5,6 +5,7 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
+from plimsoll.inspection.operator_memory import PodMemory, RoomMemory
 
 
 def pod_view(answer: PodExplanation) -> View:
@@ -26,7 +27,37 @@ def pod_view(answer: PodExplanation) -> View:
         view += _pending(answer.pending)
     if answer.placed is not None:
         view += _placed(answer.placed)
+    if answer.operator is not None:
+        view += ["", *_memory(answer.operator)]
     return [*view, *unknown_lines(answer.unknown)]
+
+
+def _memory(memory: PodMemory) -> list[str]:
+    lines = [f"Operator ({memory.standing}):"]
+    if memory.queue is None:
+        lines.append("  not in its queue")
+    else:
+        queue = memory.queue
+        said = f"  queue: {queue.queue}, attempts {queue.attempts}, for {age_text(queue.waited_seconds)}"
+        said += f", {queue.ahead} pods before it" if queue.queue == "active" else ""
+        said += f", back-off {queue.backoff_seconds}s" if queue.backoff_seconds else ""
+        lines.append(said)
+        if queue.rejected_by:
+            lines.append(f"  waits for events of {', '.join(queue.rejected_by)}")
+        if queue.gated_by:
+            lines.append(f"  held by {queue.gated_by}")
+    if memory.assumed:
+        lines.append(f"  assumed on node {memory.assumed}")
+    return [*lines, *room_lines([memory.room] if memory.room else [])]
+
+
+def room_lines(rooms: list[RoomMemory]) -> list[str]:
+    """Room that the operator has reserved."""
+    return [
+        f"  {each.node} is held for {each.pod} ({each.reason}, {each.owner or 'no owner'})"
+        + (f" for {each.seconds_left}s" if each.seconds_left is not None else "")
+        for each in rooms
+    ]
 
 
 def unknown_lines(unknown: list[str]) -> list[str]:

@@ -6,12 +6,19 @@ from plimsoll.framework import PluginError
 from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.explanations.node_pods import LeavingPod, leaving_pods
 from plimsoll.inspection.explanations.pod import UnknownObjectError
+from plimsoll.inspection.operator_memory import NodeMemory
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import scaled
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
+
+#: What only the memory of the operator has.
+MEMORY_UNKNOWN = (
+    "pods that are assumed there and not yet bound, and room that is reserved: only the operator that leads"
+    " knows them; --operator asks it"
+)
 
 #: Conditions that are bad when they are True.
 PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
@@ -55,6 +62,9 @@ class NodeExplanation(Answer):
     policies: list[NodePolicyView] = Field(description="Every policy that rebalances.")
     pods: list[LeavingPod] = Field(description="Its pods, and whether each could leave if it were drained.")
     can_drain: bool = Field(description="Whether kubectl drain --ignore-daemonsets would empty it now.")
+    operator: NodeMemory | None = Field(
+        default=None, description="What the operator remembers; null where it was not asked."
+    )
     unknown: list[str] = Field(description="What this answer cannot know, and why.")
 
 
@@ -156,9 +166,10 @@ def _node_of(state: ClusterState, pod: PodInfo) -> str:
 
 def _unknown(state: ClusterState, name: str) -> list[str]:
     usage = state.content.usage
+    memory = [MEMORY_UNKNOWN]
     if any(each.name == name for each in usage.nodes):
-        return []
-    return [f"actual usage: {usage.problem or 'metrics.k8s.io has no reading of the node'}"]
+        return memory
+    return [*memory, f"actual usage: {usage.problem or 'metrics.k8s.io has no reading of the node'}"]
 
 
 def _summary(found: NodeExplanation) -> list[str]:

@@ -13,10 +13,13 @@ from plimsoll.inspection.explanations.pending_pod import PendingExplanation, exp
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation, explain_placed
 from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group
+from plimsoll.inspection.operator_memory import PodMemory
 from plimsoll.inspection.state import ClusterState
 
 #: What only the memory of the operator has.
-QUEUE_UNKNOWN = "place in the queue, back-off and attempts so far: only the operator that leads knows them"
+MEMORY_UNKNOWN = (
+    "place in the queue, back-off and attempts: only the operator that leads knows them; --operator asks it"
+)
 ASSUMED_UNKNOWN = "pods that the operator has assumed on nodes and not yet bound: they count as waiting here"
 
 
@@ -57,6 +60,9 @@ class PodExplanation(Answer):
     group: GroupExplanation | None = Field(description="Its PodGroup; null without one.")
     pending: PendingExplanation | None = Field(description="Null for a pod with a node.")
     placed: PlacedExplanation | None = Field(description="Null for a pod without a node.")
+    operator: PodMemory | None = Field(
+        default=None, description="What the operator remembers; null where it was not asked."
+    )
     unknown: list[str] = Field(description="What this answer cannot know, and why.")
 
 
@@ -86,7 +92,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         pending = pending.model_copy(update={"helps": [*pending.helps, *planned_rooms(state, pod)]})
         group = explain_group(state, pod, scheduler)
         if served is not None:
-            unknown[:0] = [QUEUE_UNKNOWN, ASSUMED_UNKNOWN]
+            unknown[:0] = [MEMORY_UNKNOWN, ASSUMED_UNKNOWN]
     found = PodExplanation(
         namespace=pod.namespace,
         name=pod.name,

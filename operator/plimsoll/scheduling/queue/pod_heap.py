@@ -59,6 +59,11 @@ class PodHeap:
         live = self._live.pop(uid, None)
         return live[2] if live else None
 
+    def ahead_of(self, uid: str) -> int:
+        """How many pods are popped before this one; 0 for one that is not here."""
+        live = self._live.get(uid)
+        return 0 if live is None else sum(each[:2] < live[:2] for each in self._live.values())
+
     def find(self, uid: str) -> QueuedPod | None:
         """This very pod, left where it is."""
         live = self._live.get(uid)

@@ -120,6 +120,14 @@ class SchedulingQueue:
         for place in self._places():
             yield from place
 
+    def whereabouts(self, uid: str) -> tuple[str, QueuedPod, int] | None:
+        """The queue of a waiting pod, the pod, and how many active pods are tried before it."""
+        for name, place in zip((*self.depths(), "in flight"), self._places(), strict=True):
+            if uid in place:
+                queued = next(each for each in place if each.pod.uid == uid)
+                return name, queued, self._active.ahead_of(uid)
+        return None
+
     def _places(self) -> tuple[PodHeap | BackoffQueue | UnschedulablePods | InFlight, ...]:
         return self._active, self._backoff, self._unschedulable, self._gated, self._in_flight
 

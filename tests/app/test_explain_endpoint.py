@@ -1,0 +1,160 @@
+"""The endpoint /explain/ serves callers with a valid token and the right to the path, and no others."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from plimsoll.app.endpoints import Endpoints, serving
+from plimsoll.app.memory import endpoint as module
+from plimsoll.app.memory.endpoint import BURST, KEPT_S, ExplainEndpoint
+from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
+from plimsoll.kube.access_reviews import Caller
+from plimsoll.kube.session.errors import Unauthorized
+from plimsoll.testing.fakes import FakeClock
+
+EMPTY = {"standing": "leading", "queue": None, "assumed": "", "room": None}
+
+
+class Reviews:
+    """A cluster of two users: jane may, joe may not."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.problem: Exception | None = None
+
+    async def caller(self, token: str) -> Caller | None:
+        self.asked.append(token)
+        if self.problem is not None:
+            raise self.problem
+        return {"jane's": Caller("jane"), "joe's": Caller("joe")}.get(token)
+
+    async def may_get(self, caller: Caller, path: str) -> bool:
+        self.asked.append(f"{caller.user} {path}")
+        return caller.user == "jane"
+
+
+async def a_pod(namespace: str, name: str) -> PodMemory:
+    return PodMemory(standing="leading", queue=None, assumed="", room=None)
+
+
+async def a_node(name: str) -> NodeMemory:
+    return NodeMemory(standing="leading", assumed=[name], rooms=[])
+
+
+async def nothing() -> bytes:
+    return b""
+
+
+Ask = Callable[..., Awaitable[tuple[int, str]]]
+
+
+@asynccontextmanager
+async def asking(reviews: Reviews, clock: FakeClock, pod: Any = a_pod) -> AsyncIterator[Ask]:
+    """Status and body of a path, for a token."""
+    explain = ExplainEndpoint(reviews, clock, pod, a_node)
+    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, explain)
+    async with (
+        serving("127.0.0.1", [0], said) as (port,),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
+    ):
+
+        async def ask(path: str, token: str = "", **headers: str) -> tuple[int, str]:
+            shown = {"Authorization": f"Bearer {token}"} if token else {}
+            async with http.get(path, headers={**shown, **headers}) as answer:
+                return answer.status, await answer.text()
+
+        yield ask
+
+
+async def test_who_may_receives_the_memory_and_is_reviewed_once() -> None:
+    """Until the outcome is old."""
+    reviews, clock = Reviews(), FakeClock()
+    async with asking(reviews, clock) as ask:
+        status, body = await ask("/explain/pods/shop/web", "jane's")
+        assert (status, orjson.loads(body)) == (200, EMPTY)
+        assert (await ask("/explain/pods/shop/db", "jane's"))[0] == 200
+        assert reviews.asked == ["jane's", "jane /explain/pods"]
+        status, body = await ask("/explain/nodes/n1", "jane's")
+        assert (status, orjson.loads(body)["assumed"]) == (200, ["n1"])
+        await clock.advance(KEPT_S)
+
+        await ask("/explain/pods/shop/web", "jane's")
+
+    assert len(reviews.asked) == 6
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "text"),
+    [
+        ("", 401, "a bearer token of the cluster is needed\n"),
+        ("forged", 401, "the API server does not accept the token\n"),
+        (
+            "joe's",
+            403,
+            'User "joe" cannot get path "/explain/pods"; the ClusterRole plimsoll-explain grants it\n',
+        ),
+    ],
+)
+async def test_others_receive_nothing(token: str, status: int, text: str) -> None:
+    """Neither once nor when the outcome is kept."""
+    async with asking(Reviews(), FakeClock()) as ask:
+        assert await ask("/explain/pods/shop/web", token) == (status, text)
+        assert await ask("/explain/pods/shop/web", token) == (status, text)
+
+
+async def test_a_password_is_no_token() -> None:
+    """Another scheme is not reviewed."""
+    reviews = Reviews()
+    async with asking(reviews, FakeClock()) as ask:
+        assert (await ask("/explain/nodes/n1", Authorization="Basic jane's"))[0] == 401
+    assert reviews.asked == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/explain/", "/explain/pods/web", "/explain/pods//web", "/explain/nodes/a%2Fb"]
+)
+async def test_other_paths_do_not_exist(path: str) -> None:
+    """No caller is reviewed for them."""
+    reviews = Reviews()
+    async with asking(reviews, FakeClock()) as ask:
+        assert (await ask(path, "jane's"))[0] == 404
+    assert reviews.asked == []
+
+
+async def test_an_operator_that_may_not_review_says_what_grants_it() -> None:
+    """It is not kept: the right may be granted the next moment."""
+    reviews = Reviews()
+    reviews.problem = Unauthorized("POST tokenreviews", 403, message="forbidden")
+    async with asking(reviews, FakeClock()) as ask:
+        status, text = await ask("/explain/nodes/n1", "jane's")
+        assert (status, "deploy/components/explain" in text) == (503, True)
+        reviews.problem = None
+        assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
+
+
+async def test_too_many_requests_are_refused_before_they_are_reviewed() -> None:
+    """Also those that show nothing."""
+    reviews = Reviews()
+    clock = FakeClock()
+    async with asking(reviews, clock) as ask:
+        statuses = [(await ask("/explain/nodes/n1"))[0] for _ in range(BURST + 1)]
+        assert statuses == [401] * BURST + [429]
+        await clock.advance(1.0)
+        assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
+
+
+async def test_a_busy_main_loop_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller receives 503."""
+    monkeypatch.setattr(module, "ANSWER_S", 0.05)
+
+    async def never(*_: str) -> PodMemory:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with asking(Reviews(), FakeClock(), never) as ask:
+        assert await ask("/explain/pods/shop/web", "jane's") == (503, "the main event loop is busy\n")
