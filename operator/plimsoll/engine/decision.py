@@ -90,8 +90,11 @@ class Ranking:
 
     @property
     def best(self) -> tuple[str, ...]:
-        """The nodes with the highest total: the scheduler takes one of them."""
-        return self._names(self.rows[self.totals == self.totals.max()]) if len(self.rows) else ()
+        """The nodes with the highest total, sorted by name: the scheduler takes one of them."""
+        if not len(self.rows):
+            return ()
+        rows = self.rows[self.totals == self.totals.max()]
+        return self._names(rows[np.argsort(self.cluster.name_ranks[rows])])
 
     def total_of(self, node: str) -> int | None:
         """A node's total, None when it is not feasible."""

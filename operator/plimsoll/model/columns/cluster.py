@@ -75,6 +75,7 @@ class Cluster:
         self._changes = ChangeLog()
         self._node_ticks: IntArray = np.zeros(capacity, dtype=np.int64)
         self.node_tick = 0
+        self._name_ranks: tuple[int, IntArray] = (-1, np.zeros(0, dtype=np.int64))
 
     # -- size and reading ----------------------------------------------------------------------------
 
@@ -89,6 +90,20 @@ class Cluster:
     def axis_of(self, resource: str) -> int | None:
         """The index of a resource on the R axis, None when neither a node nor a pod ever named it."""
         return self._resource_axis.get(resource)
+
+    @property
+    def name_ranks(self) -> IntArray:
+        """The place of each row's node among all when sorted by name, shape (N,).
+
+        Rows follow the order in which nodes came and went; a decision that depends on an order goes by this.
+        """
+        if self._name_ranks[0] != self.epoch:
+            order = sorted(range(len(self.nodes)), key=lambda row: self.nodes[row].name)
+            ranks = np.empty(len(order), dtype=np.int64)
+            ranks[order] = np.arange(len(order))
+            ranks.flags.writeable = False
+            self._name_ranks = self.epoch, ranks
+        return self._name_ranks[1]
 
     def pods_on(self, row: int) -> Iterable[PodInfo]:
         """The pods of one node, in order of arrival."""
@@ -393,6 +408,7 @@ class Cluster:
         twin._indexes = {kind: index.fork() for kind, index in self._indexes.items()}
         twin._changes = ChangeLog(self.tick)
         twin._node_ticks = self._node_ticks.copy()
+        twin._name_ranks = self._name_ranks
         return twin
 
     # -- invariants ----------------------------------------------------------------------------------

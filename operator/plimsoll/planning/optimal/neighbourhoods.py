@@ -146,7 +146,9 @@ def _focus(pod: PodInfo, window: int, context: StrategyContext) -> list[str]:
     rows = rows[(snapshot.allocatable[rows] >= wanted)[:, wanted > 0].all(axis=1)]
     lacking = np.maximum(snapshot.requested[rows] + wanted - snapshot.allocatable[rows], 0)
     shares = lacking[:, wanted > 0] / wanted[wanted > 0]
-    order = np.lexsort((rows, shares.sum(axis=1)))[window * FOCUS : (window + 1) * FOCUS]
+    order = np.lexsort((context.cluster.name_ranks[rows], shares.sum(axis=1)))[
+        window * FOCUS : (window + 1) * FOCUS
+    ]
     return [snapshot.node(row).name for row in rows[order].tolist()]
 
 
