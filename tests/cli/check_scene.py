@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 from cli.refusing_server import Refusing
-from e2e.door import OTHERS_REVIEWS
 from plimsoll.api.crds import crd
 from plimsoll.api.v1alpha1 import KINDS
 
@@ -104,22 +103,41 @@ HELD: dict[str, list[Obj]] = {
 DENIED = ("create", "pods", "eviction")
 
 
+def _reviewed(way: str, path: str, body: Any) -> Obj:
+    """Who the caller is, or whether an account has a right."""
+    if path.endswith("/selfsubjectreviews"):
+        user = "jane" if way == "installed" else "system:serviceaccount:plimsoll:plimsoll"
+        return {"status": {"userInfo": {"username": user}}}
+    asked = body["spec"]["resourceAttributes"]
+    named = (asked["verb"], asked["resource"], asked.get("subresource"))
+    return {**body, "status": {"allowed": named != DENIED}}
+
+
+#: What the role of the operator lets it read.
+READABLE = ("/customresourcedefinitions", "/schedulingpolicies", "/api/v1/pods", "/leases/plimsoll")
+
+
 class Installed(Refusing):
-    """Holds the installation below ``/installed``, and refuses below the other paths."""
+    """Holds the installation below ``/installed``, and refuses below the other paths.
+
+    Below ``/operator`` it is the same installation, and the caller is the operator.
+    """
 
     def decide(self, way: str, path: str, query: dict[str, str], body: Any) -> tuple[int, Obj]:
         """Code and body of one answer."""
-        if way != "installed":
+        if way not in {"installed", "operator"}:
             return super().decide(way, path, query, body)
-        if path == OTHERS_REVIEWS:
-            asked = body["spec"]["resourceAttributes"]
-            named = (asked["verb"], asked["resource"], asked.get("subresource"))
-            return 201, {**body, "status": {"allowed": named != DENIED}}
-        if path.endswith("/selfsubjectreviews"):
-            return 201, {"status": {"userInfo": {"username": "jane"}}}
+        is_hidden = way == "operator" and path != "/version" and not path.endswith(READABLE)
+        if self.command == "GET" and is_hidden:
+            return super().decide("forbidden", path, query, body)
+        return (201, _reviewed(way, path, body)) if self.command == "POST" else self._held(path, query)
+
+    def _held(self, path: str, query: dict[str, str]) -> tuple[int, Obj]:
         selector = query.get("fieldSelector", "")
         if path.endswith("/customresourcedefinitions"):
             return 200, {"items": [_definitions()[selector.removeprefix("metadata.name=")]]}
+        if path.endswith("/leases/plimsoll"):
+            return 200, HELD["/apis/coordination.k8s.io/v1/leases"][0]
         if path in HELD and not selector.endswith("spec.nodeName!="):
             return 200, {"items": HELD[path]}
-        return super().decide("bare", path, query, body)
+        return super().decide("bare", path, query, None)

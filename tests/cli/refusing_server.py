@@ -84,6 +84,8 @@ def _status(code: int, reason: str, message: str) -> tuple[int, dict[str, Any]]:
 class _Server(ThreadingHTTPServer):
     """A client that leaves aborts its connections, which is no error of the server's."""
 
+    request_queue_size = 100  # connections beyond it are tried again after a second
+
     def handle_error(self, *_: object) -> None:
         """Write nothing."""
 

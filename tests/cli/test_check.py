@@ -35,10 +35,11 @@ def printed(text: str, address: str) -> str:
         *(("installed", 1, form) for form in ("table", "wide", "json", "yaml")),
         ("bare", 1, "table"),
         ("forbidden", 0, "table"),
+        ("operator", 1, "table"),
     ],
 )
 def test_the_findings(url: str, tmp_path: Path, case: str, code: int, form: str) -> None:
-    """Something wrong in each area; a cluster without an installation; a caller without rights."""
+    """Something wrong in each area; an empty cluster; a caller without rights; the operator."""
     file = kubeconfig_of(tmp_path / "config", f"{url}/{case}")
 
     said = say("check", "--kubeconfig", str(file), "-o", form)

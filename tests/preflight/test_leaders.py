@@ -95,7 +95,7 @@ def test_an_operator_outside_of_the_cluster() -> None:
     assert judged({("kube-system", "plimsoll"): held("laptop_1")}) == [
         (
             "lease kube-system/plimsoll",
-            "laptop holds it and renewed it 2s ago, of a version that its image does not say",
+            "laptop holds it and renewed it 2s ago, of a version that is not known",
             Level.OK,
         )
     ]

@@ -13,7 +13,7 @@ from plimsoll.preflight.grants import granting
 from plimsoll.preflight.leases import is_renewed, judged_leases, our_leases
 from plimsoll.preflight.other_schedulers import Doing, judged_programs, seen_programs
 from plimsoll.preflight.policy_conditions import at_work, claims_of, judged_policies
-from plimsoll.preflight.rights import judged_rights
+from plimsoll.preflight.rights import judged_rights, service_account_of
 from plimsoll.preflight.server import judged_contact
 from plimsoll.preflight.survey.cluster import Survey, survey
 from plimsoll.preflight.survey.contact import contact
@@ -45,7 +45,8 @@ async def check(session: Session, choice: Choice) -> Checked:
     first = tuple(judged_contact(made))
     if not made.is_usable:
         return Checked(first, is_reachable=False, server=made.address)
-    found = await survey(session, time.time())
+    namespace, _ = service_account_of(made.user)
+    found = await survey(session, time.time(), namespace)
     reviewed = await review(session, found, choice, made.user)
     account = reviewed.account
     return Checked(

@@ -118,7 +118,7 @@ def _judged(
             f"{held}; its version is {version}, that of this command {plimsoll.__version__}",
             "use the same version: definitions and rights are compared with those of this command",
         )
-    said = f", version {version}" if version else ", of a version that its image does not say"
+    said = f", version {version}" if version else ", of a version that is not known"
     return Finding(Area.LEASE, Level.OK, subject, held + said)
 
 

@@ -40,6 +40,10 @@ MEASURING = (Right("list", "metrics.k8s.io", "nodes"), Right("list", "metrics.k8
 _BASE: Grants = (("deploy/dry-run", "rbac.create: true", READING | {*ELECTING, *MEASURING}),)
 
 
+#: What the user name of a ServiceAccount begins with.
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+
+
 class Asked(NamedTuple):
     """A right in a namespace ("" for all), for an object of a name ("" for any)."""
 
@@ -77,7 +81,14 @@ class Account:
 
 def service_account(namespace: str, name: str, found_by: str) -> Account:
     """A ServiceAccount."""
-    return Account(f"system:serviceaccount:{namespace}:{name}", namespace, found_by)
+    return Account(f"{_SERVICE_ACCOUNT}{namespace}:{name}", namespace, found_by)
+
+
+def service_account_of(user: str) -> tuple[str, str]:
+    """Namespace and name of the ServiceAccount that a user is; empty for another user."""
+    prefix, _, rest = user.partition(_SERVICE_ACCOUNT)
+    namespace, colon, name = rest.partition(":")
+    return (namespace, name) if not prefix and colon else ("", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from plimsoll.kube.access_reviews import right_of
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
 from plimsoll.kube.lists import objects
-from plimsoll.kube.session.errors import APIError
+from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.preflight import definitions
 from plimsoll.preflight.findings import Unread
-from plimsoll.preflight.leases import Leases, lease_of
+from plimsoll.preflight.leases import NAME, Leases, lease_of
 from plimsoll.preflight.other_schedulers import REPORTERS
 from plimsoll.preflight.unserved_pods import waiting_names
 from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, workload
@@ -67,13 +67,13 @@ class Survey:
     unread: tuple[Unread, ...]
 
 
-async def survey(session: Session, now: float) -> Survey:
-    """Read everything but rights."""
+async def survey(session: Session, now: float, namespace: str) -> Survey:
+    """Read everything but rights; of leases only ours in a namespace, where all may not be listed."""
     async with asyncio.TaskGroup() as group:
         defined = group.create_task(read_definitions(session))
         shadow = group.create_task(shadowing_evictions(session))
         policies = group.create_task(attempt(f"{GROUP}/schedulingpolicies", lambda path: _all(session, path)))
-        leases = group.create_task(attempt(LEASES, lambda path: _leases(session, path)))
+        leases = group.create_task(attempt(LEASES, lambda path: _leases(session, path, namespace)))
         tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
@@ -131,12 +131,25 @@ async def _all(session: Session, path: str, selectors: Mapping[str, str] | None 
     return [each async for each in objects(session, path, selectors)]
 
 
-async def _leases(session: Session, path: str) -> Leases:
-    found = {}
-    async for each in objects(session, path):
+async def _leases(session: Session, path: str, namespace: str) -> Leases:
+    try:
+        found = await _all(session, path)
+    except Unauthorized:
+        if not namespace:
+            raise
+        found = await _one(session, path.replace("/leases", f"/namespaces/{namespace}/leases/{NAME}"))
+    keyed = {}
+    for each in found:
         metadata = each.get("metadata") or {}
-        found[str(metadata.get("namespace", "")), str(metadata.get("name", ""))] = lease_of(each)
-    return found
+        keyed[str(metadata.get("namespace", "")), str(metadata.get("name", ""))] = lease_of(each)
+    return keyed
+
+
+async def _one(session: Session, path: str) -> Sequence[Document]:
+    try:
+        return (await session.object("GET", path),)
+    except NotFound:
+        return ()
 
 
 def _workloads(session: Session, kind: str) -> Callable[[str], Awaitable[tuple[RunningWorkload, ...]]]:

@@ -10,7 +10,15 @@ from plimsoll.kube.session.session import Session
 from plimsoll.preflight.findings import Unread
 from plimsoll.preflight.leases import Leases, our_leases, pod_of
 from plimsoll.preflight.policy_conditions import at_work
-from plimsoll.preflight.rights import Account, Answers, Asked, Wanted, service_account, wanted_rights
+from plimsoll.preflight.rights import (
+    Account,
+    Answers,
+    Asked,
+    Wanted,
+    service_account,
+    service_account_of,
+    wanted_rights,
+)
 from plimsoll.preflight.survey.cluster import Survey, unread_of
 
 #: Reviews that are under way at a time.
@@ -93,6 +101,9 @@ async def _account(session: Session, found: Survey, choice: Choice, user: str) -
     leading = sorted(installed, key=lambda each: each.lease not in leases)
     if leading:
         return service_account(*leading[0].account, f"the account of {leading[0].workload.text}")
+    namespace, name = service_account_of(user)
+    if namespace and isinstance(found.installed, Unread):  # as the operator, which may not read Deployments
+        return service_account(namespace, name, "the account that this runs as")
     for namespace, name in our_leases(leases, ()):
         pod = pod_of(leases[namespace, name].holder)
         try:
