@@ -118,6 +118,14 @@ def check(schedule: Schedule) -> None:
         raise ValueError(f'"{schedule.cron}" never fires: no month that it names has such a day')
 
 
+def next_time(schedule: Schedule, now: datetime) -> datetime | None:
+    """When the schedule is due next after a moment with a time zone; None for never."""
+    if schedule.interval_seconds is not None:
+        return now + timedelta(seconds=schedule.interval_seconds)
+    moment: datetime | None = _trigger(schedule).get_next_fire_time(None, now + timedelta(microseconds=1))
+    return moment
+
+
 def is_open(schedule: Schedule, duration_s: float, now: datetime) -> bool:
     """Whether a window that opens by this schedule is open; ``now`` has a time zone."""
     just_closed = now - timedelta(seconds=duration_s)

@@ -1,0 +1,104 @@
+"""Lays out what a replay came to: figures of each set of policies in a column, then strategies."""
+
+from plimsoll.cli.output import View
+from plimsoll.cli.tables import Column, Table
+from plimsoll.simulation.report import PolicySetOutcome, ReplayReport
+
+
+def replay_view(report: ReplayReport, *, wide: bool) -> View:
+    """The tables of a report; ``wide`` adds the utilisation over time."""
+    outcomes = report.outcomes
+    rows = [[_figures(each)[row][1] for each in outcomes] for row in range(len(_figures(outcomes[0])))]
+    names = [name for name, _ in _figures(outcomes[0])]
+    columns: list[Column | str] = ["FIGURE", *(Column(each.label.upper(), right=True) for each in outcomes)]
+    view: list[Table | str] = [
+        f"Replayed {_duration(report.seconds)} of {report.source}, seed {report.seed}",
+        "",
+        Table(columns, [(name, *row) for name, row in zip(names, rows, strict=True)]),
+    ]
+    strategies = [
+        (
+            each.label,
+            found.policy,
+            found.strategy,
+            found.evictions,
+            found.predicted,
+            found.violations,
+            found.violations_at_end,
+        )
+        for each in outcomes
+        for found in each.strategies
+    ]
+    if strategies:
+        numbers = ("EVICTIONS", "PREDICTED", "VIOLATIONS", "AT END")
+        heads: tuple[Column | str, ...] = (
+            "POLICIES",
+            "POLICY",
+            "STRATEGY",
+            *(Column(each, right=True) for each in numbers),
+        )
+        view += ["", Table(heads, strategies)]
+    if wide:
+        for each in outcomes:
+            view += ["", *_utilisation(each)]
+    for each in outcomes:
+        view += [f"{each.label}: {problem}" for problem in each.problems]
+    return view
+
+
+def _figures(each: PolicySetOutcome) -> list[tuple[str, object]]:
+    samples = each.utilisation
+    mean = sum(one.cpu_percent for one in samples) / len(samples)
+    memory = sum(one.memory_percent for one in samples) / len(samples)
+    return [
+        ("pods arrived", each.arrived),
+        ("placements", each.placed),
+        ("pods ended", each.ended),
+        ("pending at the end", each.pending_at_end),
+        ("pending time p50", _duration(each.pending_p50_seconds)),
+        ("pending time p95", _duration(each.pending_p95_seconds)),
+        ("pending time max", _duration(each.pending_max_seconds)),
+        ("rebalancing runs", each.runs),
+        ("evictions", each.evicted),
+        ("... returned to their node", each.returned),
+        ("... replaced late", each.late),
+        ("... blocked by a budget", each.blocked),
+        ("preempted pods", each.preempted),
+        ("violations, first run", sum(found.violations for found in each.strategies)),
+        ("violations, at the end", sum(found.violations_at_end for found in each.strategies)),
+        ("cpu requested, mean %", f"{mean:.1f}"),
+        ("memory requested, mean %", f"{memory:.1f}"),
+        ("nodes in use at the end", samples[-1].nodes_in_use),
+    ]
+
+
+def _utilisation(each: PolicySetOutcome) -> list[Table | str]:
+    heads = ("AT", "CPU%", "MEMORY%", "NODES IN USE", "PENDING")
+    return [
+        Table(
+            [Column(head, right=True) for head in heads],
+            [
+                (
+                    _duration(one.at_seconds),
+                    one.cpu_percent,
+                    one.memory_percent,
+                    one.nodes_in_use,
+                    one.pending,
+                )
+                for one in each.utilisation
+            ],
+            title=f"Utilisation, {each.label}",
+        )
+    ]
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as kubectl writes an age: the two largest units."""
+    whole = round(seconds)
+    days, rest = divmod(whole, 86_400)
+    hours, rest = divmod(rest, 3_600)
+    minutes, rest = divmod(rest, 60)
+    parts = [
+        f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (rest, "s")) if count
+    ]
+    return "".join(parts[:2]) or "0s"

@@ -1,0 +1,1 @@
+"""Simulation: a cluster in virtual time, without an API server."""

@@ -1,0 +1,75 @@
+"""Figures of a replay: counts of events, waits of pods, utilisation over time."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from plimsoll.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSample:
+    """The cluster at one moment.
+
+    Attributes:
+        at: Seconds since the beginning of the replay.
+        cpu: Requested share of the nodes' cpu, 0 to 1.
+        memory: Likewise.
+        nodes_in_use: Nodes with at least one pod.
+        waiting: Pods without a node.
+    """
+
+    at: float
+    cpu: float
+    memory: float
+    nodes_in_use: int
+    waiting: int
+
+
+def sample(world: World, at: float) -> ClusterSample:
+    """The cluster as it is."""
+    cluster = world.cluster
+    nodes = len(cluster)
+    requested = cluster.requested[:nodes].sum(axis=0)
+    allocatable = np.maximum(cluster.allocatable[:nodes].sum(axis=0), 1)
+    cpu, memory = (float(requested[axis] / allocatable[axis]) for axis in (0, 1))
+    in_use = sum(1 for row in range(nodes) if any(True for _ in cluster.pods_on(row)))
+    return ClusterSample(at, cpu, memory, in_use, len(world.waiting))
+
+
+@dataclass(slots=True)
+class Figures:
+    """What has happened so far.
+
+    Attributes:
+        waits: Seconds from arrival to placement, of each pod placed.
+        moved: Evictions by policy and strategy.
+        violations: Pods that strategies complain about, by policy and strategy, in the first run.
+        remaining: The same at the end.
+        placements: Uid and node in order; equal replays have equal ones.
+    """
+
+    arrived: int = 0
+    ended: int = 0
+    preempted: int = 0
+    replaced: int = 0
+    returned: int = 0
+    late: int = 0
+    blocked: int = 0
+    runs: Counter[str] = field(default_factory=Counter)
+    predicted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    moved: Counter[tuple[str, str]] = field(default_factory=Counter)
+    violations: dict[tuple[str, str], int] = field(default_factory=dict)
+    remaining: dict[tuple[str, str], int] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)
+    samples: list[ClusterSample] = field(default_factory=list)
+    placements: list[tuple[str, str]] = field(default_factory=list)
+    problems: dict[str, None] = field(default_factory=dict)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values do not exceed; 0 for no values."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)] if ordered else 0.0

@@ -1,0 +1,314 @@
+"""Replays a cluster in virtual time: arrivals, scheduling, runs of policies, replacements, ends of pods.
+
+Decisions are the engine's and the planners' own. An event heap orders what happens; equal input gives equal
+output. At one moment pods end first, then pods arrive, then policies run, in order of age.
+"""
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import IntEnum
+
+from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.inspection.state import ClusterState
+from plimsoll.planning.history import Fate, Memory, PastMove
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
+from plimsoll.planning.planners import make_plan
+from plimsoll.planning.surges import Deployments
+from plimsoll.rebalancing.breakers import STOP, bounded
+from plimsoll.rebalancing.schedule import FIRST_RUN, next_time
+from plimsoll.simulation.figures import Figures, sample
+from plimsoll.simulation.scheduling import SimulatedScheduling
+from plimsoll.simulation.world import World
+from plimsoll.snapshots.saved_fields import DURATION
+
+#: Samples of the utilisation after the first one.
+SAMPLES = 24
+
+#: Seconds after which a replacement without a node counts as late, and for which a moved pod is not moved.
+LATE_S, SETTLED_S = 300.0, 3600.0
+
+
+class EventKind(IntEnum):
+    """Events, in the order in which those of one moment happen."""
+
+    END = 0
+    LATE = 1
+    ARRIVAL = 2
+    RUN = 3
+    SAMPLE = 4
+
+
+@dataclass(slots=True)
+class _Awaited:
+    """A move whose replacement has no node yet."""
+
+    policy: str
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaySettings:
+    """How to replay.
+
+    Attributes:
+        seconds: Of virtual time.
+        seed: Of the scheduler's choice among equally good nodes.
+        enforce: Whether moves of policies in mode DryRun are made, too.
+        together: Whether all pods arrive at the beginning and none ends.
+    """
+
+    seconds: float
+    seed: int = 0
+    enforce: bool = False
+    together: bool = False
+
+
+@dataclass(slots=True)
+class Replay:
+    """One replay of a state; :meth:`run` once."""
+
+    state: ClusterState
+    setting: ReplaySettings
+    figures: Figures = field(default_factory=Figures)
+    world: World = field(init=False)
+    _scheduling: SimulatedScheduling = field(init=False)
+    _heap: list[tuple[float, EventKind, int, str]] = field(default_factory=list, init=False)
+    _pushed: int = field(default=0, init=False)
+    _now: float = field(default=0.0, init=False)
+    _coming: dict[str, PodInfo] = field(default_factory=dict, init=False)
+    _awaited: dict[str, _Awaited] = field(default_factory=dict, init=False)
+    _budget_of: dict[str, str] = field(default_factory=dict, init=False)
+    _past: list[PastMove] = field(default_factory=list, init=False)
+    _sent: list[tuple[float, str]] = field(default_factory=list, init=False)
+    _moved: dict[str, float] = field(default_factory=dict, init=False)
+    _over: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.world = World(self.state)
+        self._now = self.state.now
+        self._scheduling = SimulatedScheduling(
+            self.state, self.world, self.setting.seed, self._placed, self._preempted
+        )
+        for pod in self.state.objects.pending.infos():
+            if not pod.pod.is_terminal:
+                self._expect(pod)
+        if not self.setting.together:
+            for pod in self.world.cluster.pods.values():
+                self._set_end(pod, pod.pod.status.start_time)
+        for name in self.state.working:
+            self._set_run(name, first=True)
+        for number in range(SAMPLES + 1):
+            self._push(self.state.now + self.setting.seconds * number / SAMPLES, EventKind.SAMPLE, "")
+
+    def run(self) -> Figures:
+        """Carry it out."""
+        end = self.state.now + self.setting.seconds
+        while self._heap and self._heap[0][0] <= end:
+            self._now = self._heap[0][0]
+            has_changed = False
+            while self._heap and self._heap[0][0] == self._now and self._heap[0][1] < EventKind.RUN:
+                _, kind, _, subject = heapq.heappop(self._heap)
+                self._happen(kind, subject)
+                has_changed = True
+            if has_changed:
+                self._scheduling.run(self._now)
+            while self._heap and self._heap[0][0] == self._now and self._heap[0][1] >= EventKind.RUN:
+                _, kind, _, subject = heapq.heappop(self._heap)
+                self._happen(kind, subject)
+        self._now = end
+        for name in self.state.working:
+            self._complain(name, self._plan(name), self.figures.remaining)
+        return self.figures
+
+    # -- events --------------------------------------------------------------------------------------
+
+    def _push(self, at: float, kind: EventKind, subject: str) -> None:
+        self._pushed += 1
+        heapq.heappush(self._heap, (at, kind, self._pushed, subject))
+
+    def _happen(self, kind: EventKind, subject: str) -> None:
+        match kind:
+            case EventKind.END:
+                self.figures.ended += self.world.remove(subject) is not None
+            case EventKind.LATE:
+                awaited = self._awaited.get(subject)
+                if awaited is not None:
+                    self.figures.late += 1
+                    self._remember(awaited, Fate.STRANDED)
+            case EventKind.ARRIVAL:
+                self.figures.arrived += 1
+                self.world.submit(self._coming.pop(subject), self._now)
+            case EventKind.RUN:
+                self._rebalance(subject)
+                self._set_run(subject)
+            case EventKind.SAMPLE:
+                self.figures.samples.append(sample(self.world, self._now - self.state.now))
+
+    def _expect(self, pod: PodInfo) -> None:
+        """A pending pod arrives when it was created, or at the beginning."""
+        created = pod.pod.metadata.creation_timestamp
+        at = self.state.now if created is None or self.setting.together else created.timestamp()
+        self._coming[pod.uid] = pod
+        self._push(max(at, self.state.now), EventKind.ARRIVAL, pod.uid)
+
+    def _set_end(self, pod: PodInfo, started: datetime | None) -> None:
+        said = pod.pod.metadata.annotations.get(DURATION)
+        if said is None:
+            return
+        try:
+            seconds = max(0.0, float(said))
+        except ValueError:
+            self.figures.problems[f"{pod.key}: {DURATION} is no number of seconds"] = None
+            return
+        began = self._now if started is None else started.timestamp()
+        if seconds != float("inf") and seconds == seconds:  # noqa: PLR0124 - not NaN
+            self._push(max(began + seconds, self._now), EventKind.END, pod.uid)
+
+    def _set_run(self, name: str, *, first: bool = False) -> None:
+        rebalancing = self.state.working[name].spec.rebalancing or RebalancingSpec()
+        now = datetime.fromtimestamp(self._now, UTC)
+        if first and rebalancing.schedule.interval_seconds is not None:
+            due: datetime | None = now + FIRST_RUN
+        else:
+            due = next_time(rebalancing.schedule, now)
+        if due is not None:
+            self._push(due.timestamp(), EventKind.RUN, name)
+
+    # -- pods ----------------------------------------------------------------------------------------
+
+    def _placed(self, pod: PodInfo, waited: float) -> None:
+        self.figures.waits.append(waited)
+        self.figures.placements.append((pod.uid, pod.pod.node_name))
+        if not self.setting.together:
+            self._set_end(pod, None)
+        self.world.count_missing(self._budget_of.pop(pod.uid, ""), -1)
+        awaited = self._awaited.pop(pod.uid, None)
+        if awaited is None:
+            return
+        self._moved[pod.uid] = self._now
+        returned = pod.pod.node_name == awaited.move.source
+        self.figures.returned += returned
+        if waited < LATE_S:
+            self._remember(awaited, Fate.RETURNED if returned else Fate.SETTLED)
+
+    def _preempted(self, victim: PodInfo) -> None:
+        self.figures.preempted += 1
+        self._replace(self.world.remove(victim.uid))
+
+    def _replace(self, pod: PodInfo | None) -> PodInfo | None:
+        """Let the owner make another pod in the place of one that has left."""
+        made = self.world.replacement(pod, self._now) if pod is not None else None
+        if made is not None:
+            self.figures.replaced += 1
+            self.world.submit(made, self._now)
+        return made
+
+    # -- runs ----------------------------------------------------------------------------------------
+
+    def _rebalance(self, name: str) -> None:
+        plan = self._plan(name)
+        if not self.figures.runs[name]:
+            self._complain(name, plan, self.figures.violations)
+        self.figures.runs[name] += 1
+        self._over[name] = {
+            (strategy, node): self._over.get(name, {}).get((strategy, node), 0) + 1
+            for strategy, found in plan.classes
+            for node in found.overutilized
+        }
+        spec = self.state.working[name].spec.rebalancing or RebalancingSpec()
+        if spec.mode is Mode.DRY_RUN and not self.setting.enforce:
+            self.figures.predicted.update((name, move.strategy) for move in plan.moves)
+            return
+        for move in plan.moves:
+            self._make(name, move)
+
+    def _make(self, policy: str, move: Move) -> None:
+        """Evict the pod, let its owner replace it, and place what waits."""
+        if not self.world.may_disrupt(move.budget):
+            self.figures.blocked += 1
+            self._remember(_Awaited(policy, move), Fate.BLOCKED)
+            return
+        if move.waits and self._in_flight()[move.workload.uid]:
+            return
+        left = self.world.remove(move.pod.uid)
+        if left is None:
+            return
+        self.figures.moved[policy, move.strategy] += 1
+        self._sent.append((self._now, policy))
+        made = self._replace(left)
+        if made is not None:
+            self._awaited[made.uid] = _Awaited(policy, move)
+            self._budget_of[made.uid] = move.budget
+            self.world.count_missing(move.budget, 1)
+            self._push(self._now + LATE_S, EventKind.LATE, made.uid)
+            if move.is_directed and move.target:
+                self.world.nominator.add(made, move.target)
+        for served in move.beneficiary.all if move.beneficiary is not None else ():
+            if served.pod.uid in self.world.waiting:
+                self.world.nominator.add(served.pod, served.node)
+        self._scheduling.run(self._now)
+
+    def _remember(self, awaited: _Awaited, fate: Fate) -> None:
+        move = awaited.move
+        self._past.append(
+            PastMove(
+                awaited.policy,
+                move.strategy,
+                move.workload.uid,
+                move.workload.name,
+                move.source,
+                fate,
+                self._now,
+                move.budget if fate is Fate.BLOCKED else "",
+            )
+        )
+
+    def _in_flight(self) -> Counter[str]:
+        return Counter(each.move.workload.uid for each in self._awaited.values())
+
+    def _plan(self, name: str) -> EvictionPlan:
+        moment = datetime.fromtimestamp(self._now, UTC)
+        memory = Memory(self._past, self._now)
+        wanted = self._configured(name, moment)
+        resting, may_try = memory.rest(name)
+        if resting:
+            wanted = bounded(wanted, "rest after fruitless moves", int(may_try))
+        plan = make_plan(
+            wanted,
+            self.world.claimed(),
+            PlanningContext(
+                now=moment,
+                unplaced=self.world.unplaced(),
+                in_flight=self._in_flight(),
+                measurements=Measurements(problem="actual usage is not replayed"),
+                memory=memory,
+                recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - 60.0),
+                over_for=self._over.get(name, {}),
+                deployments=Deployments(problem="surges are not replayed"),
+                others={
+                    other: self._configured(other, moment)
+                    for other, policy in self.state.working.items()
+                    if other != name
+                    and policy.spec.rebalancing is not None
+                    and (self.setting.enforce or policy.spec.rebalancing.mode is not Mode.DRY_RUN)
+                },
+                moved=frozenset(uid for uid, at in self._moved.items() if at > self._now - SETTLED_S),
+            ),
+        )
+        for failure in plan.failures:
+            self.figures.problems[f"{name}: {failure}"] = None
+        return plan
+
+    def _configured(self, name: str, moment: datetime) -> RebalancingConfig:
+        wanted = self.state.catalogue.rebalancing(
+            self.state.working[name], self.state.profiles, self.world.cluster.objects, moment
+        )
+        return bounded(wanted, STOP) if self.state.is_stopped else wanted
+
+    @staticmethod
+    def _complain(name: str, plan: EvictionPlan, into: dict[tuple[str, str], int]) -> None:
+        into.update({(name, strategy): count for strategy, count in plan.violations().items()})

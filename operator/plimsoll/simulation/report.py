@@ -1,0 +1,129 @@
+"""Reports what a replay came to, for one set of policies or for two side by side."""
+
+import hashlib
+
+import msgspec
+from pydantic import Field
+
+from plimsoll.inspection.answer import Answer, AnswerPart
+from plimsoll.inspection.state import ClusterState
+from plimsoll.simulation.figures import Figures, percentile
+from plimsoll.simulation.replay import Replay, ReplaySettings
+
+
+class StrategyOutcome(AnswerPart):
+    """What one strategy of one policy came to."""
+
+    policy: str = Field(description="Name of the policy.")
+    strategy: str = Field(description="Name of the strategy.")
+    evictions: int = Field(description="Pods that it evicted.")
+    predicted: int = Field(description="Moves that a DryRun policy predicts, summed over its runs.")
+    violations: int = Field(description="Pods that it complained about in the first run.")
+    violations_at_end: int = Field(description="Pods that it complains about at the end.")
+
+
+class UtilisationSample(AnswerPart):
+    """The cluster at one moment."""
+
+    at_seconds: int = Field(description="Since the beginning.")
+    cpu_percent: float = Field(description="Requested share of the nodes' cpu.")
+    memory_percent: float = Field(description="Requested share of the nodes' memory.")
+    nodes_in_use: int = Field(description="Nodes with at least one pod.")
+    pending: int = Field(description="Pods without a node.")
+
+
+class PolicySetOutcome(AnswerPart):
+    """What happened under one set of policies."""
+
+    label: str = Field(description="Where the policies are from.")
+    policies: tuple[str, ...] = Field(description="Those that schedule or rebalance.")
+    runs: int = Field(description="Runs of rebalancing, of all policies.")
+    arrived: int = Field(description="Pods that arrived, those pending at the beginning included.")
+    placed: int = Field(description="Placements, replacements included.")
+    ended: int = Field(description="Pods that ran to their end.")
+    evicted: int = Field(description="Pods that policies evicted.")
+    returned: int = Field(description="Evictions whose replacement came back to the same node.")
+    late: int = Field(description="Evictions whose replacement had no node within five minutes.")
+    blocked: int = Field(description="Evictions that a PodDisruptionBudget stopped.")
+    preempted: int = Field(description="Pods that left for a pod of higher priority.")
+    pending_at_end: int = Field(description="Pods without a node at the end.")
+    pending_p50_seconds: float = Field(description="Wait of the pods that were placed, median.")
+    pending_p95_seconds: float = Field(description="Likewise, 95th percentile.")
+    pending_max_seconds: float = Field(description="Likewise, the longest.")
+    strategies: tuple[StrategyOutcome, ...] = Field(description="By policy and strategy.")
+    utilisation: tuple[UtilisationSample, ...] = Field(description="From the beginning to the end.")
+    placements_digest: str = Field(description="SHA-256 of all placements in order, to compare replays.")
+    problems: tuple[str, ...] = Field(description="What could not be replayed as it would be.")
+
+
+class ReplayReport(Answer):
+    """What a replay came to."""
+
+    source: str = Field(description="What was replayed.")
+    seconds: int = Field(description="Of virtual time.")
+    seed: int = Field(description="Of the choice among equally good nodes.")
+    outcomes: tuple[PolicySetOutcome, ...] = Field(description="One for each set of policies.")
+
+
+def replayed(states: list[tuple[str, ClusterState]], setting: ReplaySettings) -> ReplayReport:
+    """Replay one or two states of the same cluster, each under a label."""
+    return ReplayReport(
+        source=states[0][1].content.source,
+        seconds=round(setting.seconds),
+        seed=setting.seed,
+        outcomes=tuple(_outcome(label, state, setting) for label, state in states),
+    )
+
+
+def _outcome(label: str, state: ClusterState, setting: ReplaySettings) -> PolicySetOutcome:
+    replay = Replay(state, setting)
+    figures = replay.run()
+    served = {policy.policy.metadata.name for policy in state.policies.values() if policy.policy is not None}
+    return PolicySetOutcome(
+        label=label,
+        policies=tuple(name for name in state.policies if name in served),
+        runs=figures.runs.total(),
+        arrived=figures.arrived,
+        placed=len(figures.waits),
+        ended=figures.ended,
+        evicted=figures.moved.total(),
+        returned=figures.returned,
+        late=figures.late,
+        blocked=figures.blocked,
+        preempted=figures.preempted,
+        pending_at_end=len(replay.world.waiting),
+        pending_p50_seconds=round(percentile(figures.waits, 0.5), 3),
+        pending_p95_seconds=round(percentile(figures.waits, 0.95), 3),
+        pending_max_seconds=round(max(figures.waits, default=0.0), 3),
+        strategies=_strategies(figures),
+        utilisation=tuple(
+            UtilisationSample(
+                at_seconds=round(each.at),
+                cpu_percent=round(100 * each.cpu, 1),
+                memory_percent=round(100 * each.memory, 1),
+                nodes_in_use=each.nodes_in_use,
+                pending=each.waiting,
+            )
+            for each in figures.samples
+        ),
+        placements_digest=hashlib.sha256(msgspec.json.encode(figures.placements)).hexdigest(),
+        problems=(
+            *(f"{name}: {each.problem[1]}" for name, each in state.policies.items() if each.problem[0]),
+            *figures.problems,
+        ),
+    )
+
+
+def _strategies(figures: Figures) -> tuple[StrategyOutcome, ...]:
+    named = {*figures.moved, *figures.predicted, *figures.violations, *figures.remaining}
+    return tuple(
+        StrategyOutcome(
+            policy=policy,
+            strategy=strategy,
+            evictions=figures.moved[policy, strategy],
+            predicted=figures.predicted[policy, strategy],
+            violations=figures.violations.get((policy, strategy), 0),
+            violations_at_end=figures.remaining.get((policy, strategy), 0),
+        )
+        for policy, strategy in sorted(named)
+    )

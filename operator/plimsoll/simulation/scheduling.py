@@ -1,0 +1,95 @@
+"""Schedules the waiting pods of a World with the engine's schedulers, until no further pod fits."""
+
+import random
+from collections.abc import Callable
+
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import AttemptOutcome
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import PodInfo
+from plimsoll.inspection.state import ClusterState
+from plimsoll.simulation.world import UnplacedPod, World
+
+#: Rounds over all waiting pods at one moment; preemption may start another.
+_MOST_ROUNDS = 100
+
+
+class SimulatedScheduling:
+    """Places waiting pods, by priority and then by arrival.
+
+    Args:
+        state: Has the profiles.
+        world: Where pods go.
+        seed: Breaks ties among the best nodes.
+        placed: Called with each pod and how long it waited, once it is placed.
+        preempted: Called with each victim, before it leaves.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        world: World,
+        seed: int,
+        placed: Callable[[PodInfo, float], None],
+        preempted: Callable[[PodInfo], None],
+    ) -> None:
+        self._world = world
+        self._placed = placed
+        self._preempted = preempted
+        self._schedulers = {
+            name: ProfileScheduler(profile, world.cluster, _ties(seed, name), world.nominator)
+            for name, profile in state.profiles.items()
+        }
+        self._forecaster = ProfileScheduler(
+            state.catalogue.forecast, world.cluster, _ties(seed, ""), world.nominator
+        )
+        #: Templates that fit nowhere, and what had happened by then.
+        self._refused: dict[tuple[str, bytes, int], int] = {}
+
+    def run(self, now: float) -> None:
+        """Place what fits; victims of preemption leave, and their replacements wait in turn."""
+        for _ in range(_MOST_ROUNDS):
+            freed = self._world.freed
+            for waiting in sorted(self._world.waiting.values(), key=_importance):
+                if waiting.pod.uid in self._world.waiting:
+                    self._attempt(waiting, now)
+            if self._world.freed == freed:
+                return
+
+    def _attempt(self, waiting: UnplacedPod, now: float) -> None:
+        pod, world = waiting.pod, self._world
+        if pod.pod.spec.scheduling_gates or pod.is_terminating:
+            return
+        key = (pod.pod.spec.scheduler_name, pod.template.signature, pod.priority)
+        version = world.cluster.tick if _depends_on_pods(pod) else world.freed
+        nominated = world.nominator.node_of(pod.uid)
+        if not nominated and self._refused.get(key) == version:
+            return
+        scheduler = self._schedulers.get(pod.pod.spec.scheduler_name, self._forecaster)
+        decision = schedule(scheduler, pod)
+        if decision.outcome is AttemptOutcome.SCHEDULED:
+            self._placed(world.place(pod, decision.node, now), now - waiting.since)
+            return
+        nomination = decision.nomination
+        if nomination is None or not nomination.node or not nomination.victims:
+            self._refused[key] = version
+            return
+        for victim in nomination.victims:
+            self._preempted(victim)
+        world.nominator.add(pod, nomination.node)
+
+
+def _importance(waiting: UnplacedPod) -> tuple[int, float, int]:
+    return -waiting.pod.priority, waiting.since, waiting.number
+
+
+def _depends_on_pods(pod: PodInfo) -> bool:
+    """Whether other pods that are placed may make room for it."""
+    spec = pod.pod.spec
+    return bool(spec.topology_spread_constraints) or (
+        spec.affinity is not None and spec.affinity.pod_affinity is not None
+    )
+
+
+def _ties(seed: int, name: str) -> Callable[[int], int]:
+    return random.Random(f"{seed}/{name}").randrange  # noqa: S311 - reproducible, no secret

@@ -1,0 +1,74 @@
+"""``plimsoll replay``: golden answers, two sets of policies side by side, and its page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.commands import say
+from cli.golden_files import check
+from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.snapshots import file as files
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli" / "replay.md"
+
+
+@pytest.fixture(autouse=True)
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cluster.json.gz with duplicates on a node, and the policies of the page in files."""
+    monkeypatch.chdir(tmp_path)
+    content = content_of(
+        [
+            *(a_node_document(f"n{number}") for number in (1, 2, 3)),
+            *(a_pod_document(f"web-{number}", node="n1") for number in range(6)),
+            *(a_pod_document(f"job-{number}", owner="job", cpu="2") for number in range(3)),
+            a_policy_document(),
+        ]
+    )
+    files.save(replace(content, source="https://api.example.com"), Path("cluster.json.gz"))
+    for name, text in re.findall(r"`(\S+\.yaml)`:\n\n```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        Path(name).write_text(text)
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
+def test_two_sets_of_policies_side_by_side(form: str) -> None:
+    """Evictions, violations and utilisation of each."""
+    words = ("cluster.json.gz", "--policies", "eager.yaml", "--against", "calm.yaml", "--until", "2h")
+    said = say("replay", *words, "-o", form)
+
+    assert (said.code, said.err) == (0, "")
+    check("replay", "side-by-side", form, said.out)
+
+
+def test_the_example_of_the_page() -> None:
+    """The page shows what the command prints."""
+    ((command, shown),) = re.findall(r"```console\n\$ plimsoll (.*?)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+    assert say(*shlex.split(command)).out == shown
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("no-file", ("none.json.gz",)),
+        ("no-duration", ("cluster.json.gz", "--until", "soon")),
+        ("too-long", ("cluster.json.gz", "--until", "999999h")),
+        ("no-policy", ("cluster.json.gz", "--policies", "other.yaml")),
+        ("bad-policy", ("cluster.json.gz", "--policies", "bad.yaml")),
+    ],
+)
+def test_errors(case: str, words: tuple[str, ...]) -> None:
+    """One line that names the file or flag and what to do."""
+    Path("other.yaml").write_text(yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "x"}}))
+    bad = a_policy_document(rebalancing={"strategies": [{"name": "Nope"}]})
+    Path("bad.yaml").write_text(yaml.safe_dump(bad))
+
+    said = say("replay", *words)
+
+    assert (said.code, said.out) == (1, "")
+    check("replay", case, "error", said.err)

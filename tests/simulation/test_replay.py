@@ -1,0 +1,174 @@
+"""Replays: placements, replacements, budgets, schedules, and equal output for equal input."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inspection.contents import NOW, a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.validation import validate
+from plimsoll.simulation.figures import percentile
+from plimsoll.simulation.replay import Replay, ReplaySettings
+from plimsoll.snapshots.saved_fields import DURATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Document = dict[str, Any]
+HOUR = ReplaySettings(3600.0)
+
+
+def replay_of(documents: Iterable[Document], setting: ReplaySettings = HOUR) -> Replay:
+    """A replay that has been carried out, and whose cluster makes sense."""
+    one = Replay(ClusterState.of(content_of(documents)), setting)
+    one.run()
+    validate(one.world.cluster)
+    nodes = len(one.world.cluster)
+    assert (one.world.cluster.requested[:nodes] <= one.world.cluster.allocatable[:nodes]).all()
+    return one
+
+
+def arriving(name: str, after_s: float, runs_s: float | None = None, **given: Any) -> Document:
+    """A pod that arrives so many seconds after the beginning, and runs so long."""
+    pod = a_pod_document(name, **given)
+    pod["metadata"]["creationTimestamp"] = (NOW + timedelta(seconds=after_s)).isoformat()
+    if runs_s is not None:
+        pod["metadata"]["annotations"] = {DURATION: str(runs_s)}
+    return pod
+
+
+def a_rebalancing_policy(strategy: str = "RemoveDuplicates", **rebalancing: Any) -> Document:
+    """A policy that runs every ten minutes."""
+    wanted = {
+        "mode": "Enforce",
+        "schedule": {"intervalSeconds": 600},
+        "strategies": [{"name": strategy}],
+        **rebalancing,
+    }
+    return a_policy_document(scheduling={"schedulerName": "plimsoll"}, rebalancing=wanted)
+
+
+DUPLICATES = [
+    a_node_document("n1"),
+    a_node_document("n2"),
+    *(a_pod_document(f"web-{number}", node="n1") for number in range(4)),
+]
+
+
+def test_a_pod_waits_until_another_one_ends() -> None:
+    """4 cores: the second pod of 3 arrives after 60 s, the first one ends after 300 s: a wait of 240 s."""
+    found = replay_of(
+        [a_node_document("n1"), arriving("a", 0, 300, cpu="3"), arriving("b", 60, 100, cpu="3")]
+    ).figures
+
+    assert found.placements == [("a", "n1"), ("b", "n1")]
+    assert found.waits == [0.0, 240.0]
+    assert (found.arrived, found.ended) == (2, 2)
+
+
+def test_together_all_arrive_at_the_beginning_and_none_ends() -> None:
+    """The usual way to load a cluster with a trace whose pods never overlap."""
+    one = replay_of(
+        [a_node_document("n1"), arriving("a", 0, 300, cpu="3"), arriving("b", 60, 100, cpu="3")],
+        ReplaySettings(3600.0, together=True),
+    )
+
+    assert one.figures.ended == 0
+    assert list(one.world.waiting) == ["b"]
+
+
+def test_evicted_pods_are_replaced_by_their_owners_elsewhere() -> None:
+    """Four of one owner on one of two nodes: two move, one in a run, and no strategy complains at the end."""
+    one = replay_of([*DUPLICATES, a_rebalancing_policy()])
+
+    assert one.figures.moved.total() == 2
+    assert one.figures.replaced == 2
+    assert one.figures.violations == {("all", "RemoveDuplicates"): 2}
+    assert one.figures.remaining == {}
+    assert sorted(len(list(one.world.cluster.pods_on(row))) for row in (0, 1)) == [2, 2]
+
+
+def test_a_dry_run_moves_nothing_unless_asked() -> None:
+    """Its predictions are counted."""
+    documents = [*DUPLICATES, a_rebalancing_policy(mode="DryRun")]
+
+    dry = replay_of(documents).figures
+    real = replay_of(documents, ReplaySettings(3600.0, enforce=True)).figures
+
+    assert (dry.moved.total(), dry.placements) == (0, [])
+    assert dry.predicted.total() > 0
+    assert real.moved.total() == 2
+
+
+def test_a_budget_is_never_overdrawn() -> None:
+    """A budget that allows nothing stops every move."""
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"minAvailable": 4, "selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 4, "desiredHealthy": 4, "expectedPods": 4},
+    }
+
+    assert replay_of([*DUPLICATES, budget, a_rebalancing_policy()]).figures.moved.total() == 0
+
+
+def test_a_pod_of_higher_priority_preempts_and_the_victim_waits() -> None:
+    """The victim's owner makes another pod, for which there is no room."""
+    one = replay_of(
+        [
+            a_node_document("n1"),
+            a_pod_document("low", node="n1", cpu="3", priority=0),
+            arriving("high", 60, cpu="3", priority=1000),
+            a_policy_document(),
+        ]
+    )
+
+    assert one.figures.placements == [("high", "n1")]
+    assert one.figures.preempted == 1
+    (waiting,) = one.world.waiting.values()
+    assert waiting.pod.pod.metadata.owner_references[0].name == "web"
+
+
+def test_policies_run_by_their_cron() -> None:
+    """At noon, so twice by the half hour in an hour: 12:30 and 13:00."""
+    policy = a_rebalancing_policy(schedule={"cron": "*/30 * * * *"})
+
+    assert replay_of([*DUPLICATES, policy]).figures.runs == {"all": 2}
+
+
+def test_equal_input_gives_equal_output() -> None:
+    """Ties among equal nodes are broken by the seed alone."""
+    documents = [
+        *(a_node_document(f"n{number}") for number in range(20)),
+        *(arriving(f"p{number}", number % 7, 100.0 * number, owner=f"w{number}") for number in range(60)),
+        a_rebalancing_policy(),
+    ]
+
+    first, second = (replay_of(documents, ReplaySettings(3600.0, seed=3)).figures for _ in range(2))
+    other = replay_of(documents, ReplaySettings(3600.0, seed=4)).figures
+
+    assert first == second
+    assert first.placements != other.placements
+
+
+def test_the_state_stays_as_it_is() -> None:
+    """A second replay of it, with other policies, begins where the first began."""
+    state = ClusterState.of(content_of([*DUPLICATES, a_rebalancing_policy()]))
+    before = {uid: pod.pod.node_name for uid, pod in state.cluster.pods.items()}
+
+    Replay(state, HOUR).run()
+
+    assert {uid: pod.pod.node_name for uid, pod in state.cluster.pods.items()} == before
+    assert state.now == datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "expected"),
+    [([], 0.5, 0), ([5.0], 0.95, 5), ([1, 2, 3, 4], 0.5, 2), (list(range(1, 101)), 0.95, 95)],
+)
+def test_percentiles_are_values_that_occurred(values: list[float], share: float, expected: float) -> None:
+    """Nearest rank: of 100 values the 95th."""
+    assert percentile(values, share) == expected
