@@ -1,0 +1,48 @@
+"""Lays out the findings of ``plimsoll lint`` as a table."""
+
+from collections import Counter
+
+from plimsoll.cli.output import View
+from plimsoll.cli.tables import Column, Table
+from plimsoll.inspection.lint.rule import Severity
+from plimsoll.inspection.lint.rules import Lint
+
+
+def view_of(found: Lint) -> View:
+    """The findings, and how many there are."""
+    parts: list[Table | str] = []
+    if found.findings:
+        parts.append(
+            Table(
+                [
+                    "SEVERITY",
+                    "RULE",
+                    "NAMESPACE",
+                    "OBJECT",
+                    Column("FILE", wide=True),
+                    Column("WHAT TO DO", wide=True),
+                    "MESSAGE",
+                ],
+                [
+                    (
+                        each.severity,
+                        each.rule,
+                        each.namespace,
+                        f"{each.kind}/{each.name}",
+                        each.source,
+                        each.remedy,
+                        each.message,
+                    )
+                    for each in found.findings
+                ],
+                folds=True,
+            )
+        )
+    counts = Counter(each.severity for each in found.findings)
+    told = ", ".join(f"{counts[each]} {each}" for each in reversed(Severity))
+    parts.append(f"Workloads: {found.workloads}, budgets: {found.budgets}. Findings: {told}.")
+    unchecked: dict[str, list[str]] = {}
+    for rule in found.unchecked:
+        unchecked.setdefault(rule.why, []).append(rule.rule)
+    parts += [f"Not applied, {why}: {', '.join(rules)}." for why, rules in unchecked.items()]
+    return parts

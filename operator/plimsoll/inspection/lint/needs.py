@@ -1,0 +1,106 @@
+"""Rules about what pods need: requests, priority classes, claims."""
+
+from collections.abc import Iterator
+
+from plimsoll.inspection.lint.subjects import LintedWorkload, Neighbourhood
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.requests import incoming, to_integer
+from plimsoll.model.quantity import QuantityError
+
+_CPU, _MEMORY = "cpu", "memory"
+
+
+def no_requests(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:  # noqa: ARG001 - rules have one form
+    """Containers without requests of cpu or memory; a limit alone is a request, too."""
+    spec = workload.pod.spec
+    found = []
+    for resource in (_CPU, _MEMORY):
+        if spec.resources is not None and resource in {**spec.resources.limits, **spec.resources.requests}:
+            continue
+        bare = [
+            each.name
+            for each in spec.containers
+            if resource not in each.resources.requests and resource not in each.resources.limits
+        ]
+        if bare:
+            found.append(f"no {resource} for {', '.join(bare)}")
+    if found:
+        yield f"containers request {' and '.join(found)}"
+
+
+def too_large(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
+    """Requests that no node could serve if it were empty."""
+    requests = {name: amount for name, amount in incoming(workload.pod).items() if amount > 0}
+    nodes = around.eligible(workload) or list(around.nodes)
+    rooms = [_room(node, requests) for node in nodes]
+    if (
+        not requests
+        or not rooms
+        or any(all(room[name] >= requests[name] for name in requests) for room in rooms)
+    ):
+        return
+    for name, amount in requests.items():
+        largest = max(room[name] for room in rooms)
+        if amount > largest:
+            yield f"it requests {shown(name, amount)} {name}, and the largest node has {shown(name, largest)}"
+            return
+    wanted = ", ".join(f"{shown(name, amount)} {name}" for name, amount in sorted(requests.items()))
+    yield f"no single node has all that it requests: {wanted}"
+
+
+def _room(node: Node, requests: dict[str, int]) -> dict[str, int]:
+    """What an empty node could give, in the units of requests."""
+    found = {}
+    for name in requests:
+        try:
+            found[name] = to_integer(name, node.status.allocatable.get(name, 0))
+        except QuantityError:
+            found[name] = 0
+    return found
+
+
+def shown(resource: str, amount: int) -> str:
+    """An amount as people write it."""
+    if resource == _CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource == _MEMORY or resource.startswith("hugepages-") or resource == "ephemeral-storage":
+        for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+            if amount >= size and amount % size == 0:
+                return f"{amount // size}{unit}"
+    return str(amount)
+
+
+def unknown_class(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
+    """A priority class that does not exist; admission would reject its pods."""
+    name = workload.pod.spec.priority_class_name
+    if name and name not in around.classes:
+        yield f'there is no PriorityClass "{name}"'
+
+
+def missing_claims(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
+    """Claims that do not exist."""
+    for name in _claims(workload):
+        if f"{workload.namespace}/{name}" not in around.claims:
+            yield f'there is no PersistentVolumeClaim "{name}" in the namespace'
+
+
+def unbound_claims(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
+    """Claims that are lost, or should be bound by now; one that waits for its first pod is not meant."""
+    for name in _claims(workload):
+        claim = around.claims.get(f"{workload.namespace}/{name}")
+        if claim is None or claim.status.phase not in ("Pending", "Lost"):
+            continue
+        storage = around.storage_classes.get(claim.spec.storage_class_name or "")
+        waits = storage is not None and storage.volume_binding_mode == "WaitForFirstConsumer"
+        if claim.status.phase == "Lost":
+            yield f'the volume of claim "{name}" is lost'
+        elif not waits or workload.pod.node_name:
+            yield f'claim "{name}" is not bound'
+
+
+def _claims(workload: LintedWorkload) -> list[str]:
+    return [
+        volume.persistent_volume_claim.claim_name
+        for volume in workload.pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    ]

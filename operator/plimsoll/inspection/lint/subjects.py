@@ -1,0 +1,253 @@
+"""Workloads, budgets and their surroundings, as rules read them: of a cluster, or of manifests."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from plimsoll.inspection.state import ClusterState
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.storage import PersistentVolumeClaim, StorageClass
+from plimsoll.model.kinds.workload import PodDisruptionBudget
+from plimsoll.model.selectors import (
+    NodeMatcher,
+    Selector,
+    SelectorError,
+    compile_node_matcher,
+    compile_selector,
+)
+
+#: What rules may need to know of the cluster.
+NODES, CLASSES, CLAIMS, POLICIES, PODS = (
+    "nodes",
+    "priorityclasses",
+    "persistentvolumeclaims",
+    "schedulingpolicies",
+    "pods",
+)
+
+#: Priority classes that every cluster has.
+_SYSTEM_CLASSES = frozenset({"system-cluster-critical", "system-node-critical"})
+
+#: The scheduler that every cluster has.
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+@dataclass(frozen=True, eq=False)
+class LintedWorkload:
+    """What makes pods of one kind.
+
+    Attributes:
+        pod: One of its pods, the newest, or one made of its template.
+        replicas: Pods that it has or shall have.
+        source: The file that it is from, "" for a cluster.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    pod: Pod
+    replicas: int
+    source: str = ""
+
+    @cached_property
+    def required_nodes(self) -> NodeMatcher:
+        """The node selector and the required node affinity."""
+        return compile_node_matcher(self.pod.spec.node_selector, self.pod.spec.node_affinity.required)
+
+
+@dataclass(frozen=True, eq=False)
+class LintedBudget:
+    """A PodDisruptionBudget.
+
+    Attributes:
+        source: The file that it is from, "" for a cluster.
+    """
+
+    document: PodDisruptionBudget
+    source: str = ""
+
+    kind = "PodDisruptionBudget"
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return self.document.namespace
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.document.name
+
+    @cached_property
+    def selector(self) -> Selector | None:
+        """Of the pods that it is about; None when it is malformed."""
+        try:
+            return compile_selector(self.document.spec.selector)
+        except SelectorError:
+            return None
+
+    def covers(self, workload: LintedWorkload) -> bool:
+        """Whether it is about the pods of a workload."""
+        return (
+            self.namespace == workload.namespace
+            and self.selector is not None
+            and self.selector.matches(workload.pod.labels)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """What workloads are judged against.
+
+    Attributes:
+        unknown: Why something is not known, by one of the names above.
+        schedulers: Names that pods may give as ``schedulerName``.
+    """
+
+    workloads: tuple[LintedWorkload, ...] = ()
+    budgets: tuple[LintedBudget, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    classes: frozenset[str] = _SYSTEM_CLASSES
+    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
+    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    def eligible(self, workload: LintedWorkload) -> list[Node]:
+        """The nodes that its selector and required node affinity admit."""
+        wanted = workload.required_nodes
+        return [node for node in self.nodes if wanted.matches(node.metadata.labels, node.name)]
+
+    def domains(self, workload: LintedWorkload, key: str) -> set[str]:
+        """The values of a topology label on eligible nodes."""
+        return {node.metadata.labels[key] for node in self.eligible(workload) if key in node.metadata.labels}
+
+
+def nothing_known(why: str) -> Neighbourhood:
+    """No cluster at all."""
+    return Neighbourhood(unknown=dict.fromkeys((NODES, CLASSES, CLAIMS, POLICIES, PODS), why))
+
+
+def of_cluster(state: ClusterState) -> Neighbourhood:
+    """A cluster with its workloads."""
+    objects = state.cluster.objects
+    pods = [info.pod for info in (*state.cluster.pods.values(), *state.objects.pending.infos())]
+    return Neighbourhood(
+        workloads=tuple(_workloads(pods, state)),
+        budgets=tuple(map(LintedBudget, objects.budgets.values())),
+        nodes=tuple(state.cluster.nodes),
+        classes=_SYSTEM_CLASSES | frozenset(objects.priority_classes),
+        claims=objects.claims,
+        storage_classes=objects.storage_classes,
+        schedulers=frozenset({DEFAULT_SCHEDULER, *state.profiles}),
+        unknown={
+            name: state.content.missing[name]
+            for name in (NODES, CLASSES, CLAIMS, POLICIES, PODS)
+            if name in state.content.missing
+        },
+    )
+
+
+def _workloads(pods: Iterable[Pod], state: ClusterState) -> Iterable[LintedWorkload]:
+    """Pods by what makes them; what is finished or leaving does not count."""
+    found: dict[tuple[str, str, str], list[Pod]] = {}
+    for pod in pods:
+        if pod.is_terminal or pod.metadata.deletion_timestamp is not None:
+            continue
+        owner = state.cluster.objects.above(pod) or pod.metadata.controller
+        kind, name = ("Pod", pod.name) if owner is None else (owner.kind, owner.name)
+        if kind != "Node":  # a mirror of what a kubelet runs by itself
+            found.setdefault((pod.namespace, kind, name), []).append(pod)
+    wanted = {
+        (each.namespace, "Deployment", each.name): each.spec.replicas
+        for each in state.objects.deployments.values()
+    }
+    for key, group in sorted(found.items()):
+        namespace, kind, name = key
+        newest = max(group, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.name))
+        yield LintedWorkload(kind, namespace, name, newest, max(len(group), wanted.get(key, 0)))
+
+
+#: Where the pod template of a kind is, and the number of pods.
+_TEMPLATES: Mapping[str, tuple[str, ...]] = {
+    "Deployment": ("spec", "template"),
+    "StatefulSet": ("spec", "template"),
+    "DaemonSet": ("spec", "template"),
+    "ReplicaSet": ("spec", "template"),
+    "ReplicationController": ("spec", "template"),
+    "Job": ("spec", "template"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "Pod": (),
+}
+
+
+def with_manifests(
+    around: Neighbourhood, manifests: Iterable[tuple[str, Mapping[str, Any]]], namespace: str
+) -> Neighbourhood:
+    """The manifests' workloads and budgets as the subjects, among what else is known.
+
+    Args:
+        around: What else is known.
+        manifests: The source and content of each.
+        namespace: Of those that name none.
+
+    Raises:
+        DecodeError: A manifest is not of its kind.
+    """
+    workloads, budgets = [], []
+    classes, schedulers = set(around.classes), set(around.schedulers)
+    claims = dict(around.claims)
+    for source, content in manifests:
+        kind = str(content.get("kind") or "")
+        metadata = _object(content.get("metadata"))
+        where = str(metadata.get("namespace") or namespace)
+        placed = {**content, "metadata": {**metadata, "namespace": where}}
+        match kind:
+            case "PodDisruptionBudget":
+                budgets.append(LintedBudget(convert(PodDisruptionBudget, placed), source))
+            case "PersistentVolumeClaim":
+                claim = convert(PersistentVolumeClaim, placed)
+                claims[f"{where}/{claim.name}"] = claim
+            case "PriorityClass":
+                classes.add(str(metadata.get("name")))
+            case "SchedulingPolicy":
+                spec = _object(_object(content.get("spec")).get("scheduling"))
+                schedulers.add(str(spec.get("schedulerName") or DEFAULT_SCHEDULER))
+            case _ if kind in _TEMPLATES:
+                workloads.append(_of_manifest(source, placed))
+    named = {(each.namespace, each.kind, each.name) for each in workloads}
+    others = [each for each in around.workloads if (each.namespace, each.kind, each.name) not in named]
+    known = {(each.namespace, each.name) for each in budgets}
+    return Neighbourhood(
+        workloads=(*workloads, *others),
+        budgets=(*budgets, *(each for each in around.budgets if (each.namespace, each.name) not in known)),
+        nodes=around.nodes,
+        classes=frozenset(classes),
+        claims=claims,
+        storage_classes=around.storage_classes,
+        schedulers=frozenset(schedulers),
+        unknown=around.unknown,
+    )
+
+
+def _of_manifest(source: str, content: Mapping[str, Any]) -> LintedWorkload:
+    """A workload from its manifest."""
+    kind, metadata = content["kind"], content["metadata"]
+    template: Any = content
+    for step in _TEMPLATES[kind]:
+        template = _object(_object(template).get(step))
+    name, namespace = str(metadata.get("name") or metadata.get("generateName") or ""), metadata["namespace"]
+    own = {**_object(template.get("metadata")), "namespace": namespace, "name": name}
+    pod = convert(Pod, {"metadata": own, "spec": template.get("spec") or {}})
+    spec = _object(content.get("spec"))
+    wanted = spec.get("replicas", spec.get("parallelism", 1)) if kind != "Pod" else 1
+    replicas = wanted if isinstance(wanted, int) and not isinstance(wanted, bool) else 1
+    return LintedWorkload(kind, namespace, name, pod, replicas, source)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """The value, if it is an object; else an empty one, as files may hold anything."""
+    return value if isinstance(value, Mapping) else {}
