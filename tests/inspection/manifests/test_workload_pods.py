@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from inspection.forked_states import a_state, a_workload, manifests
+from plimsoll.inspection.changes.cluster_changes import ApplyManifests
+from plimsoll.inspection.changes.what_if_answer import what_if
 from plimsoll.inspection.manifests.documents import read_manifests
 from plimsoll.inspection.manifests.new_claims import with_claims
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
+from plimsoll.inspection.manifests.workload_pods import WORKLOAD_KINDS
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -225,3 +233,70 @@ def test_manifests_that_mean_nothing_are_refused(document: Any, problem: str) ->
         read_manifests([document], "default", ClusterObjects())
 
     assert str(caught.value).startswith(problem) or problem in str(caught.value)
+
+
+# -- anything ------------------------------------------------------------------------------------------------
+
+JUNK: list[Any] = [
+    None,
+    0,
+    -1,
+    3.5,
+    "",
+    "x",
+    [],
+    {},
+    [1],
+    ["x"],
+    {"a": 1},
+    True,
+    10**30,
+    "1e99999",
+    [[]],
+    {"x": {}},
+    [None],
+]
+
+
+def paths_in(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Of all that is in a document."""
+    inner = (
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
+    )
+    for key, value in inner:
+        yield (*path, key)
+        yield from paths_in(value, (*path, key))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_is_in_a_manifest_is_read_or_refused(data: st.DataObject) -> None:
+    """One value of some workload, or of what comes with it, is replaced."""
+    volume = {"name": "x", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    documents = [
+        a_workload(
+            data.draw(st.sampled_from(WORKLOAD_KINDS)),
+            tolerations=[{"key": "a", "operator": "Exists"}],
+            runtimeClassName="vm",
+            volumes=[volume],
+            initContainers=[a_container(limits={"cpu": "1"})],
+            hostNetwork=True,
+        ),
+        {"kind": "LimitRange", "metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container"}]}},
+        {"kind": "RuntimeClass", "metadata": {"name": "vm"}, "overhead": {"podFixed": {"cpu": "1"}}},
+        {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1"}}},
+        {"kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": {"selector": {}}},
+    ]
+    place: Any = documents
+    *way, last = data.draw(st.sampled_from([path for path in paths_in(documents) if len(path) > 1]))
+    for key in way:
+        place = place[key]
+    place[last] = deepcopy(data.draw(st.sampled_from(JUNK)))
+    state = a_state(a_node("n1"))
+
+    with suppress(ManifestError):
+        what_if(state, [ApplyManifests(manifests(state, *documents))])

@@ -110,8 +110,17 @@ def _flat(documents: Iterable[Any]) -> Iterator[Document]:
             continue
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
             raise ManifestError("a document is no object of the Kubernetes API: it has no kind")
-        if not isinstance(document.get("metadata") or {}, dict):
+        metadata = document.get("metadata") or {}
+        if not isinstance(metadata, dict):
             raise ManifestError(f"{document['kind']}: metadata is no mapping")
+        for field in ("name", "namespace", "generateName"):
+            if not isinstance(metadata.get(field), str | None):
+                raise ManifestError(f"{document['kind']}: metadata.{field} is no text; write it in quotes")
+        try:
+            msgspec.msgpack.encode(document)
+        except (OverflowError, TypeError, RecursionError, ValueError) as exc:
+            where = f"{document['kind']} {metadata.get('name', '')}"
+            raise ManifestError(f"{where}: it cannot be written as JSON: {exc}") from exc
         if document["kind"].endswith("List") and isinstance(document.get("items"), list):
             yield from _flat(document["items"])
         else:

@@ -118,6 +118,7 @@ def _read(reading: "_Reading", built: "_Built", defaults: PodDefaults) -> Worklo
     }
     if not isinstance(template["spec"], dict) or not template["spec"].get("containers"):
         raise ManifestError(f"{reading.subject}: its pods have no spec.containers; a pod has at least one")
+    convert(Pod, template)  # an error of it names the place
     admitted, notes = defaults.admit(template, reading.subject)
     return WorkloadPods(
         kind=reading.kind,
