@@ -11,6 +11,9 @@ from typing import Any
 
 import yaml
 
+from plimsoll.api.crds import crd
+from plimsoll.api.v1alpha1 import KINDS
+
 from .balance import Balance, balance
 from .client import Client, Obj, RequestError
 from .inventory import NAMESPACE, Inventory, priority_class_manifests
@@ -113,8 +116,8 @@ class Scenario:
 
     async def build(self) -> None:
         """Install the CRDs, the scheduling policy, the nodes and the namespace."""
-        for path in sorted(self.examples.parent.joinpath("crds").glob("*.yaml")):
-            await self.client.create(yaml.safe_load(path.read_text(encoding="utf-8")))
+        for definition in map(crd, KINDS):
+            await self.client.create(definition)
         await self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         await self.client.create_all(priority_class_manifests())
         await self.client.create_all(self.inventory.nodes)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import inspect
+import io
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +17,8 @@ from cli.commands import WORDS, Said, paths, say
 from cli.refusing_server import kubeconfig_of, refusing_server
 from plimsoll.cli.errors import ExitCode, UserError, guarded
 from plimsoll.cli.options import Flag
+from plimsoll.snapshots.content import SnapshotContent, UsageContent
+from plimsoll.snapshots.file import LONGEST_LINE, MAGIC, write
 
 SPEAKING = [
     pytest.param((*words, *WORDS.get(" ".join(words), ())), id="-".join(words))
@@ -55,7 +60,7 @@ def test_a_kubeconfig_that_is_missing_is_named(words: tuple[str, ...], tmp_path:
 @every_command
 def test_a_file_that_is_no_kubeconfig_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "config"
-    for content in ("kind: Pod\n", "{", "\x00\xff"):
+    for content in ("kind: Pod\n", "{", "\x00\xff", "[" * 1_000):
         file.write_text(content)
         assert error(say(*words, "--kubeconfig", str(file))).startswith(f"reading {file}: ")
 
@@ -113,6 +118,38 @@ def test_a_server_without_the_definitions_is_said_so(
 def test_wrong_usage_is_one_line_too(words: tuple[str, ...]) -> None:
     """With kubectl's exit code: 2 means that something was found."""
     assert error(say(*words)).endswith("; see --help")
+
+
+def broken_files() -> dict[str, bytes]:
+    """Snapshot files that cannot be read, by what is wrong with them; tests/snapshots has more."""
+    file = io.BytesIO()
+    write(SnapshotContent(taken=0.0, source="a test", objects={}, usage=UsageContent(), missing={}), file)
+    lines = gzip.decompress(file.getvalue())
+    return {
+        "truncated": file.getvalue()[:-20],
+        "half": gzip.compress(lines[: len(lines) // 2]),
+        "wrong version": gzip.compress(lines.replace(b'"version":1', b'"version":99')),
+        "huge": gzip.compress(MAGIC + b" " * LONGEST_LINE),
+        "deep": b"[" * 100_000,
+        "binary": b"\x7fELF\0\0",
+    }
+
+
+READING = [
+    pytest.param((*words, *WORDS.get(" ".join(words), ())), id="-".join(words))
+    for words, verb in paths()
+    if verb is not None and "from_" in inspect.signature(verb.run).parameters
+]
+
+
+@pytest.mark.parametrize("words", READING)
+def test_a_file_that_is_no_snapshot_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Missing, truncated, huge, of a wrong version or hostile: in one line."""
+    file = tmp_path / "cluster.json.gz"
+    assert str(file) in error(say(*words, "--from", str(file)))
+    for content in broken_files().values():
+        file.write_bytes(content)
+        assert str(file) in error(say(*words, "--from", str(file)))
 
 
 class Model(BaseModel):

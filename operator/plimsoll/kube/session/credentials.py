@@ -41,6 +41,7 @@ UNREADABLE = (
     KeyError,
     AttributeError,
     AssertionError,
+    RecursionError,  # of YAML that is nested thousands of levels deep
 )
 
 
