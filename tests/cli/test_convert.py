@@ -13,7 +13,11 @@ from typer.testing import CliRunner
 
 from cli.commands import Said, say
 from cli.golden_files import check
+from migration.checks import CHECKS, PLUGINS
 from plimsoll.cli import app
+from plimsoll.cli.views.convert import report_lines
+from plimsoll.migration.conversion import convert_documents
+from plimsoll.migration.documents import read_documents
 
 if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
@@ -55,6 +59,23 @@ def test_what_is_kept_is_written_out() -> None:
     said = printed(POLICY, "--keep-behaviour")
 
     check("convert", "kept", "table", said.out + said.err)
+
+
+def test_the_report_fits_a_terminal_of_80_columns() -> None:
+    """Where the table is too wide, each field is an entry of its own; nothing is cut."""
+    documents = read_documents("policy.yaml", POLICY.encode())
+    converted = convert_documents(documents, CHECKS, PLUGINS, keep_behaviour=False)
+
+    lines = list(report_lines(converted, wide=False, width=80))
+
+    assert max(map(len, lines)) <= 80
+    assert lines[:3] == [
+        "   3  renamed: evictLocalStoragePods",
+        "      -> spec.rebalancing.evictor.podProtections.defaultDisabled",
+        "      The list disables PodsWithLocalStorage.",
+    ]
+    text = " ".join(" ".join(lines).split())
+    assert all(each.sentence in text for each in converted.report)
 
 
 def test_stdout_has_policies_alone() -> None:

@@ -37,7 +37,7 @@ def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> 
     import yaml  # noqa: PLC0415 - each command loads what it needs
 
     from plimsoll.cli.clusters import catalogue  # noqa: PLC0415 - likewise
-    from plimsoll.cli.views.convert import answer_of, report_table, summary_of  # noqa: PLC0415 - likewise
+    from plimsoll.cli.views.convert import answer_of, report_lines, summary_of  # noqa: PLC0415 - likewise
     from plimsoll.inspection.catalogue import RebalancingJudge, SchedulingJudge  # noqa: PLC0415 - likewise
     from plimsoll.migration.conversion import convert_documents  # noqa: PLC0415 - likewise
     from plimsoll.migration.documents import read_documents  # noqa: PLC0415 - likewise
@@ -56,7 +56,7 @@ def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> 
     policies = [dict(each) for each in converted.policies]
     print_lines([yaml.safe_dump_all(policies, sort_keys=False, allow_unicode=True).rstrip()])
     width = terminal_width() if sys.stderr.isatty() else None
-    lines = report_table(converted).lines(wide=options.output == Format.WIDE, width=width)
+    lines = report_lines(converted, wide=options.output == Format.WIDE, width=width)
     sys.stderr.writelines(f"{line}\n" for line in (*lines, "", summary_of(converted)))
 
 

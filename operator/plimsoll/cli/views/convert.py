@@ -1,14 +1,17 @@
 """The answer of ``plimsoll convert``, and its report as a table."""
 
+import textwrap
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import Field
 
+from plimsoll.cli.printable import printable
 from plimsoll.cli.tables import Column, Table
 from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.migration.conversion import ConvertedFiles
-from plimsoll.migration.report import FieldChange, ReportLine
+from plimsoll.migration.report import AS_WRITTEN, FieldChange, ReportLine
 
 WORDS = {
     FieldChange.KEPT: "kept",
@@ -89,6 +92,26 @@ def report_table(converted: ConvertedFiles) -> Table:
         ],
         folds=True,
     )
+
+
+def report_lines(converted: ConvertedFiles, *, wide: bool, width: int | None) -> Iterator[str]:
+    """The report as a table, or as an entry for each field where a table is wider than the terminal."""
+    table = list(report_table(converted).lines(wide=wide))
+    if width is None or max(map(len, table)) <= width:
+        yield from table
+        return
+    for each in converted.report:
+        yield f"{each.line or '-':>4}  {WORDS[each.change]}: {printable(each.source or each.target)}"
+        if each.source and each.target:
+            yield f"      -> {printable(each.target)}"
+        if each.sentence != AS_WRITTEN:
+            yield from textwrap.wrap(
+                each.sentence,
+                width,
+                initial_indent=" " * 6,
+                subsequent_indent=" " * 6,
+                break_long_words=False,
+            )
 
 
 def summary_of(converted: ConvertedFiles) -> str:
