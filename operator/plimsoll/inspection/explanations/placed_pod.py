@@ -151,6 +151,8 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
     for move in plan.moves:
         if move.pod.uid == pod.uid:
             where = f" to {move.target}" if move.target else ""
+            if move.target == move.source:
+                where = ", though its replacement is expected on the same node"
             text = f"{move.strategy} moves it{where}: {move.reason}"
             return _said(name, mode, "Moves", text, move.strategy, move.target, holds)
     for refused in plan.refused:

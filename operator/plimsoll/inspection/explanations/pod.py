@@ -145,10 +145,10 @@ def _summary(found: PodExplanation, *, is_served: bool) -> list[str]:
         said += _pending_summary(found.pending, is_free=is_free)
     elif found.placed is not None:
         said += _placed_summary(found.placed)
-    elif found.node:
-        said.append(f"it is on node {found.node}, which the cluster does not have")
+    elif found.phase in ("Succeeded", "Failed"):
+        said.append(f"it has ended ({found.phase}) and takes nothing from a node")
     else:
-        said.append(f"it has ended ({found.phase})")
+        said.append(f"it is on node {found.node}, which the cluster does not have")
     return said
 
 
@@ -161,7 +161,7 @@ def _pending_summary(pending: PendingExplanation, *, is_free: bool) -> list[str]
     if pending.nearest:
         said.append(f"nearest miss: {pending.nearest[0].text}")
     elif pending.nodes:
-        said.append("nothing that one node lacks would let it fit")
+        said.append(f"nothing that one node lacks would let it fit: {pending.message}")
     return said
 
 

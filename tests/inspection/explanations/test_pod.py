@@ -1,0 +1,145 @@
+"""Explanations of pods and nodes on small clusters."""
+
+from typing import Any
+
+import pytest
+
+from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.framework import PluginError
+from plimsoll.inspection.explanations.node import NodeExplanation, explain_node
+from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
+from plimsoll.inspection.explanations.pod import PodExplanation, UnknownObjectError, explain_pod
+from plimsoll.inspection.state import ClusterState
+
+Document = dict[str, Any]
+
+
+def explained(name: str, *documents: Document) -> PodExplanation:
+    """A pod of a cluster."""
+    return explain_pod(ClusterState.of(content_of(documents)), "shop", name)
+
+
+def placed(name: str, *documents: Document) -> PlacedExplanation:
+    """The same of a pod with a node."""
+    found = explained(name, *documents).placed
+    assert found is not None
+    return found
+
+
+def balancing(planner: str) -> Document:
+    """A policy that moves pods off full nodes."""
+    arguments = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 60}}
+    strategies = [{"name": "LowNodeUtilization", "args": arguments}]
+    return a_policy_document(
+        scheduling={"schedulerName": "plimsoll"},
+        rebalancing={"mode": "Enforce", "planner": planner, "strategies": strategies},
+    )
+
+
+def drifted() -> list[Document]:
+    """A full node and an empty one."""
+    pods = [a_pod_document(f"web-{number}", "a", cpu="900m") for number in range(3)]
+    return [a_node_document("a"), a_node_document("b"), *pods]
+
+
+@pytest.mark.parametrize("planner", ["Upstream", "Proven", "Optimal"])
+def test_a_pod_that_a_run_would_move_says_where_to_and_why(planner: str) -> None:
+    """By the plan of the policy's own planner."""
+    views = [placed(f"web-{number}", *drifted(), balancing(planner)).policies[0] for number in range(3)]
+
+    moved = [each for each in views if each.outcome == "Moves"]
+    assert moved
+    assert {each.target for each in moved} == {"b"}
+    assert all(each.text.startswith("LowNodeUtilization moves it to b: ") for each in moved)
+
+
+def test_a_better_node_is_named_with_its_points() -> None:
+    """Plugin by plugin, the sums of which are the totals."""
+    found = explained("web-0", *drifted(), a_policy_document())
+
+    assert found.placed is not None
+    own, other = found.placed.scores
+    assert (own.node, other.node) == ("a", "b")
+    assert found.summary[0] == f"node b would suit it better: {other.total} points, its own {own.total}"
+    assert [sum(part.points for part in each.plugins) for each in (own, other)] == [own.total, other.total]
+
+
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        (a_pod_document("p", "gone"), "it is on node gone, which the cluster does not have"),
+        (
+            {**a_pod_document("p", "a"), "status": {"phase": "Succeeded"}},
+            "it has ended (Succeeded) and takes nothing from a node",
+        ),
+        (
+            a_pod_document("p", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "lost"}}]),
+            "nothing that one node lacks would let it fit: 0/1 nodes are available: persistentvolumeclaim",
+        ),
+    ],
+)
+def test_pods_that_no_node_can_help(pod: Document, said: str) -> None:
+    """The last sentence of the summary says why."""
+    found = explained("p", a_node_document("a"), pod, a_policy_document())
+
+    assert found.summary[-1].startswith(said)
+
+
+def test_a_cluster_without_nodes() -> None:
+    """There is nothing to be near to."""
+    found = explained("p", a_pod_document("p"), a_policy_document())
+
+    assert found.pending is not None
+    assert (found.pending.message, found.pending.nearest) == ("no nodes available to schedule pods", [])
+
+
+def test_a_plugin_that_fails_at_the_pod_is_named() -> None:
+    """As the operator names it in the pod's condition."""
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]},
+    }
+
+    with pytest.raises(PluginError, match="PodTopologySpread"):
+        explained("p", a_node_document("a"), a_pod_document("p", topologySpreadConstraints=[constraint]))
+
+
+def test_a_move_that_makes_room_is_a_remedy_with_its_policy() -> None:
+    """The strategy MakeRoomForPending would make it."""
+    policy = a_policy_document(
+        scheduling={"schedulerName": "plimsoll"},
+        rebalancing={"mode": "Enforce", "strategies": [{"name": "MakeRoomForPending"}]},
+    )
+    pods = [a_pod_document("one", "a", cpu="1500m"), a_pod_document("two", "b", cpu="1500m")]
+
+    found = explained(
+        "big", a_node_document("a"), a_node_document("b"), *pods, a_pod_document("big", cpu="3"), policy
+    )
+
+    assert found.pending is not None
+    texts = {each.kind: each.text for each in found.pending.helps}
+    assert texts["Move"] == "pod shop/one moved from a to b"
+    assert texts["Plan"].startswith("policy all (Enforce), whose MakeRoomForPending moves shop/")
+
+
+def node(*documents: Document) -> NodeExplanation:
+    """Node ``a`` of a cluster."""
+    return explain_node(ClusterState.of(content_of(documents)), "a")
+
+
+def test_a_node_that_can_be_emptied_says_where_its_pods_go() -> None:
+    """Each replacement counts for those after it."""
+    found = node(*drifted(), balancing("Proven"))
+
+    assert found.can_drain
+    assert {each.target for each in found.pods} == {"b"}
+    assert found.policies[0].classes == {"LowNodeUtilization": "Overutilized"}
+    assert found.policies[0].leave
+
+
+def test_a_node_that_does_not_exist() -> None:
+    """Similar names are named."""
+    with pytest.raises(UnknownObjectError, match='node "a" not found; did you mean a1'):
+        node(a_node_document("a1"))
