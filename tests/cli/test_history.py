@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +11,7 @@ from cli import golden_files
 from cli.commands import say
 from cli.planning_scenes import past, saved
 
-if TYPE_CHECKING:
-    from pathlib import Path
+PAGES = Path(__file__).parents[2] / "docs" / "cli"
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +73,11 @@ def test_errors_are_one_line(cluster: str, case: str, words: tuple[str, ...]) ->
     assert (said.code, said.out) == (1, "")
     assert said.err.count("\n") == 1
     golden_files.check("history", case, "error", said.err)
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    """docs/cli/history.md has the moves of a day."""
+    page = (PAGES / "history.md").read_text()
+    day = (golden_files.GOLDEN / "history" / "day.table").read_text()
+
+    assert f"```text\n{day.rstrip()}\n```" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +15,10 @@ from cli.planning_scenes import LOW, a_rebalancing, crowded, policies, saved, sc
 from inspection.contents import a_policy_document
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from inspection.contents import Document
+
+PAGES = Path(__file__).parents[2] / "docs" / "cli"
+CASES = ("policies", "against")
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +141,13 @@ def test_errors_are_one_line(folder: Path, case: str, words: tuple[str, ...]) ->
     assert (said.code, said.out) == (1, "")
     assert said.err.count("\n") == 1
     golden_files.check("plan", case, "error", said.err)
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    """docs/cli/plan.md has the plan of the policy that moves a pod, and the comparison."""
+    page = (PAGES / "plan.md").read_text()
+    policies, against = ((golden_files.GOLDEN / "plan" / f"{case}.table").read_text() for case in CASES)
+
+    moving = policies[policies.index("tidy:") : policies.index("\nwatched:")]
+    assert f"```text\n{moving.rstrip()}\n```" in page
+    assert f"```text\n{against.rstrip()}\n```" in page

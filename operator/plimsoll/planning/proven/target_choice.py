@@ -175,7 +175,7 @@ def both(ranking: Ranking, meanwhile: Ranking) -> Ranking:
 
 
 def _in_order(ranking: Ranking, serves: Destinations | None) -> Iterable[tuple[int, int]]:
-    """Rows with their totals, the best first, by the strategy's order if it has one, then by name."""
+    """Rows with their totals, the best first, by the strategy's order if it has one, then sorted by name."""
     order = np.lexsort((ranking.cluster.name_ranks[ranking.rows], -ranking.totals))
     rows, totals = ranking.rows[order].tolist(), ranking.totals[order].tolist()
     if serves is None or serves.preference is None:
