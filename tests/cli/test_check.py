@@ -56,3 +56,11 @@ def test_expired_credentials(url: str, tmp_path: Path) -> None:
 
     assert (said.code, said.out) == (1, "")
     golden_files.check("check", "unauthorized", "error", printed(said.err, f"{url}/unauthorized"))
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    """docs/cli/check.md has the golden table."""
+    page = (Path(__file__).parents[2] / "docs" / "cli" / "check.md").read_text(encoding="utf-8")
+    golden = (golden_files.GOLDEN / "check" / "installed.table").read_text(encoding="utf-8")
+
+    assert f"```text\n{golden}```" in page

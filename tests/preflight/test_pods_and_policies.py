@@ -170,12 +170,14 @@ def test_one_sentence_is_said_once() -> None:
 def test_an_old_status() -> None:
     """About an earlier spec, or of an operator that is gone."""
     changed = policy("a", "one", FINE)
-    changed["metadata"]["generation"] = 3
+    refused = policy("b", "two", {**FINE, "Accepted": ("False", "InvalidSpec", "it was wrong")})
+    for each in (changed, refused):
+        each["metadata"]["generation"] = 3
 
-    (of_earlier,) = judged_policies([changed], leads=True)
+    of_earlier, of_refused = judged_policies([changed, refused], leads=True)
     (of_gone,) = judged_policies([policy("a", "one", FINE)], leads=False)
 
-    assert of_earlier.message == "no operator has looked at it since it was changed"
+    assert of_earlier.message == of_refused.message == "no operator has looked at it since it was changed"
     assert of_gone.message == "pods are placed (an old status: no operator leads)"
 
 
