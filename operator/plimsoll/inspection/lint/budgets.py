@@ -8,7 +8,7 @@ from plimsoll.model.kinds.workload import IntOrString
 
 def expected(budget: LintedBudget, around: Neighbourhood) -> int:
     """How many pods it is about."""
-    return sum(each.replicas for each in around.workloads if budget.covers(each))
+    return sum(each.replicas for each in around.workloads_in(budget.namespace) if budget.covers(each))
 
 
 def allowed(budget: LintedBudget, pods: int) -> int | None:
@@ -61,7 +61,7 @@ def protects_nothing(budget: LintedBudget, around: Neighbourhood) -> Iterator[st
 
 def overlapping(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
     """Several budgets over one pod: the Eviction API then evicts it never."""
-    names = [each.name for each in around.budgets if each.covers(workload)]
+    names = [each.name for each in around.covering(workload)]
     if len(names) > 1:
         listed = ", ".join(sorted(names))
         yield f"the budgets {listed} are about the same pods; the API server evicts none of them"

@@ -1,6 +1,6 @@
 """Rules about what pods need: requests, priority classes, claims."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from plimsoll.inspection.lint.subjects import LintedWorkload, Neighbourhood
 from plimsoll.model.kinds.node import Node
@@ -31,14 +31,11 @@ def no_requests(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str
 def too_large(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
     """Requests that no node could serve if it were empty."""
     requests = {name: amount for name, amount in incoming(workload.pod).items() if amount > 0}
-    nodes = around.eligible(workload) or list(around.nodes)
-    rooms = [_room(node, requests) for node in nodes]
-    if (
-        not requests
-        or not rooms
-        or any(all(room[name] >= requests[name] for name in requests) for room in rooms)
-    ):
+    nodes = around.eligible(workload) or around.nodes
+    fitting = (all(room[name] >= requests[name] for name in requests) for room in _rooms(nodes, requests))
+    if not nodes or any(fitting):
         return
+    rooms = list(_rooms(nodes, requests))
     for name, amount in requests.items():
         largest = max(room[name] for room in rooms)
         if amount > largest:
@@ -48,15 +45,16 @@ def too_large(workload: LintedWorkload, around: Neighbourhood) -> Iterator[str]:
     yield f"no single node has all that it requests: {wanted}"
 
 
-def _room(node: Node, requests: dict[str, int]) -> dict[str, int]:
-    """What an empty node could give, in the units of requests."""
-    found = {}
-    for name in requests:
-        try:
-            found[name] = to_integer(name, node.status.allocatable.get(name, 0))
-        except QuantityError:
-            found[name] = 0
-    return found
+def _rooms(nodes: Iterable[Node], requests: Iterable[str]) -> Iterator[dict[str, int]]:
+    """What nodes could give if they were empty, in the units of requests."""
+    for node in nodes:
+        found = {}
+        for name in requests:
+            try:
+                found[name] = to_integer(name, node.status.allocatable.get(name, 0))
+            except QuantityError:
+                found[name] = 0
+        yield found
 
 
 def shown(resource: str, amount: int) -> str:

@@ -126,8 +126,9 @@ def affinity_to_no_pod(workload: LintedWorkload, around: Neighbourhood) -> Itera
         if term.namespace_selector is not None or _matches(term.label_selector, workload.pod.labels):
             continue
         if not any(
-            each.namespace in namespaces and _matches(term.label_selector, each.pod.labels)
-            for each in around.workloads
+            _matches(term.label_selector, each.pod.labels)
+            for namespace in namespaces
+            for each in around.workloads_in(namespace)
         ):
             yield f"it must be near pods with {_shown(term.label_selector)}, and there is no such pod"
 
@@ -146,7 +147,7 @@ def unknown_topology(workload: LintedWorkload, around: Neighbourhood) -> Iterato
     keys = {each.topology_key: "pod affinity" for each in near_terms}
     keys |= {each.topology_key: "a topology spread constraint" for each in _hard(workload)}
     for key, what in sorted(keys.items()):
-        if not any(key in node.metadata.labels for node in around.nodes):
+        if key not in around.label_keys:
             yield f"{what} is by the label {key}, which no node has"
 
 
@@ -175,8 +176,8 @@ def spread_over_others(workload: LintedWorkload, around: Neighbourhood) -> Itera
             continue
         shown = _shown(each.label_selector)
         found = PODS in around.unknown or any(
-            other.namespace == workload.namespace and _matches(each.label_selector, other.pod.labels)
-            for other in around.workloads
+            _matches(each.label_selector, other.pod.labels)
+            for other in around.workloads_in(workload.namespace)
         )
         which = "which only other pods have" if found else "which no pod has"
         yield f"a spread constraint by {each.topology_key} counts pods with {shown}, {which}"
@@ -197,7 +198,7 @@ def idle_tolerations(workload: LintedWorkload, around: Neighbourhood) -> Iterato
     for each in workload.pod.spec.tolerations:
         if not each.key or each.key.startswith(_PASSING):
             continue
-        if not any(tolerates(each, taint) for node in around.nodes for taint in node.spec.taints):
+        if not any(tolerates(each, taint) for taint in around.taints):
             value = f"={each.value}" if each.value else ""
             effect = f":{each.effect}" if each.effect else ""
             yield f"no node has the taint {each.key}{value}{effect} that it tolerates"

@@ -1,13 +1,13 @@
 """Workloads, budgets and their surroundings, as rules read them: of a cluster, or of manifests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.node import Node, Taint
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.storage import PersistentVolumeClaim, StorageClass
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -116,14 +116,64 @@ class Neighbourhood:
     schedulers: frozenset[str] = frozenset({DEFAULT_SCHEDULER})
     unknown: Mapping[str, str] = field(default_factory=dict)
 
-    def eligible(self, workload: LintedWorkload) -> list[Node]:
+    def eligible(self, workload: LintedWorkload) -> Sequence[Node]:
         """The nodes that its selector and required node affinity admit."""
         wanted = workload.required_nodes
-        return [node for node in self.nodes if wanted.matches(node.metadata.labels, node.name)]
+        if wanted.is_empty:
+            return self.nodes
+        if wanted not in self._eligible:
+            self._eligible[wanted] = [
+                node for node in self.nodes if wanted.matches(node.metadata.labels, node.name)
+            ]
+        return self._eligible[wanted]
 
-    def domains(self, workload: LintedWorkload, key: str) -> set[str]:
+    @cached_property
+    def _eligible(self) -> dict[NodeMatcher, Sequence[Node]]:
+        return {}
+
+    @cached_property
+    def label_keys(self) -> frozenset[str]:
+        """The keys of all labels of nodes."""
+        return frozenset(key for node in self.nodes for key in node.metadata.labels)
+
+    @cached_property
+    def taints(self) -> frozenset[Taint]:
+        """The taints of all nodes."""
+        return frozenset(taint for node in self.nodes for taint in node.spec.taints)
+
+    @cached_property
+    def _neighbours(self) -> dict[str, list[LintedWorkload]]:
+        found: dict[str, list[LintedWorkload]] = {}
+        for each in self.workloads:
+            found.setdefault(each.namespace, []).append(each)
+        return found
+
+    @cached_property
+    def _guards(self) -> dict[str, list[LintedBudget]]:
+        found: dict[str, list[LintedBudget]] = {}
+        for each in self.budgets:
+            found.setdefault(each.namespace, []).append(each)
+        return found
+
+    def workloads_in(self, namespace: str) -> Sequence[LintedWorkload]:
+        """The workloads of a namespace."""
+        return self._neighbours.get(namespace, ())
+
+    def covering(self, workload: LintedWorkload) -> list[LintedBudget]:
+        """The budgets over its pods."""
+        return [each for each in self._guards.get(workload.namespace, ()) if each.covers(workload)]
+
+    def domains(self, workload: LintedWorkload, key: str) -> frozenset[str]:
         """The values of a topology label on eligible nodes."""
-        return {node.metadata.labels[key] for node in self.eligible(workload) if key in node.metadata.labels}
+        place = (workload.required_nodes, key)
+        if place not in self._domains:
+            labels = [node.metadata.labels for node in self.eligible(workload)]
+            self._domains[place] = frozenset(each[key] for each in labels if key in each)
+        return self._domains[place]
+
+    @cached_property
+    def _domains(self) -> dict[tuple[NodeMatcher, str], frozenset[str]]:
+        return {}
 
 
 def nothing_known(why: str) -> Neighbourhood:
