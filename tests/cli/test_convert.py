@@ -78,6 +78,23 @@ def test_the_report_fits_a_terminal_of_80_columns() -> None:
     assert all(each.sentence in text for each in converted.report)
 
 
+@pytest.mark.parametrize("width", [None, 80])
+def test_names_of_a_file_cannot_steer_the_terminal(width: int | None) -> None:
+    """They are shown with their control characters escaped."""
+    text = POLICY.replace("RemoveDuplicates:\n    enabled: true", '"\\e[31mred": {}\n  PodLifeTime: {}')
+    text = text.replace("v1alpha1", "v1alpha2") + (
+        'profiles:\n- name: "\\e[31mred"\n  pluginConfig: [{name: RemoveDuplicates}]\n'
+        "  plugins: {balance: {enabled: [RemoveDuplicates]}}\n"
+    )
+    documents = read_documents("policy.yaml", text.encode())
+    converted = convert_documents(documents, CHECKS, PLUGINS, keep_behaviour=False)
+
+    lines = "\n".join(report_lines(converted, wide=True, width=width))
+
+    assert "\x1b" not in lines
+    assert lines.count(r"\x1b[31mred") == 2
+
+
 def test_stdout_has_policies_alone() -> None:
     """So that it can be applied."""
     policies = list(yaml.safe_load_all(printed(f"{POLICY}---\n{SCHEDULER}").out))

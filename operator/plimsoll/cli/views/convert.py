@@ -105,13 +105,8 @@ def report_lines(converted: ConvertedFiles, *, wide: bool, width: int | None) ->
         if each.source and each.target:
             yield f"      -> {printable(each.target)}"
         if each.sentence != AS_WRITTEN:
-            yield from textwrap.wrap(
-                each.sentence,
-                width,
-                initial_indent=" " * 6,
-                subsequent_indent=" " * 6,
-                break_long_words=False,
-            )
+            text = textwrap.wrap(printable(each.sentence), width - 6, break_long_words=False)
+            yield from (f"      {line}" for line in text)
 
 
 def summary_of(converted: ConvertedFiles) -> str:
