@@ -202,3 +202,6 @@ async def test_plan_says_what_the_operator_then_does(
         assert refused == {each["reason"]: each["count"] for each in status["counts"]["refused"]}
         assert refused["Budget"]
         assert operator.status is None
+        words = ("history", "-n", scene.name, "--kubeconfig", str(cluster.kubeconfig), "-o", "json")
+        history = json.loads((await asyncio.to_thread(say, *words)).out)
+        assert {each["pod"].partition("/")[2] for each in history["moves"]} == {pod for pod, *_ in did}
