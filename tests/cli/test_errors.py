@@ -42,6 +42,12 @@ def url() -> Iterator[str]:
         yield one
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that writes a file writes it here."""
+    monkeypatch.chdir(tmp_path)
+
+
 def error(said: Said) -> str:
     """The one line that a command has said."""
     assert said.code == ExitCode.FAILED, said
