@@ -17,7 +17,7 @@ def check(command: str, case: str, form: str, text: str) -> None:
     Args:
         command: Its words, separated by a dash: ``explain-pod``.
         case: The scene.
-        form: ``table``, ``wide``, ``json``, ``yaml`` or ``error``.
+        form: ``table``, ``wide``, ``json``, ``yaml``, ``error``; ``text`` of a command that has no formats.
         text: What it has printed.
     """
     file = GOLDEN / command / f"{case}.{form}"
