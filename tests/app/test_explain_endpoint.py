@@ -132,7 +132,8 @@ async def test_an_operator_that_may_not_review_says_what_grants_it() -> None:
     reviews.problem = Unauthorized("POST tokenreviews", 403, message="forbidden")
     async with asking(reviews, FakeClock()) as ask:
         status, text = await ask("/explain/nodes/n1", "jane's")
-        assert (status, "deploy/components/explain" in text) == (503, True)
+        assert status == 503
+        assert "; apply deploy/components/explain (chart: explain.enabled: true)" in text
         reviews.problem = None
         assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
 

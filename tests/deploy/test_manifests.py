@@ -418,6 +418,27 @@ def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
     assert operators_grants(parsed(templated("", *option))) == grants("dry-run")
 
 
+def test_the_operator_reviews_callers_only_where_it_is_asked_to() -> None:
+    """By the component and by the chart alike, in a dry run, too; the role of callers is bound to no one."""
+    reviews = {
+        ("create", "authentication.k8s.io", "tokenreviews"),
+        ("create", "authorization.k8s.io", "subjectaccessreviews"),
+    }
+    plain, chart = parsed(templated("")), parsed(templated("", "--set", "explain.enabled=true"))
+    role = yaml.safe_load((DEPLOY / "components/explain/explain.yaml").read_text(encoding="utf-8"))
+    (caller,) = [
+        each for each in of_kind(chart, "ClusterRole") if each["metadata"]["name"] == f"{NAME}-explain"
+    ]
+
+    assert grants_with("dry-run", "explain") - grants("dry-run") == reviews
+    assert operators_grants(chart) - operators_grants(plain) == reviews
+    assert caller["rules"] == role["rules"] == [{"nonResourceURLs": ["/explain/*"], "verbs": ["get"]}]
+    assert role["metadata"]["name"] == caller["metadata"]["name"]
+    bindings = of_kind(chart, "ClusterRoleBinding", "RoleBinding")
+    assert caller["metadata"]["name"] not in {each["roleRef"]["name"] for each in bindings}
+    assert caller["metadata"]["name"] not in {each["metadata"]["name"] for each in plain}
+
+
 def test_the_control_plane_component_changes_the_place_and_nothing_else() -> None:
     """The same nodes and tolerations as the chart's controlPlane."""
     patch = yaml.safe_load((DEPLOY / "components/control-plane/deployment.yaml").read_text(encoding="utf-8"))

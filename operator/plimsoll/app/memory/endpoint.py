@@ -34,8 +34,8 @@ KEPT_S, KEPT = 10.0, 256
 #: Seconds that an answer waits for the main loop.
 ANSWER_S = 5.0
 
-#: What grants the operator its reviews.
-GRANTS = "deploy/components/explain"
+#: What to do so that the operator may review.
+GRANTS = "apply deploy/components/explain (chart: explain.enabled: true)"
 
 
 class CallerReviewer(Protocol):
@@ -114,7 +114,7 @@ class ExplainEndpoint:
         try:
             refusal = await self._reviewed(token.strip(), path)
         except Unauthorized as exc:
-            text = f"the operator may not review callers: {exc.message}; {GRANTS} grants it"
+            text = f"the operator may not review callers: {exc.message}; {GRANTS}"
             return ExplainRefusal(503, text)
         except APIError as exc:
             return ExplainRefusal(503, f"the API server does not review callers: {exc}")
