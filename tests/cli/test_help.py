@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.commands import paths, say
+from plimsoll.cli.commands import VERBS
 
 PATHS = [pytest.param(words, id="-".join(words) or "plimsoll") for words, _ in paths()]
 
@@ -20,6 +21,13 @@ def test_help_fits_into_80_columns(words: tuple[str, ...]) -> None:
     assert "\x1b" not in said.out
     assert not [line for line in said.out.splitlines() if line.startswith("  ") and line.endswith("...")]
     assert say(*words, "-h") == said
+
+
+def test_the_list_of_commands_has_a_line_each_in_the_order_of_the_page() -> None:
+    """Groups such as explain stand where they belong, and no summary folds."""
+    listed = say("--help").out.partition("\nCommands:\n")[2].splitlines()
+
+    assert [line.split()[0] for line in listed] == [entry.name for entry in VERBS]
 
 
 @pytest.mark.parametrize("words", PATHS)

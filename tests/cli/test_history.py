@@ -56,6 +56,12 @@ def test_no_moves_is_said_with_the_time(cluster: str) -> None:
     assert said.out == "no moves since 2026-01-30T12:00:00Z; 1 record of dry runs moved nothing\n"
 
 
+def test_no_moves_in_a_namespace_says_where_to_look(cluster: str) -> None:
+    said = say("history", "--from", cluster, "-n", "bank")
+
+    assert said.out == "no moves in namespace bank since 2026-01-30T12:00:00Z; -A looks in all namespaces\n"
+
+
 @pytest.mark.parametrize(
     ("case", "words"),
     [

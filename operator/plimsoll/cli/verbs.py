@@ -82,7 +82,13 @@ def application(
 ) -> typer.Typer:
     """Typer's application of all commands; ``version`` prints it."""
     verbs = [verb for entry in entries for verb in (entry.verbs if isinstance(entry, VerbGroup) else [entry])]
-    app = _group(purpose, cls=GuardedGroup)
+
+    class Ordered(GuardedGroup):
+        def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - click's signature
+            """The order of the entries; typer would put groups last."""
+            return [entry.name for entry in entries]
+
+    app = _group(purpose, cls=Ordered)
     app.callback()(_before(_flags(verbs), version))
     for entry in entries:
         if isinstance(entry, Verb):

@@ -41,7 +41,9 @@ def check(
     health_port: HealthPort = 8080,
     strict: Strict = False,
 ) -> None:
-    """Find what is wrong with an installation: server, definitions, rights, lease, policies, others at work.
+    """Find what is wrong with an installation or missing in it.
+
+    It looks at the server, definitions, rights, lease, policies, and other schedulers at work.
 
     Exits with 1 if there is an error; with --strict, with 2 if there are only warnings.
     """

@@ -29,7 +29,7 @@ Keep = Annotated[
 
 
 def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> None:
-    """Convert configurations of descheduler and kube-scheduler to SchedulingPolicies.
+    """Convert files of descheduler and kube-scheduler to policies.
 
     The policies go to stdout, the report about each field to stderr; with -o json or yaml both are one
     document on stdout. Nothing is written to a cluster.

@@ -32,7 +32,7 @@ def fit(
     preempt: Preempt = False,
     from_: From = None,
 ) -> None:
-    """Say whether workloads fit: how many pods, on which nodes, and what stops the next one.
+    """Say how many pods of workloads fit, where, and what stops more.
 
     The pods are placed on a copy of the cluster, behind those that are pending already. Nothing is written.
     Exit code 0: all fit. 2: not all fit. 1: error.

@@ -16,7 +16,7 @@ Since = Annotated[
 Until = Annotated[str, typer.Option("--until", help="Leave out what was planned later; likewise.")]
 Policy = Annotated[str, typer.Option("--policy", help="Only moves of this policy.")]
 Again = Annotated[
-    str, typer.Option("--again-within", help="List moves of an owner that follow one another faster.")
+    str, typer.Option("--again-within", help="List pods that were moved again sooner than this.")
 ]
 
 

@@ -44,7 +44,7 @@ def replay(
     enforce: Enforce = False,
     together: Together = False,
 ) -> None:
-    """Replay a snapshot or a trace in virtual time with given policies.
+    """Replay a snapshot or a trace in virtual time under policies.
 
     Pods arrive and are scheduled, policies run by their schedules, evicted pods are replaced: placements,
     evictions, pending times, utilisation. Nothing is written. docs/cli/replay.md says what is left out.

@@ -26,7 +26,7 @@ def validate(
         typer.Argument(metavar="FILE...", help="YAML or JSON files, folders of them, - for standard input."),
     ],
 ) -> None:
-    """Say of each document whether the operator would accept it, and why not.
+    """Say whether the operator would accept documents, and why not.
 
     SchedulingPolicies are judged by the code behind the condition Accepted, together with the plugins and
     strategies that are installed here; other kinds of plimsoll.dev by their schema. Needs no cluster.

@@ -65,7 +65,7 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
     from_: From = None,
     order: Order = None,
 ) -> None:
-    """Say what changes of the cluster would bring: what becomes pending, what moves, how nodes are used.
+    """Say what becomes pending and what moves if the cluster changes.
 
     The changes are made on a copy of the cluster, in the order of their flags; each may be repeated. Nothing
     is written. Exit code 0: no pod becomes pending. 2: some do, or cannot be drained. 1: error.

@@ -26,7 +26,11 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     if not answer.moves:
         since = "" if answer.since is None else f" since {_time(answer.since)}"
         dry = f"; {_dry_runs(answer.predictions)} moved nothing" if answer.predictions else ""
-        return [f"no moves{since}{dry}"]
+        where, hint = "", ""
+        if answer.namespace:
+            where = f" in namespace {answer.namespace}"
+            hint = "; -A looks in all namespaces"
+        return [f"no moves{where}{since}{dry}{hint}"]
     tables = [_moves(answer.moves)]
     bad = [move for move in answer.moves if move.outcome in BAD]
     if bad:
@@ -92,18 +96,18 @@ def _bad(moves: Iterable[RecordedMove]) -> Table:
 
 def _again(found: Iterable[MovedAgain], within_s: float) -> Table:
     columns = (
-        "WORKLOAD",
+        "POD",
+        Column("WORKLOAD", wide=True),
         Column("AFTER", right=True),
-        "SAME POD",
         "BACK",
         "FIRST RECORD",
         "SECOND RECORD",
     )
     rows = [
         (
+            each.pod,
             each.workload,
             _seconds(each.seconds),
-            "yes" if each.same_pod else "no",
             "yes" if each.back else "no",
             each.first,
             each.second,

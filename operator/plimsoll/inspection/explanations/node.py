@@ -61,7 +61,10 @@ class NodeExplanation(Answer):
     use: list[ResourceUse] = Field(description="By resource.")
     policies: list[NodePolicyView] = Field(description="Every policy that rebalances.")
     pods: list[LeavingPod] = Field(description="Its pods, and whether each could leave if it were drained.")
-    can_drain: bool = Field(description="Whether kubectl drain --ignore-daemonsets would empty it now.")
+    can_drain: bool = Field(
+        description="Whether kubectl drain --ignore-daemonsets would empty it now; pods of outcome NoPlace "
+        "do not stop it, but would be pending."
+    )
     operator: NodeMemory | None = Field(
         default=None, description="What the operator remembers; null where it was not asked."
     )
@@ -91,7 +94,7 @@ def explain_node(state: ClusterState, name: str) -> NodeExplanation:
         use=_use(state, node, row),
         policies=[_view(state, policy, name) for policy in state.working],
         pods=pods,
-        can_drain=not any(each.outcome in ("Blocked", "NoPlace") for each in pods),
+        can_drain=not any(each.outcome == "Blocked" for each in pods),
         unknown=_unknown(state, name),
     )
     return found.model_copy(update={"summary": _summary(found)})
@@ -184,12 +187,22 @@ def _summary(found: NodeExplanation) -> list[str]:
         if name in by_resource
     ]
     said.append(f"requested: {', '.join(shares)}")
-    stuck = [each for each in found.pods if each.outcome in ("Blocked", "NoPlace")]
-    if stuck:
+    total = len(found.pods)
+    blocked = [each for each in found.pods if each.outcome == "Blocked"]
+    homeless = [each for each in found.pods if each.outcome == "NoPlace"]
+    if blocked:
         said.append(
-            f"a drain would stop at {len(stuck)} of {len(found.pods)} pods, the first being {stuck[0].pod}: "
-            f"{stuck[0].text}"
+            f"a drain would stop at {len(blocked)} of {total} pods, such as {_with_reason(blocked[0])}"
         )
     else:
         said.append("a drain would empty it")
+    if homeless:
+        said.append(
+            f"after a drain {len(homeless)} of {total} pods would have no place, such as "
+            f"{_with_reason(homeless[0])}"
+        )
     return said
+
+
+def _with_reason(pod: LeavingPod) -> str:
+    return f"{pod.pod}: {pod.text}"

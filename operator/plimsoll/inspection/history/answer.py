@@ -74,13 +74,13 @@ class OwnerMoves(AnswerPart):
 
 
 class MovedAgain(AnswerPart):
-    """A move of a pod whose owner had been moved shortly before."""
+    """A move of a pod that had replaced one moved shortly before."""
 
+    pod: str = Field(description="The pod that was moved again, as namespace/name.")
     workload: str = Field(description="The owner, as Kind namespace/name.")
     first: str = Field(description="Record of the earlier move.")
     second: str = Field(description="Record of the later one.")
     seconds: float = Field(ge=0, description="From the end of the earlier move to the plan of the later one.")
-    same_pod: bool = Field(description="Whether the later move was of the replacement of the earlier one.")
     back: bool = Field(description="Whether the replacement is on the node that the earlier move left.")
 
 
@@ -88,13 +88,14 @@ class History(Answer):
     """What moved, why, and how it ended."""
 
     source: str = Field(description="Where the records were read: a server or a file.")
+    namespace: str = Field(description="The namespace whose records were read; empty for all.")
     since: datetime | None = Field(description="Moves that ended before are left out.")
     until: datetime = Field(description="Moves that were planned later are left out.")
     again_within_seconds: float = Field(
-        description="Moves of one owner that follow one another faster are listed as moved again."
+        description="Moves of one pod and its replacements that follow one another faster are listed again."
     )
     moves: tuple[RecordedMove, ...] = Field(description="The moves, the oldest first.")
     digest: tuple[MoveDigest, ...] = Field(description="By policy and strategy.")
     owners: tuple[OwnerMoves, ...] = Field(description="Owners whose pods were moved, most often first.")
-    moved_again: tuple[MovedAgain, ...] = Field(description="Moves of owners moved shortly before.")
+    moved_again: tuple[MovedAgain, ...] = Field(description="Pods that were moved shortly after a move.")
     predictions: int = Field(ge=0, description="Records of dry runs, which moved nothing and are left out.")

@@ -10,7 +10,7 @@ from plimsoll.inspection.history.repeats import moved_again
 from plimsoll.inspection.history.selection import RecordSelection
 from plimsoll.rebalancing.records.record import Record
 
-#: Seconds within which a further move of the same owner counts as moved again, unless told otherwise.
+#: Seconds within which a further move of the replacement counts as moved again, unless told otherwise.
 AGAIN_S = 3600.0
 
 
@@ -32,6 +32,7 @@ def history_of(
     done = (record for record in everything if record.spec.mode is not Mode.DRY_RUN)
     return History(
         source=source,
+        namespace=selection.namespace,
         since=None if selection.since is None else moment(selection.since),
         until=moment(selection.until),
         again_within_seconds=again_within_s,
