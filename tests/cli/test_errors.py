@@ -151,7 +151,7 @@ READING = [
 @pytest.mark.parametrize("words", READING)
 def test_a_file_that_is_no_snapshot_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
     """Missing, truncated, huge, of a wrong version or hostile: in one line."""
-    file = tmp_path / "cluster.json.gz"
+    file = tmp_path / "given.json.gz"
     assert str(file) in error(say(*words, "--from", str(file)))
     for content in broken_files().values():
         file.write_bytes(content)

@@ -419,7 +419,7 @@ def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
 
 
 def test_the_operator_reviews_callers_only_where_it_is_asked_to() -> None:
-    """By the component and by the chart alike, in a dry run, too; the role of callers is bound to no one."""
+    """By the component and by the chart alike, in a dry run, too; the role of callers is not bound."""
     reviews = {
         ("create", "authentication.k8s.io", "tokenreviews"),
         ("create", "authorization.k8s.io", "subjectaccessreviews"),

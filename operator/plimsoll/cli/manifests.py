@@ -1,7 +1,7 @@
-"""Reads the YAML or JSON files that users name with ``-f``; ``-`` is stdin."""
+"""Reads the YAML or JSON files and folders that users name with ``-f``; ``-`` is stdin."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,11 @@ import yaml
 
 from plimsoll.cli.errors import UserError
 
-#: Bytes of a file of manifests, and levels of nesting in it; what has more was not meant.
+#: Bytes of a file of manifests (and of what its aliases repeat), and levels of nesting in it.
 LONGEST, DEEPEST = 64 * 2**20, 100
+
+#: How the names of manifests in a folder end.
+SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +32,39 @@ class Manifest:
     content: Mapping[str, Any]
 
 
-def manifests(path: Path) -> list[Manifest]:
-    """The objects of a file, those of a ``List`` one by one; empty documents are left out.
+def manifests(paths: Iterable[Path]) -> list[Manifest]:
+    """The objects of files and folders in order, those of a ``List`` one by one, without empty documents.
 
     Raises:
-        UserError: It cannot be read, is no YAML, or has no object.
+        UserError: A file is no YAML, or has no object; a folder has no manifests.
+        OSError: One cannot be read.
     """
+    return [each for path in paths for file in manifest_files(path) for each in manifests_of(file)]
+
+
+def manifest_files(path: Path) -> list[Path]:
+    """The file, or the manifests of a folder sorted by name, as ``kubectl apply -f`` finds them.
+
+    Raises:
+        UserError: A folder has none.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES and each.is_file())
+    if not found:
+        raise UserError(f"{path}: the folder has no file that ends with {', '.join(SUFFIXES)}")
+    return found
+
+
+def manifests_of(path: Path) -> list[Manifest]:
+    """Likewise, of one file."""
     source = "stdin" if str(path) == "-" else str(path)
     try:
         found = list(_objects(source, _text(path, source)))
-    except (yaml.YAMLError, ValueError) as exc:
+    except yaml.MarkedYAMLError as exc:
+        where = "" if exc.problem_mark is None else f" at line {exc.problem_mark.line + 1}"
+        raise UserError(f"{source} is not YAML{where}: {exc.problem or exc}") from exc
+    except (yaml.YAMLError, RecursionError, ValueError) as exc:
         raise UserError(f"{source} is not YAML: {exc}") from exc
     if not found:
         raise UserError(f"{source} has no object")
@@ -57,7 +83,7 @@ def _text(path: Path, source: str) -> str:
 
 
 def _objects(source: str, text: str) -> Iterator[Manifest]:
-    _check_depth(text)
+    _check_shape(text)
     for number, document in enumerate(yaml.load_all(text, Loader=yaml.CSafeLoader), 1):
         if document is None:
             continue
@@ -70,13 +96,32 @@ def _objects(source: str, text: str) -> Iterator[Manifest]:
             yield Manifest(source, number, document)
 
 
-def _check_depth(text: str) -> None:
-    """The loader in C recurses without a bound, and takes the process with it."""
-    depth = 0
+def _check_shape(text: str) -> None:
+    """Refuse what would exhaust the process: deep nesting, aliases that repeat themselves or too much.
+
+    The loader in C recurses without a bound; an alias costs nothing until somebody walks the document.
+    """
+    sizes: dict[str, int] = {}  #: characters, and one for each node, by anchor
+    open_: list[tuple[str | None, int]] = []  #: collections: anchor, size before
+    size = repeated = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > DEEPEST:
+            open_.append((event.anchor, size))
+            if len(open_) > DEEPEST:
                 raise ValueError(f"it is nested more than {DEEPEST} levels deep")
         elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+            anchor, before = open_.pop()
+            size += 1
+            if anchor is not None:
+                sizes[anchor] = size - before
+        elif isinstance(event, yaml.ScalarEvent):
+            size += 1 + len(event.value)
+            if event.anchor is not None:
+                sizes[event.anchor] = 1 + len(event.value)
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor in {anchor for anchor, _ in open_}:
+                raise ValueError(f"the alias *{event.anchor} is part of what it repeats")
+            again = sizes.get(event.anchor or "", 0)
+            size, repeated = size + again, repeated + again
+            if repeated > LONGEST:
+                raise ValueError(f"its aliases repeat more than {LONGEST // 2**20} MiB")

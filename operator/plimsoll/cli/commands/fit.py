@@ -1,5 +1,6 @@
 """The command ``plimsoll fit``: places the pods of manifests on a copy of the cluster."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from plimsoll.cli.output import print_answer
 from plimsoll.cli.verbs import Verb
 
 Files = Annotated[
-    list[str],
+    list[Path],
     typer.Option("--filename", "-f", metavar="FILE", help="Manifests of workloads; - for standard input."),
 ]
 Replicas = Annotated[int | None, typer.Option(min=0, help="How many pods, instead of the manifest's number.")]
@@ -37,7 +38,7 @@ def fit(
     The pods are placed on a copy of the cluster, behind those that are pending already. Nothing is written.
     Exit code 0: all fit. 2: not all fit. 1: error.
     """
-    from plimsoll.cli.manifest_files import documents_in  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.manifests import manifests  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
     from plimsoll.cli.views.fit import fit_view  # noqa: PLC0415 - likewise
     from plimsoll.inspection.manifests.documents import read_manifests  # noqa: PLC0415 - likewise
@@ -46,14 +47,14 @@ def fit(
 
     if maximum and replicas is not None:
         raise UserError("--max and --replicas exclude each other; give one of them")
-    documents = documents_in(files)
+    documents = [each.content for each in manifests(files)]
     state = state_from(options, from_)
     namespace = options.namespace or (not from_ and options.where()) or "default"
-    manifests = read_manifests(documents, namespace, state.cluster.objects)
+    workloads = read_manifests(documents, namespace, state.cluster.objects)
     question = FitQuestion(replicas, maximum=maximum, most=most, alone=alone, preempting=preempt)
     total = most if maximum else None
     with progress("pods") as bar:
-        answer = fit_of(state, manifests, question, lambda done: bar("placing", done, total))
+        answer = fit_of(state, workloads, question, lambda done: bar("placing", done, total))
     print_answer(answer, fit_view(answer), options.output)
     if not answer.fits:
         raise typer.Exit(ExitCode.FOUND)

@@ -99,7 +99,7 @@ def _surroundings(
     )
     from plimsoll.model.decoding import DecodeError  # noqa: PLC0415 - likewise
 
-    read = [each for file in files for each in manifests(file)]
+    read = manifests(files)
     around = (
         nothing_known("no cluster was asked (--offline)")
         if offline

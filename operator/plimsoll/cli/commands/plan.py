@@ -82,7 +82,7 @@ def _policies(path: Path) -> list[Mapping[str, Any]]:
 
     found = [
         each.content
-        for each in manifests(path)
+        for each in manifests([path])
         if (each.content.get("apiVersion"), each.content.get("kind")) == (API_VERSION, "SchedulingPolicy")
     ]
     if not found:

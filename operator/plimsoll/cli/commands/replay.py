@@ -91,7 +91,7 @@ def _with(state: "ClusterState", files: list[Path]) -> "tuple[str, ClusterState]
         return "snapshot", state
     documents = []
     for path in files:
-        found = [each.content for each in manifests(path) if each.content.get("kind") == "SchedulingPolicy"]
+        found = [each.content for each in manifests([path]) if each.content.get("kind") == "SchedulingPolicy"]
         if not found:
             raise UserError(f"{path} has no SchedulingPolicy; give a file with one")
         documents += found

@@ -16,8 +16,6 @@ from plimsoll.cli.verbs import Verb
 if TYPE_CHECKING:
     from plimsoll.inspection.validation import SubmittedDocument, Validation
 
-_SUFFIXES = (".yaml", ".yml", ".json")
-
 
 def validate(
     options: Options,
@@ -44,29 +42,19 @@ def validate(
 
 def _submitted(paths: list[Path]) -> "Iterator[SubmittedDocument]":
     """The documents of files; a file that cannot be read is one without content."""
-    from plimsoll.cli.manifests import manifests  # noqa: PLC0415 - likewise
+    from plimsoll.cli.manifests import manifest_files, manifests_of  # noqa: PLC0415 - likewise
     from plimsoll.inspection.validation import SubmittedDocument  # noqa: PLC0415 - likewise
 
     for path in paths:
-        for file in _files(path):
+        for file in manifest_files(path):
             try:
                 yield from (
-                    SubmittedDocument(each.source, each.number, each.content) for each in manifests(file)
+                    SubmittedDocument(each.source, each.number, each.content) for each in manifests_of(file)
                 )
             except UserError as exc:
                 yield SubmittedDocument(str(file), 1, {}, exc.message)
             except OSError as exc:
                 yield SubmittedDocument(str(file), 1, {}, f"it cannot be read: {exc.strerror}")
-
-
-def _files(path: Path) -> list[Path]:
-    """The file, or the manifests of a folder, as ``kubectl apply -f`` finds them."""
-    if not path.is_dir():
-        return [path]
-    found = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES and each.is_file())
-    if not found:
-        raise UserError(f"{path}: the folder has no file that ends with {', '.join(_SUFFIXES)}")
-    return found
 
 
 def _table(found: "Validation") -> Table:

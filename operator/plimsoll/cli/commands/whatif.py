@@ -1,6 +1,7 @@
 """The command ``plimsoll whatif``: makes changes on a copy of the cluster, and compares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
@@ -70,7 +71,6 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
     The changes are made on a copy of the cluster, in the order of their flags; each may be repeated. Nothing
     is written. Exit code 0: no pod becomes pending. 2: some do, or cannot be drained. 1: error.
     """
-    from plimsoll.cli.manifest_files import documents_in  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
     from plimsoll.cli.views.whatif import what_if_view  # noqa: PLC0415 - likewise
     from plimsoll.inspection.changes.what_if_answer import what_if  # noqa: PLC0415 - likewise
@@ -91,23 +91,24 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
     steps = [(name, next(left[name])) for name in order or () if name in left]
     if not steps and not policies:
         raise UserError("there is no change; give one, such as --drain NODE or --scale NAMESPACE/KIND/NAME=N")
-    documents = {text: documents_in([text]) for name, text in steps if name == "filename"}
-    changed = documents_in(policies or ())
+    documents = {text: _documents([text]) for name, text in steps if name == "filename"}
+    changed = _documents(policies or ())
     state = state_from(options, from_)
     namespace = options.namespace or (not from_ and options.where()) or "default"
     changes = [_change(name, value, documents, namespace, state.cluster.objects) for name, value in steps]
-    applied = [
-        document
-        for each in documents.values()
-        for document in each
-        if isinstance(document, dict) and document.get("kind") == POLICY
-    ]
+    applied = [document for each in documents.values() for document in each if document.get("kind") == POLICY]
     target = state.with_policies(_policies(state, changed, applied)) if changed or applied else None
     with progress("steps") as bar:
         answer = what_if(state, changes, target, bar)
     print_answer(answer, what_if_view(answer), options.output)
     if answer.pending or answer.blocked:
         raise typer.Exit(ExitCode.FOUND)
+
+
+def _documents(paths: Iterable[str]) -> list[Any]:
+    from plimsoll.cli.manifests import manifests  # noqa: PLC0415 - as above
+
+    return [each.content for each in manifests(map(Path, paths))]
 
 
 def _change(
