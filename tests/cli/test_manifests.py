@@ -31,8 +31,8 @@ def test_a_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [each.source for each in manifests([Path("-")])] == ["stdin"]
 
 
-def test_of_a_folder_the_manifests_are_read_by_name(tmp_path: Path) -> None:
-    """And a folder without any is said so."""
+def test_manifests_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
+    """That of their names; a folder without any is an error."""
     for name in ("b.json", "a.yml", "c.yaml"):
         (tmp_path / name).write_text('{"a": 1}')
     (tmp_path / "notes.txt").write_text("- a")
