@@ -326,7 +326,7 @@ BY_HAND = (
     _A(
         "strategy-twice",
         _rebalancing(strategies=[{"name": "A"}, {"name": "A"}]),
-        "spec.rebalancing.strategies[1]",
+        "spec.rebalancing.strategies",
     ),
     _A(
         "strategy-with-params",

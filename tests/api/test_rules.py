@@ -61,6 +61,13 @@ WIRE = {
         optional={
             "planner": st.sampled_from(["Proven", "Upstream", "Optimal"]),
             "evictor": st.fixed_dictionaries({}, optional={"nodeFit": st.booleans()}),
+            "strategies": st.lists(
+                st.fixed_dictionaries(
+                    {"name": st.sampled_from(["A", "B", "C"])},
+                    optional={"evictor": st.just({"minReplicas": 0})},
+                ),
+                max_size=3,
+            ),
         },
     ),
     ManagedResource: st.fixed_dictionaries(

@@ -80,8 +80,15 @@ def _prometheus(url: str) -> dict[str, Any]:
             ),
         ),
         (
+            {"rebalancing": {"limits": {"budgets": [{"name": "a", "evictions": 1}] * 2}}},
+            "spec.rebalancing.limits.budgets[1]: a occurs twice; each item may occur once",
+        ),
+        (
             {"rebalancing": {"strategies": [{"name": "A"}, {"name": "B"}, {"name": "A"}]}},
-            "spec.rebalancing.strategies[2]: A occurs twice; each item may occur once",
+            (
+                "spec.rebalancing.strategies: each strategy may occur once; "
+                "only with planner Upstream it may occur several times"
+            ),
         ),
         (
             {"scope": {"namespaces": {"include": ["ok", "Team A"]}}},

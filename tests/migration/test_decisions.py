@@ -158,25 +158,54 @@ def test_the_converted_policy_evicts_the_same_pods_in_the_same_order(policy: str
     """One policy for each, since their evictors agree."""
     found = decided(policy)
 
-    ((outcome, by_policy),) = found.by_policy
-    assert [each.pod.pod.metadata.name for each in outcome.evictions] == evicted
-    assert [name for *_, name in by_policy] == evicted
+    assert [each.pod.pod.metadata.name for each in found.outcome.evictions] == evicted
+    assert [name for *_, name in found.by_policy or ()] == evicted
 
 
-def test_profiles_with_different_evictors_decide_each_as_before() -> None:
-    """Two policies: each evicts what its profile alone would."""
+@pytest.mark.parametrize(
+    ("limits", "evicted"),
+    [
+        pytest.param("", ["b1", "a1", "a2"], id="no-limit"),
+        pytest.param("maxNoOfPodsToEvictPerNode: 2", ["b1", "a1"], id="a-limit-common-to-both"),
+    ],
+)
+def test_profiles_with_different_evictors_decide_as_before(limits: str, evicted: list[str]) -> None:
+    """One policy, in which the same strategy occurs twice, each time with the evictor of its profile."""
+    found = decided(
+        f"""
+        {limits}
+        profiles:
+        - name: one
+          pluginConfig: [{{name: RemovePodsViolatingNodeTaints}}]
+          plugins: {{deschedule: {{enabled: [RemovePodsViolatingNodeTaints]}}}}
+        - name: two
+          pluginConfig:
+          - {{name: DefaultEvictor, args: {{evictLocalStoragePods: true, ignorePvcPods: true}}}}
+          - {{name: RemovePodsViolatingNodeTaints}}
+          plugins: {{deschedule: {{enabled: [RemovePodsViolatingNodeTaints]}}}}
+        """
+    )
+
+    assert [each.pod.pod.metadata.name for each in found.outcome.evictions] == evicted
+    assert [name for *_, name in found.by_policy or ()] == evicted
+
+
+def test_balance_of_the_first_profile_follows_deschedule_of_the_second() -> None:
+    """With the evictors of their profiles: a1 is the first's, whose turn comes after b1 of the second."""
     found = decided(
         """
         profiles:
         - name: one
-          pluginConfig: [{name: RemovePodsViolatingNodeTaints}]
-          plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
-        - name: two
           pluginConfig:
           - {name: DefaultEvictor, args: {evictLocalStoragePods: true, ignorePvcPods: true}}
-          - {name: RemovePodsViolatingNodeTaints}
+          - name: LowNodeUtilization
+            args: {thresholds: {cpu: 10}, targetThresholds: {cpu: 30}}
+          plugins: {balance: {enabled: [LowNodeUtilization]}}
+        - name: two
+          pluginConfig: [{name: RemovePodsViolatingNodeTaints}]
           plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
         """
     )
 
-    assert [[name for *_, name in by_policy] for _, by_policy in found.by_policy] == [["b1"], ["a1", "a2"]]
+    assert [name for *_, name in found.by_policy or ()] == ["b1", "a1"]
+    assert [each.profile for each in found.outcome.evictions] == ["two", "one"]

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.framework import ConfigurationError
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted
 from plimsoll.model.kinds.workload import PriorityClass
@@ -70,3 +71,14 @@ async def test_optimal_without_its_solver_is_refused_with_what_to_install(monkey
         "spec.rebalancing.planner: Optimal needs the solver HiGHS, which is not installed; install it with:"
         " pip install 'plimsoll[optimal]'"
     )
+
+
+def test_what_is_wrong_with_a_strategys_evictor_is_said_of_the_strategy() -> None:
+    """A malformed selector would otherwise select no node, and nothing would ever be evicted."""
+    taints = {"name": "RemovePodsViolatingNodeTaints"}
+    strategies = [taints, taints | {"evictor": {"nodeSelector": "pool in general"}}]
+
+    with pytest.raises(ConfigurationError) as refused:
+        Scene().rebalancers.check(a_policy(planner="Upstream", strategies=strategies))
+
+    assert str(refused.value).startswith("spec.rebalancing.strategies[1].evictor.nodeSelector: ")

@@ -1,7 +1,7 @@
 """Recorded decisions of descheduler: cases read from files, and decided again by the Upstream planner.
 
-Each case is carried out by the operator's own parts (:mod:`recordings.server`), and once more by runs of
-the policies that ``plimsoll convert --keep-behaviour`` makes of it. Recordings of a dry run are also planned,
+Each case is carried out by the operator's own parts (:mod:`recordings.server`), and once more by a run of
+the policy that ``plimsoll convert --keep-behaviour`` makes of it. Recordings of a dry run are also planned,
 as a policy in mode ``DryRun`` plans.
 
 A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes objects, a DeschedulerPolicy
@@ -10,7 +10,7 @@ A recording is a folder of ``<family>.jsonl.gz``, one case a line: Kubernetes ob
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -43,7 +43,7 @@ from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
 from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
-from recordings.policies import policies_of
+from recordings.policies import policy_of
 from recordings.server import Evicted, RecordedServer
 
 SHELVES: Mapping[str, tuple[str, type[Any]]] = {
@@ -62,14 +62,14 @@ class Decided:
     Attributes:
         outcome: Of the cycle.
         rehearsed: Of the same cycle as a dry run, which asks no server.
-        by_policy: For each converted policy: what its profiles alone evict, and what the policy does.
+        by_policy: What a run of the converted policy evicts; None where there is no such policy.
         error: Why the policy is refused.
         error_of_conversion: Why it cannot be converted.
     """
 
     outcome: UpstreamOutcome
     rehearsed: UpstreamOutcome | None = None
-    by_policy: Sequence[tuple[UpstreamOutcome, list[Evicted]]] = ()
+    by_policy: Sequence[Evicted] | None = None
     error: str = ""
     error_of_conversion: str = ""
 
@@ -112,21 +112,12 @@ def decide(case: Mapping[str, Any]) -> Decided:
             terminates=terminates,
         )
 
-    def alone(profiles: Sequence[int]) -> UpstreamOutcome:
-        if len(profiles) == len(policy.profiles):
-            return run.outcome
-        chosen = replace(policy, profiles=tuple(policy.profiles[position] for position in profiles))
-        part = _run(chosen, cluster, planning_context)
-        server().carry_out(part)
-        return part.outcome
-
     rehearsal, run = (_run(policy, cluster, planning_context) for _ in range(2))
     rehearsal.rehearse()
     server().carry_out(run)
     try:
-        by_policy = [
-            (alone(profiles), server().rebalance(made)) for made, profiles in policies_of(case["policy"])
-        ]
+        made = policy_of(case["policy"])
+        by_policy = None if made is None else server().rebalance(made)
     except (ConfigurationError, ValidationError) as exc:
         return Decided(run.outcome, rehearsal.outcome, error_of_conversion=str(exc))
     return Decided(run.outcome, rehearsal.outcome, by_policy)

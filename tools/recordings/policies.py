@@ -1,4 +1,4 @@
-"""DeschedulerPolicies as policies of ours that decide the same, as ``plimsoll convert`` makes them."""
+"""A DeschedulerPolicy as a policy of ours that decides the same, as ``plimsoll convert`` makes it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,24 +9,25 @@ from plimsoll.migration.rebalancing_conversion import rebalancing_policies
 from plimsoll.migration.report import ReportWriter
 
 
-def policies_of(document: Mapping[str, Any]) -> list[tuple[SchedulingPolicy, tuple[int, ...]]]:
-    """The policies that ``plimsoll convert --keep-behaviour`` makes, and the profiles that each is made of.
+def policy_of(document: Mapping[str, Any]) -> SchedulingPolicy | None:
+    """The policy that ``plimsoll convert --keep-behaviour`` makes; None where nothing would ever run.
 
-    They are in mode Enforce, as descheduler is.
+    It is in mode Enforce, as descheduler is.
 
     Raises:
         ConfigurationError: It cannot be converted.
         ValidationError: What it becomes is no policy.
     """
     report = ReportWriter(SourceDocument("recorded", document))
-    policies = []
-    for made in rebalancing_policies(document, report, keep=True):
-        made.spec["rebalancing"]["mode"] = "Enforce"
-        wire = {
-            "apiVersion": "plimsoll.dev/v1alpha1",
-            "kind": "SchedulingPolicy",
-            "metadata": {"name": made.name},
-            "spec": made.spec,
-        }
-        policies.append((SchedulingPolicy.from_wire(wire), made.profiles))
-    return policies
+    policies = rebalancing_policies(document, report, keep=True)
+    if not policies:
+        return None
+    (made,) = policies
+    made.spec["rebalancing"]["mode"] = "Enforce"
+    wire = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "SchedulingPolicy",
+        "metadata": {"name": made.name},
+        "spec": made.spec,
+    }
+    return SchedulingPolicy.from_wire(wire)

@@ -1,12 +1,13 @@
 """Converts a DeschedulerPolicy to SchedulingPolicies that rebalance.
 
-Profiles whose evictors agree become one policy, since limits are common to all profiles; others become a
-policy each. ``keep`` writes the planner Upstream and descheduler's own defaults, so that the same pods are
-chosen; the mode is DryRun in either case.
+``keep`` writes the planner Upstream and descheduler's own defaults, so that the same pods are chosen: one
+policy, since limits are common to all profiles, in which strategies have the evictor of their profile. Other
+planners know one evictor and each strategy once: without it profiles become one policy where their evictors
+agree, and a policy each where not. The mode is DryRun in either case.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plimsoll.api.schema.fields import MAX_COUNT
@@ -42,30 +43,34 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class ConvertedProfiles:
-    """A policy that profiles become.
-
-    Attributes:
-        profiles: Their positions in the file.
-    """
+    """A policy that profiles become."""
 
     name: str
     spec: dict[str, Any]
-    profiles: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A policy in the making: profiles with one evictor, no strategy twice."""
+    """A policy in the making.
 
-    evictor: Mapping[str, Any]
-    profiles: list[int] = field(default_factory=list)
+    Attributes:
+        evictor: Of the policy, which is that of its first profile.
+        strategies: Each with the evictor of its profile.
+    """
+
+    evictor: EvictorConversion
     names: list[str] = field(default_factory=list)
-    strategies: list[EnabledStrategy] = field(default_factory=list)
+    strategies: list[tuple[EnabledStrategy, EvictorConversion]] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
-    def takes(self, evictor: Mapping[str, Any], strategies: Sequence[EnabledStrategy]) -> bool:
-        known = {each.name for each in self.strategies}
-        return evictor == self.evictor and not any(each.name in known for each in strategies)
+    def takes(self, evictor: EvictorConversion, strategies: Sequence[EnabledStrategy]) -> bool:
+        """Whether the planners that know one evictor, and each strategy once, could run it."""
+        known = {each.name for each, _ in self.strategies}
+        return evictor.spec == self.evictor.spec and not any(each.name in known for each in strategies)
+
+    def has_own(self, evictor: EvictorConversion) -> bool:
+        """Whether strategies must name this evictor, as the policy's is another."""
+        return evictor.spec != self.evictor.spec
 
 
 def rebalancing_policies(
@@ -96,16 +101,19 @@ def rebalancing_policies(
                 _put(spec, target.removeprefix("spec."), value)
             report.add([note] if note else (), name)
         strategies = _in_order(draft.strategies)
-        report.add(_strategy_notes(strategies), name)
+        report.add(_strategy_notes([each for each, _ in strategies]), name)
+        report.add(_own_evictor_notes(draft, strategies), name)
         rebalancing = spec["rebalancing"]
         rebalancing["strategies"] = [
-            {"name": each.name, "args": _plain(each.args)} if _plain(each.args) else {"name": each.name}
-            for each in strategies
+            {"name": each.name}
+            | ({"args": _plain(each.args)} if _plain(each.args) else {})
+            | ({"evictor": dict(evictor.spec)} if draft.has_own(evictor) else {})
+            for each, evictor in strategies
         ]
-        if draft.evictor:
-            rebalancing["evictor"] = dict(draft.evictor)
+        if draft.evictor.spec:
+            rebalancing["evictor"] = dict(draft.evictor.spec)
         report.add(draft.notes, name)
-        found.append(ConvertedProfiles(name, spec, tuple(draft.profiles)))
+        found.append(ConvertedProfiles(name, spec))
     return found
 
 
@@ -138,14 +146,14 @@ def _drafts(
             report.add([dropped(("profiles", position), "The profile enables no strategy; left out.")])
             continue
         evictor = EvictorConversion(profile, keep=keep)
-        draft = next((each for each in drafts if each.takes(evictor.spec, strategies)), None)
+        draft = next((each for each in drafts if keep or each.takes(evictor, strategies)), None)
         if draft is None:
-            draft = _Draft(evictor.spec)
+            draft = _Draft(evictor)
             drafts.append(draft)
-        draft.profiles.append(position)
         draft.names.append(profile.name)
-        draft.strategies += strategies
-        draft.notes += [*evictor.notes, *_profile_notes(position, profile)]
+        draft.strategies += [(each, evictor) for each in strategies]
+        draft.notes += () if draft.has_own(evictor) else evictor.notes
+        draft.notes += _profile_notes(position, profile)
     return drafts
 
 
@@ -335,6 +343,17 @@ def _strategy_notes(strategies: Sequence[EnabledStrategy]) -> Iterator[Note]:
             yield carried((*each.args_at, key), f"{where}.args.{key}")
 
 
+def _own_evictor_notes(
+    draft: _Draft, strategies: Sequence[tuple[EnabledStrategy, EvictorConversion]]
+) -> Iterator[Note]:
+    """What became of the arguments of evictors that strategies name, for each of these strategies."""
+    for position, (_, evictor) in enumerate(strategies):
+        if draft.has_own(evictor):
+            where = f"{WHERE}.strategies[{position}].evictor"
+            for note in evictor.notes:
+                yield replace(note, target=note.target.replace(f"{WHERE}.evictor", where, 1))
+
+
 def _plain(args: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
 
@@ -346,9 +365,11 @@ def _once(strategies: Iterable[EnabledStrategy]) -> list[EnabledStrategy]:
     return list(found.values())
 
 
-def _in_order(strategies: Sequence[EnabledStrategy]) -> list[EnabledStrategy]:
+def _in_order(
+    strategies: Sequence[tuple[EnabledStrategy, EvictorConversion]],
+) -> list[tuple[EnabledStrategy, EvictorConversion]]:
     """Deschedule plugins of all profiles before Balance plugins, as they run."""
-    return sorted(strategies, key=lambda each: each.enabled_at[3] != "deschedule")
+    return sorted(strategies, key=lambda each: each[0].enabled_at[3] != "deschedule")
 
 
 def _put(spec: dict[str, Any], target: str, value: Any) -> None:

@@ -83,6 +83,7 @@ class RebalancingConfig:
     Attributes:
         strategies: In the policy's order; Deschedule strategies run before Balance ones all the same.
         evictors: Who protects pods, in the order asked; put the policy's scope first.
+        own_evictors: Who does in their place, by position of a strategy; for planner Upstream.
         profiles: By scheduler name: they place the replacements.
         forecast: Stands in for schedulers that are not ours; None refuses their pods.
         targets: Nodes that replacements may be expected on.
@@ -107,6 +108,11 @@ class RebalancingConfig:
     goal: Goal = Goal()
     anomaly_rounds: int = 1
     surge: bool = False
+    own_evictors: Mapping[int, Sequence[Evictor]] = field(default_factory=dict)
+
+    def evictors_of(self, position: int) -> tuple[Evictor, ...]:
+        """Whom the strategy at a position asks."""
+        return tuple(self.own_evictors.get(position, self.evictors))
 
     def is_target(self, node: Node) -> bool:
         """Whether replacements may be expected on the node."""

@@ -27,7 +27,8 @@ class Populations:
         self, cluster: Cluster, evictors: Iterable[Evictor] = (), nodes: Selector = EVERYTHING
     ) -> None:
         self._cluster = cluster
-        self._scopes = [each for each in evictors if isinstance(each, PolicyScope)]
+        # Strategies with evictors of their own share one scope.
+        self._scopes = list({id(each): each for each in evictors if isinstance(each, PolicyScope)}.values())
         self._nodes = nodes
         self._counts: dict[LimitLevel, Counter[str]] | None = None
 

@@ -143,3 +143,21 @@ def test_a_node_that_does_not_exist() -> None:
     """Similar names are named."""
     with pytest.raises(UnknownObjectError, match='node "a" not found; did you mean a1'):
         node(a_node_document("a1"))
+
+
+def test_what_the_evictor_of_one_strategy_protects_is_said_of_that_strategy() -> None:
+    """The strategies of one policy may ask different evictors."""
+    strategies = [
+        {"name": "RemoveDuplicates"},
+        {"name": "PodLifeTime", "args": {"maxPodLifeTimeSeconds": 60}, "evictor": {"minPodAge": "90000h"}},
+    ]
+    policy = a_policy_document(
+        scheduling={"schedulerName": "plimsoll"},
+        rebalancing={"planner": "Upstream", "strategies": strategies, "evictor": {"minReplicas": 0}},
+    )
+
+    (view,) = placed("web-0", *drifted(), policy).policies
+
+    said = [each.message for each in view.holds]
+    assert [each for each in said if each.startswith("PodLifeTime: ")]
+    assert not [each for each in said if each.startswith("RemoveDuplicates: ")]

@@ -67,6 +67,10 @@ class OptimizerSpec(Resource):
     )
 
 
+#: Whether a spec may say what descheduler's profiles say.
+IS_UPSTREAM = "(has(self.planner) && self.planner == 'Upstream')"
+
+
 class StrategySpec(Resource):
     """One strategy: a source of candidates for moves."""
 
@@ -77,6 +81,11 @@ class StrategySpec(Resource):
     args: Args = Field(
         default={}, description="Its arguments, as in descheduler v1alpha2; left out, its defaults."
     )
+    evictor: EvictorSpec | None = Field(
+        default=None,
+        description="Which pods this strategy may evict, in place of the policy's evictor, as in a profile "
+        "of descheduler; only with planner Upstream.",
+    )
 
 
 class RebalancingSpec(Resource):
@@ -84,11 +93,29 @@ class RebalancingSpec(Resource):
 
     rules: ClassVar = (
         Rule(
-            cel="!has(self.evictor) || !has(self.evictor.nodeFit) || self.evictor.nodeFit"
-            " || (has(self.planner) && self.planner == 'Upstream')",
+            cel=f"!has(self.evictor) || !has(self.evictor.nodeFit) || self.evictor.nodeFit || {IS_UPSTREAM}",
             holds=lambda spec: spec.evictor.node_fit or spec.planner is PlannerName.UPSTREAM,
             message="false is for planner Upstream only; the others prove that the pod has another node",
             field="evictor.nodeFit",
+        ),
+        Rule(
+            cel=f"!has(self.strategies) || !self.strategies.exists(s, has(s.evictor)) || {IS_UPSTREAM}",
+            holds=lambda spec: (
+                spec.planner is PlannerName.UPSTREAM or all(each.evictor is None for each in spec.strategies)
+            ),
+            message="a strategy's evictor is for planner Upstream only; the others ask that of the policy",
+            field="strategies",
+        ),
+        Rule(
+            cel="!has(self.strategies)"
+            " || self.strategies.all(s, self.strategies.exists_one(t, t.name == s.name))"
+            f" || {IS_UPSTREAM}",
+            holds=lambda spec: (
+                spec.planner is PlannerName.UPSTREAM
+                or len({each.name for each in spec.strategies}) == len(spec.strategies)
+            ),
+            message="each strategy may occur once; only with planner Upstream it may occur several times",
+            field="strategies",
         ),
     )
 
@@ -123,8 +150,10 @@ class RebalancingSpec(Resource):
     schedule: Schedule = Field(
         default=Schedule(interval_seconds=300), description="When it runs; every five minutes when left out."
     )
-    strategies: Annotated[tuple[StrategySpec, ...], Field(max_length=100), UniqueItems("name")] = Field(
-        default=(), description="Strategies to run, in this order; none plans nothing."
+    strategies: Annotated[tuple[StrategySpec, ...], Field(max_length=100)] = Field(
+        default=(),
+        description="Strategies to run, in this order, each of them once; with planner Upstream one may "
+        "occur several times, as in several profiles of descheduler. None plans nothing.",
     )
     evictor: EvictorSpec = Field(default=EvictorSpec(), description="Which pods may be evicted at all.")
     surge: bool = Field(

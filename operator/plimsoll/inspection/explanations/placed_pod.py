@@ -1,9 +1,13 @@
 """Explains a placed pod: the score of its node, the plan of each policy for it, and its protections."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from pydantic import Field
 
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo
+from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.inspection.answer import AnswerPart
 from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner
@@ -13,6 +17,7 @@ from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig, replacement_of, workload_of
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.planning.scope import PolicyScope
 from plimsoll.rebalancing.records.history import SETTLING_S, ended_at
 
 #: Other nodes whose scores are shown.
@@ -187,12 +192,7 @@ def holds_of(
 ) -> list[Hold]:
     """Protections, limits, budgets and lessons that would keep a policy from moving the pod."""
     builder = PlanBuilder(config, cluster, context)
-    refusals: list[Refusal | None] = []
-    for evictor in config.evictors:
-        refusals += [
-            evictor.filter(pod, builder.context),
-            evictor.pre_eviction_filter(pod, builder.context),
-        ]
+    refusals: list[Refusal | None] = list(_protections(config, builder.context, pod))
     workload, node = workload_of(pod), builder.context.node_of(pod)
     reached = builder.tally.reached(node, pod.namespace, workload)
     refusals.append(reached.refusal if reached is not None else None)
@@ -205,6 +205,21 @@ def holds_of(
         if hold is not None and hold not in holds:
             holds.append(hold)
     return holds
+
+
+def _protections(config: RebalancingConfig, context: StrategyContext, pod: PodInfo) -> Iterator[Refusal]:
+    """Why evictors protect the pod; says for which strategy where they have evictors of their own."""
+    asked = [("", each) for each in config.evictors]
+    if config.own_evictors:
+        asked = [
+            ("" if isinstance(each, PolicyScope) else f"{strategy.name}: ", each)
+            for position, strategy in enumerate(config.strategies)
+            for each in config.evictors_of(position)
+        ]
+    for prefix, evictor in asked:
+        for refusal in (evictor.filter(pod, context), evictor.pre_eviction_filter(pod, context)):
+            if refusal is not None:
+                yield replace(refusal, message=f"{prefix}{refusal.message}")
 
 
 def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> list[Hold]:

@@ -109,16 +109,14 @@ class Objections:
             view = replace(
                 self._context,
                 nodes=considered_nodes(self._fork, other.nodes),
-                evictors=tuple(other.evictors),
                 protected=[],
                 classes=[],
                 remarks=[],
-                kept={},
             )
             # One that does not say what it complains of would be driven here, and may take its time.
             found += [
-                ComplaintWatcher(each, view, policy)
-                for each in other.strategies
+                ComplaintWatcher(each, replace(view, evictors=other.evictors_of(position), kept={}), policy)
+                for position, each in enumerate(other.strategies)
                 if isinstance(each, Complaining)
             ]
         return found

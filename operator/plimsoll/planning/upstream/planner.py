@@ -144,9 +144,15 @@ class Forecast:
 
 
 def upstream_run(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> UpstreamRun:
-    """Begin a run of a policy: one profile, with the policy's own limits."""
-    profile = StrategyProfile("policy", tuple(rebalancing.evictors), tuple(rebalancing.strategies))
-    policy = UpstreamPolicy((profile,), rebalancing.nodes, rebalancing.limits)
+    """Begin a run of a policy, with the policy's own limits.
+
+    Each strategy is a profile of its own: it may have its own evictor, and may occur twice.
+    """
+    profiles = tuple(
+        StrategyProfile("policy", rebalancing.evictors_of(position), (strategy,))
+        for position, strategy in enumerate(rebalancing.strategies)
+    )
+    policy = UpstreamPolicy(profiles, rebalancing.nodes, rebalancing.limits)
     return UpstreamRun(policy, Forecast(rebalancing, cluster), cluster, context)
 
 

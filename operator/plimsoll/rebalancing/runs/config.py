@@ -9,6 +9,7 @@ import msgspec
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.selectors import LabelSelectorSpec
+from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
@@ -16,6 +17,7 @@ from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import ConfigurationError
+from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy, planners_of
@@ -64,8 +66,8 @@ def rebalancing_of(
     spec = policy.spec.rebalancing or RebalancingSpec()
     limits, optimizer = spec.limits, spec.optimizer
     _check_sources(spec)
-    evictor_args = spec.evictor.model_dump(mode="json", by_alias=True, exclude_none=True)
-    evictor = registries.evictors.build("DefaultEvictor", evictor_args, f"{WHERE}.evictor")
+    scope = _scope_of(policy, objects, profiles)
+    evictor = _evictor(spec.evictor, registries.evictors, f"{WHERE}.evictor")
     planner = Planner(spec.planner)
     if planner is Planner.OPTIMAL and not has_solver():
         raise SolverMissingError(
@@ -77,7 +79,15 @@ def rebalancing_of(
             _strategy(each, position, registries.strategies, planner)
             for position, each in enumerate(spec.strategies)
         ],
-        evictors=(_scope_of(policy, objects, profiles), evictor),
+        evictors=(scope, evictor),
+        own_evictors={
+            position: (
+                scope,
+                _evictor(each.evictor, registries.evictors, f"{WHERE}.strategies[{position}].evictor"),
+            )
+            for position, each in enumerate(spec.strategies)
+            if each.evictor is not None
+        },
         profiles=profiles,
         forecast=registries.forecast,
         limits=Limits(
@@ -146,6 +156,12 @@ def _scope_of(policy: SchedulingPolicy, objects: ClusterObjects, served: Iterabl
     )
 
 
+def _evictor(given: EvictorSpec, evictors: EvictorRegistry, where: str) -> Evictor:
+    args = given.model_dump(mode="json", by_alias=True, exclude_none=True)
+    _targets(given.node_selector, where)
+    return evictors.build("DefaultEvictor", args, where)
+
+
 def _strategy(given: StrategySpec, position: int, strategies: StrategyRegistry, planner: Planner) -> Strategy:
     where = f"{WHERE}.strategies[{position}]"
     if given.name not in strategies:
@@ -168,11 +184,11 @@ def _ceiling(amount: int | str) -> Ceiling:
     return Ceiling(percent=int(amount.removesuffix("%")))
 
 
-def _targets(text: str | None) -> Selector:
+def _targets(text: str | None, where: str = f"{WHERE}.evictor") -> Selector:
     try:
         return parse_selector(text or "")
     except SelectorError as exc:
-        raise ConfigurationError(f"{WHERE}.evictor.nodeSelector", str(exc)) from exc
+        raise ConfigurationError(f"{where}.nodeSelector", str(exc)) from exc
 
 
 def _selector(given: LabelSelectorSpec | None, path: str) -> Selector:
