@@ -119,3 +119,20 @@ def test_the_page_shows_what_is_printed(shop: str) -> None:
 
     assert shown
     assert say("explain", "pod", "shop/big", "--from", shop).out.startswith(f"Pod shop/big{shown}")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("pod/big", "-n", "shop"), ("pod", "shop/big")),
+        (("-n", "shop", "po", "big"), ("pod", "shop/big")),
+        (("pods/shop/big",), ("pod", "shop/big")),
+        (("no/node-1",), ("node", "node-1")),
+    ],
+)
+def test_kinds_are_written_as_for_kubectl(shop: str, words: tuple[str, ...], meant: tuple[str, ...]) -> None:
+    """Short, plural, or before a slash as ``kubectl get -o name`` prints them."""
+    said = say("explain", *words, "--from", shop)
+
+    assert (said.code, said.err) == (0, "")
+    assert said.out == say("explain", *meant, "--from", shop).out

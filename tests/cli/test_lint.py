@@ -179,3 +179,12 @@ def test_sarif_has_what_the_standard_requires(folder: Path) -> None:
         assert result["message"]["text"]
         (location,) = result["locations"]
         assert location["physicalLocation"]["artifactLocation"]["uri"] == "cart.yaml"
+
+
+def test_an_empty_namespace_is_named(folder: Path) -> None:
+    """With the flag that looks elsewhere."""
+    said = say("lint", "--from", "cluster.plimsoll", "-n", "bank")
+
+    assert said.code == 0
+    first, *_ = said.out.splitlines()
+    assert first == "Namespace bank has no workloads and no budgets; -A looks in all namespaces."

@@ -114,3 +114,12 @@ def test_a_folder_without_manifests_is_an_error(tmp_path: Path, monkeypatch: pyt
 
     assert said.code == 1
     check("validate", "empty-folder", "error", said.err)
+
+
+@pytest.mark.parametrize("command", ["validate", "convert"])
+def test_files_may_be_named_as_for_kubectl_apply(folder: Path, command: str) -> None:
+    """By -f; without any the error says what to write."""
+    named, plain = say(command, "-f", "others/all.yaml"), say(command, "others/all.yaml")
+
+    assert named == plain
+    assert say(command).err == f"error: no file is named; write plimsoll {command} FILE\n"

@@ -92,3 +92,15 @@ def test_policies_can_be_changed(dump: str, tmp_path: Path) -> None:
 
 def test_the_page_says_what_it_prints(dump: str, tmp_path: Path) -> None:
     assert check_page("whatif.md", dump, tmp_path) == 3
+
+
+def test_long_lists_end_early(dump: str) -> None:
+    """The title says how many there are, and how to see them."""
+    words = ("whatif", "--scale", "shop/ReplicaSet/web=40", "--from", dump)
+    folded, whole = say(*words).out, say(*words, "-o", "wide").out
+
+    title = "Becomes pending (20 of "
+    assert title in folded
+    assert "; -o wide lists all):" in folded
+    assert title not in whole
+    assert len(whole.splitlines()) > len(folded.splitlines())

@@ -7,10 +7,10 @@ one :class:`Options`. The group above it takes the same flags, so that they may 
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -46,11 +46,26 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class VerbGroup:
-    """A word with verbs below it, such as ``explain``."""
+    """A word with verbs below it, such as ``explain``; ``aliases`` are their other names, such as ``po``."""
 
     name: str
     help: str
     verbs: tuple[Verb, ...]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+class AliasedGroup(TyperGroup):
+    """A group whose verbs may be written as kubectl writes kinds: ``pods NAME``, ``po/NAME``."""
+
+    aliases: ClassVar[Mapping[str, str]] = {}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that is meant, with the name behind the slash as its first argument."""
+        kind, slash, name = args[0].partition("/")
+        verb = self.aliases.get(kind, kind)
+        if verb in self.commands:
+            args = [verb, *([name] if slash else ()), *args[1:]]
+        return super().resolve_command(ctx, args)
 
 
 class GuardedGroup(TyperGroup):
@@ -94,7 +109,7 @@ def application(
         if isinstance(entry, Verb):
             app.command(entry.name, cls=entry.command, short_help=entry.summary)(_command(entry))
             continue
-        group = _group(entry.help)
+        group = _group(entry.help, type("Aliased", (AliasedGroup,), {"aliases": entry.aliases}))
         group.callback()(_before(_flags(entry.verbs), None))
         for verb in entry.verbs:
             group.command(verb.name, cls=verb.command, short_help=verb.summary)(_command(verb))

@@ -79,8 +79,12 @@ class SavedSnapshot(Answer):
         lacking = f"; {len(self.missing)} kinds are missing, see snapshot show" if self.missing else ""
         return (
             f"saved {nodes} nodes, {pods} pods and {others} other objects of {self.source} in {self.file}"
-            f" ({self.size_bytes / 2**20:.1f} MiB){lacking}"
+            f" ({_size(self.size_bytes)}){lacking}"
         )
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 2**20 else f"{size_bytes / 2**10:.1f} KiB"
 
 
 def saved(content: SnapshotContent, file: str, size_bytes: int) -> SavedSnapshot:

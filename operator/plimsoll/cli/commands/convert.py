@@ -7,17 +7,21 @@ from typing import Annotated
 
 import typer
 
+from plimsoll.cli.errors import UserError
 from plimsoll.cli.options import OUTPUT, Format, Options
 from plimsoll.cli.output import print_answer, print_lines
 from plimsoll.cli.tables import terminal_width
 from plimsoll.cli.verbs import Verb
 
 Files = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="FILE...",
         help="DeschedulerPolicy, KubeSchedulerConfiguration, or a ConfigMap with one; - is stdin.",
     ),
+]
+Filename = Annotated[
+    list[str] | None, typer.Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply.")
 ]
 Keep = Annotated[
     bool,
@@ -28,7 +32,9 @@ Keep = Annotated[
 ]
 
 
-def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> None:
+def convert(
+    options: Options, files: Files = None, *, filename: Filename = None, keep_behaviour: Keep = False
+) -> None:
     """Convert files of descheduler and kube-scheduler to policies.
 
     The policies go to stdout, the report about each field to stderr; with -o json or yaml both are one
@@ -48,7 +54,10 @@ def convert(options: Options, files: Files, *, keep_behaviour: Keep = False) -> 
     checks = PolicyChecks(
         SchedulingJudge(known), RebalancingJudge(known, ClusterObjects(), datetime.now(UTC))
     )
-    documents = [each for file in files for each in read_documents(_name(file), _content(file))]
+    paths = [*(files or ()), *(filename or ())]
+    if not paths:
+        raise UserError("no file is named; write plimsoll convert FILE")
+    documents = [each for file in paths for each in read_documents(_name(file), _content(file))]
     converted = convert_documents(documents, checks, set(known.plugins), keep_behaviour=keep_behaviour)
     if options.output in (Format.JSON, Format.YAML):
         print_answer(answer_of(converted), (), options.output)

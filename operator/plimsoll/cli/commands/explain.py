@@ -63,9 +63,9 @@ def explain_pod(options: Options, pod: Pod, *, operator: Operator = "", from_: F
 
 
 def explain_node(options: Options, node: Node, *, operator: Operator = "", from_: From = None) -> None:
-    """Explain how full a node is and what keeps it from being emptied, with the plan of each policy.
+    """Explain how full a node is and what keeps it from being emptied.
 
-    Each of its pods is tried on the other nodes, as a drain would do it. Nothing is written.
+    A drain is tried on a copy of the cluster, and each policy says what it plans. Nothing is written.
     """
     from plimsoll.cli.views.explain_node import node_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations import node as nodes  # noqa: PLC0415 - likewise
@@ -159,4 +159,5 @@ VERB = VerbGroup(
         Verb("pod", explain_pod, (*SERVER, Flag.NAMESPACE, *OUTPUT), completes="pods"),
         Verb("node", explain_node, (*SERVER, *OUTPUT), completes="nodes"),
     ),
+    {"pods": "pod", "po": "pod", "nodes": "node", "no": "node"},
 )

@@ -63,14 +63,15 @@ def lint(
         raise UserError("--offline judges manifests without a cluster; name them with -f, without --from")
     rules = _chosen(rule or (), skip or ())
     around = _surroundings(options, files or [], from_, offline=offline)
-    found = judged(around, rules, _concern(options, has_files=bool(files), is_live=not from_))
+    namespace = "" if files else options.namespace if from_ else options.where()
+    found = judged(around, rules, _concern(options, namespace, has_files=bool(files)))
     severity = Severity(fail_on)
     if options.output == JUNIT:
         print_lines([junit(found, rules, severity)])
     elif options.output == SARIF:
         print_lines([sarif(found)])
     else:
-        print_answer(found, view_of(found), options.output)
+        print_answer(found, view_of(found, namespace), options.output)
     if any(each.severity.rank >= severity.rank for each in found.findings):
         raise typer.Exit(ExitCode.FOUND)
 
@@ -118,10 +119,9 @@ def _surroundings(
 
 
 def _concern(
-    options: Options, *, has_files: bool, is_live: bool
+    options: Options, namespace: str, *, has_files: bool
 ) -> "Callable[[LintedWorkload | LintedBudget], bool]":
     """Which workloads and budgets are judged: those of the files, else those of the namespace; and of -l."""
-    namespace = "" if has_files else options.where() if is_live else options.namespace
     labels = options.labels()
 
     def concerns(subject: "LintedWorkload | LintedBudget") -> bool:

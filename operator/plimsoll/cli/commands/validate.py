@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 def validate(
     options: Options,
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="FILE...", help="YAML or JSON files, folders of them, - for standard input."),
-    ],
+    ] = None,
+    *,
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="The same, as of kubectl apply."),
+    ] = None,
 ) -> None:
     """Say whether the operator would accept documents, and why not.
 
@@ -34,7 +39,10 @@ def validate(
     from plimsoll.cli.clusters import catalogue  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.validation import validated  # noqa: PLC0415 - likewise
 
-    found = validated(list(_submitted(files)), catalogue(), datetime.now(UTC))
+    paths = [*(files or ()), *(filename or ())]
+    if not paths:
+        raise UserError("no file is named; write plimsoll validate FILE")
+    found = validated(list(_submitted(paths)), catalogue(), datetime.now(UTC))
     print_answer(found, [_table(found), _summary(found)], options.output)
     if found.refused:
         raise typer.Exit(ExitCode.FAILED)

@@ -8,7 +8,7 @@ import typer
 
 from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.errors import ExitCode, UserError
-from plimsoll.cli.options import OUTPUT, SERVER, Flag, Options
+from plimsoll.cli.options import OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.cli.ordered_flags import OrderedCommand
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.verbs import Verb
@@ -100,7 +100,7 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
     target = state.with_policies(_policies(state, changed, applied)) if changed or applied else None
     with progress("steps") as bar:
         answer = what_if(state, changes, target, bar)
-    print_answer(answer, what_if_view(answer), options.output)
+    print_answer(answer, what_if_view(answer, wide=options.output == Format.WIDE), options.output)
     if answer.pending or answer.blocked:
         raise typer.Exit(ExitCode.FOUND)
 

@@ -8,8 +8,8 @@ from plimsoll.inspection.lint.rule import Severity
 from plimsoll.inspection.lint.rules import Lint
 
 
-def view_of(found: Lint) -> View:
-    """The findings, and how many there are."""
+def view_of(found: Lint, namespace: str = "") -> View:
+    """The findings, and how many there are; ``namespace`` is the only one that was looked at."""
     parts: list[Table | str] = []
     if found.findings:
         parts.append(
@@ -40,6 +40,8 @@ def view_of(found: Lint) -> View:
         )
     counts = Counter(each.severity for each in found.findings)
     told = ", ".join(f"{counts[each]} {each}" for each in reversed(Severity))
+    if namespace and not found.workloads and not found.budgets:
+        parts.append(f"Namespace {namespace} has no workloads and no budgets; -A looks in all namespaces.")
     parts.append(f"Workloads: {found.workloads}, budgets: {found.budgets}. Findings: {told}.")
     unchecked: dict[str, list[str]] = {}
     for rule in found.unchecked:

@@ -1,5 +1,7 @@
 """Lays out the answer of ``plimsoll whatif``."""
 
+from dataclasses import replace
+
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.fit import note_lines
@@ -7,8 +9,11 @@ from plimsoll.inspection.changes.what_if_answer import NodeRequests, RequestedAm
 
 _MIB = 2**20
 
+#: Rows of a table; ``-o wide`` lists all.
+ROWS = 20
 
-def what_if_view(answer: WhatIfAnswer) -> View:
+
+def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
     """What becomes of pods, of the plans of policies, and of nodes; tables without rows are left out."""
     view: list[Table | str] = [_summary(answer)]
     tables = (
@@ -50,8 +55,16 @@ def what_if_view(answer: WhatIfAnswer) -> View:
         _use(answer),
     )
     for table in tables:
-        view += ["", table] if table.rows else []
+        view += ["", table if wide else first_rows(table)] if table.rows else []
     return [*view, *note_lines(answer.notes)]
+
+
+def first_rows(table: Table) -> Table:
+    """A table without the rows beyond the first ones; its title says how many there are."""
+    if not table.title or len(table.rows) <= ROWS:
+        return table
+    title = f"{table.title.removesuffix(':')} ({ROWS} of {len(table.rows)}; -o wide lists all):"
+    return replace(table, rows=table.rows[:ROWS], title=title)
 
 
 def _summary(answer: WhatIfAnswer) -> str:
