@@ -33,9 +33,6 @@ def answer(shop: str, *words: str) -> dict[str, Any]:
 @pytest.mark.parametrize("form", FORMS)
 def test_pods(shop: str, pod: str, form: str) -> None:
     """Each pod in each format."""
-    if form in ("wide", "yaml") and pod not in ("big", "urgent", "train-1", "web-2"):
-        form = "table"
-
     said = say("explain", "pod", f"shop/{pod}", "-o", form, "--from", shop)
 
     assert (said.code, said.err) == (0, "")
