@@ -72,3 +72,14 @@ def test_errors(case: str, words: tuple[str, ...]) -> None:
 
     assert (said.code, said.out) == (1, "")
     check("replay", case, "error", said.err)
+
+
+def test_pods_that_never_have_a_place_have_no_wait() -> None:
+    """Not one of zero seconds."""
+    pod = a_pod_document("big", owner="big", cpu="64")
+    files.save(content_of([a_node_document("n1"), pod, a_policy_document()]), Path("full.json.gz"))
+
+    said = say("replay", "full.json.gz", "--until", "1m").out
+
+    assert re.search(r"^pending at the end +1$", said, re.MULTILINE)
+    assert re.search(r"^wait until placed, max +<none>$", said, re.MULTILINE)
