@@ -42,7 +42,7 @@ def waiting() -> list[Document]:
     return [
         a_pod_document("big", cpu="1700m", owner="big"),
         a_pod_document("gated", cpu="100m", owner="gated", schedulingGates=[{"name": "example.com/quota"}]),
-        a_pod_document("lost", cpu="100m", owner="lost", schedulerName="nobody"),
+        a_pod_document("lost", cpu="100m", owner="lost", schedulerName="absent"),
         a_pod_document("urgent", cpu="1500m", owner="urgent", priority=1000),
         a_pod_document("fits", owner="fits", containers=ports),
         in_group(a_pod_document("train-1", owner="train")),
