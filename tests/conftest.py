@@ -57,9 +57,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     computing = [item for item in items if item.path.parent.name not in WAITING]
     waiting.sort(key=lambda item: item.path.name not in LONG)
     computing.sort(key=lambda item: item.path.name not in LONG | HEAVY)
-    files = list(dict.fromkeys(item.path for item in computing))
+    paths = dict.fromkeys(item.path for item in computing)
+    files = {path: place / len(paths) for place, path in enumerate(paths)}
     turn: dict[pytest.Item, float] = {item: place / len(waiting) for place, item in enumerate(waiting)}
-    turn |= {item: files.index(item.path) / len(files) for item in computing}
+    turn |= {item: files[item.path] for item in computing}
     # The fixture takes the custom resource definitions away that end-to-end tests of its worker need.
     resetting = {item.path for item in computing if "roadstead" in getattr(item, "fixturenames", ())}
     items.sort(key=lambda item: (item.path in resetting, turn[item]))

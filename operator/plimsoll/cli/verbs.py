@@ -113,7 +113,7 @@ def application(
         group.callback()(_before(_flags(entry.verbs), None))
         for verb in entry.verbs:
             group.command(verb.name, cls=verb.command, short_help=verb.summary)(_command(verb))
-        app.add_typer(group, name=entry.name)
+        app.add_typer(group, name=entry.name, short_help=entry.help)
     return app
 
 

@@ -12,7 +12,7 @@ preempts as a whole only when the whole fits afterwards.
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
@@ -112,7 +112,7 @@ def place_together(
             break  # looking for victims costs, and none would be taken
         twin = twins.get(id(scheduler))
         if twin is None:
-            profile = scheduler.profile if is_preempting else replace(scheduler.profile, post_filter=())
+            profile = scheduler.profile if is_preempting else scheduler.profile.without_preemption
             twin = twins[id(scheduler)] = scheduler.on(fork, profile)
         decision = schedule(twin, pod)
         nomination = decision.nomination

@@ -5,7 +5,7 @@ Source: kube-scheduler v1.36, ``apis/config/v1/default_plugins.go`` (merging) an
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -106,6 +106,11 @@ class Profile:
     def capabilities(self) -> Capabilities:
         """What the plugins declare beyond their extension points."""
         return capabilities_of(self.filter, self.score, self.pre_bind)
+
+    @cached_property
+    def without_preemption(self) -> "Profile":
+        """The same profile without PostFilter plugins, made once: forks are judged by it many times."""
+        return replace(self, post_filter=())
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:

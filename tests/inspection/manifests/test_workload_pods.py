@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from inspection.forked_states import a_state, a_workload, manifests
@@ -272,7 +272,6 @@ def paths_in(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, .
         yield from paths_in(value, (*path, key))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_whatever_is_in_a_manifest_is_read_or_refused(data: st.DataObject) -> None:
     """One value of some workload, or of what comes with it, is replaced."""

@@ -5,7 +5,7 @@ Nothing here touches the cluster itself.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import structs
@@ -40,7 +40,7 @@ class Supposition:
 
     def judge(self) -> tuple[ProfileScheduler, PodInfo]:
         """The scheduler and the pod, on the fork; without preemption."""
-        profile = replace(self._scheduler.profile, post_filter=())
+        profile = self._scheduler.profile.without_preemption
         return self._scheduler.on(self.cluster, profile), self.cluster.templates.info(self.pod)
 
     def feasible(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ not asked: where one has a say, the placement is said to be uncertain.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from plimsoll.engine.attempt import schedule
@@ -125,7 +125,7 @@ class ForkQueue:
         profile = self._schedulers.profile_of(pod)
         found = self._by_profile.get((id(profile), preempting))
         if found is None:
-            used = profile if preempting else replace(profile, post_filter=())
+            used = profile if preempting else profile.without_preemption
             found = ProfileScheduler(used, self.fork, nominator=self._schedulers.nominator)
             self._by_profile[id(profile), preempting] = found
         return found
