@@ -27,8 +27,10 @@ class Reviews:
         self.asked: list[str] = []
         self.problem: Exception | None = None
 
-    async def caller(self, token: str) -> Caller | None:
+    async def caller(self, token: str, audience: str = "") -> Caller | None:
         self.asked.append(token)
+        if audience:
+            return Caller("jane") if (token, audience) == ("reader's", "plimsoll.dev") else None
         if self.problem is not None:
             raise self.problem
         return {"jane's": Caller("jane"), "joe's": Caller("joe")}.get(token)
@@ -105,6 +107,18 @@ async def test_others_receive_nothing(token: str, status: int, text: str) -> Non
     async with asking(Reviews(), FakeClock()) as ask:
         assert await ask("/explain/pods/shop/web", token) == (status, text)
         assert await ask("/explain/pods/shop/web", token) == (status, text)
+
+
+async def test_our_header_takes_tokens_of_our_audience_alone() -> None:
+    """Neither that of the API server's audience, though Authorization takes it; nor the other way round."""
+    async with asking(Reviews(), FakeClock()) as ask:
+        assert (await ask("/explain/nodes/n1", "jane's"))[0] == 200
+        refused = await ask("/explain/nodes/n1", **{"Plimsoll-Authorization": "Bearer jane's"})
+        assert refused == (401, "the API server does not accept the token for the audience plimsoll.dev\n")
+        assert (await ask("/explain/nodes/n1", **{"Plimsoll-Authorization": "Bearer reader's"}))[0] == 200
+        assert (await ask("/explain/nodes/n1", "reader's"))[0] == 401
+        both = {"Plimsoll-Authorization": "Bearer forged"}
+        assert (await ask("/explain/nodes/n1", "jane's", **both))[0] == 401
 
 
 async def test_a_password_is_no_token() -> None:

@@ -23,6 +23,21 @@ async def test_a_token_is_reviewed(told: tuple[ToldServer, Session]) -> None:
     assert server.requests[0][:2] == ("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
 
 
+async def test_a_token_must_be_meant_for_the_audience(told: tuple[ToldServer, Session]) -> None:
+    """A server that does not name it has reviewed the token for itself."""
+    server, session = told
+    status = {"authenticated": True, "user": JANE}
+    server.then({"spec": SPEC, "status": {**status, "audiences": ["plimsoll.dev"]}}, 201)
+    server.then({"spec": SPEC, "status": status}, 201)
+    server.then({"spec": SPEC, "status": {**status, "audiences": ["api"]}}, 201)
+    reviews = CallerReviews(session)
+
+    assert await reviews.caller("secret", "plimsoll.dev") == Caller("jane", "1", ("devs",))
+    assert await reviews.caller("secret", "plimsoll.dev") is None
+    assert await reviews.caller("secret", "plimsoll.dev") is None
+    assert server.requests[0][2]["spec"] == {"token": "secret", "audiences": ["plimsoll.dev"]}
+
+
 async def test_the_right_to_a_path_is_reviewed(told: tuple[ToldServer, Session]) -> None:
     """For the user with all groups."""
     server, session = told

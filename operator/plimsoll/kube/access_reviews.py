@@ -90,16 +90,23 @@ class CallerReviews:
         self._tokens = client.AuthenticationV1Api(typed)
         self._reviews = client.AuthorizationV1Api(typed)
 
-    async def caller(self, token: str) -> Caller | None:
-        """Whose token it is; None when the API server does not accept it.
+    async def caller(self, token: str, audience: str = "") -> Caller | None:
+        """Whose token it is; None when the API server does not accept it, or not for the audience.
+
+        Args:
+            token: As it was shown.
+            audience: Whom the token must be meant for; "" means the API server.
 
         Raises:
             APIError: The server refused the review, or did not answer.
         """
-        review = client.V1TokenReview(spec=client.V1TokenReviewSpec(token=token))
+        audiences = [audience] if audience else None
+        review = client.V1TokenReview(spec=client.V1TokenReviewSpec(token=token, audiences=audiences))
         answer = await self._tokens.create_token_review(review, _request_timeout=TIMEOUT_S)
         status: client.V1TokenReviewStatus | None = answer.status  # the client's stub claims that it is there
         if status is None or not status.authenticated or status.user is None:
+            return None
+        if audience and audience not in (status.audiences or ()):  # a server that does not know audiences
             return None
         user: dict[str, object] = status.user.to_dict()
         groups = user["groups"]

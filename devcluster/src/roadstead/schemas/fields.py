@@ -203,6 +203,7 @@ _MODEL_NAMES = {
     ("", "Event"): "CoreV1Event",
     ("events.k8s.io", "Event"): "EventsV1Event",
     ("policy", "Eviction"): "V1Eviction",
+    ("authentication.k8s.io", "TokenRequest"): "AuthenticationV1TokenRequest",
 }
 
 

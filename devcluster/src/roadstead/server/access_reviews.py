@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from roadstead.server.service_account_tokens import API_AUDIENCE, user_of
 from roadstead.values.status_errors import Cause, invalid
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ def review(resource: Resource, obj: Obj, token: str) -> Obj:
         case "SelfSubjectReview":
             answered["status"] = {"userInfo": USER}
         case "TokenReview":
-            known = spec.get("token") == token
-            answered["status"] = {"authenticated": True, "user": USER} if known else {"user": {}}
+            answered["status"] = _recognized(str(spec.get("token") or ""), spec.get("audiences") or [], token)
         case "SelfSubjectRulesReview":
             answered["status"] = {
                 "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
@@ -51,3 +51,15 @@ def review(resource: Resource, obj: Obj, token: str) -> Obj:
                 raise invalid(dataclasses.replace(resource, kind=""), "", [cause])
             answered["status"] = {"allowed": True, "reason": "its one user may do everything"}
     return answered
+
+
+def _recognized(shown: str, audiences: list[str], token: str) -> Obj:
+    """The status of a TokenReview; the administrator's token is for the API server."""
+    status: Obj = {"user": {}}
+    if shown != token:
+        return user_of(shown, audiences, token) or status
+    if not audiences:
+        return {"authenticated": True, "user": USER}
+    if API_AUDIENCE in audiences:
+        return {"authenticated": True, "user": USER, "audiences": [API_AUDIENCE]}
+    return status

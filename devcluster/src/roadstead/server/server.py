@@ -22,6 +22,7 @@ from roadstead.server import writes
 from roadstead.server.content_negotiation import JSON, Form, accepted
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
+from roadstead.server.pod_proxy import proxied
 from roadstead.server.renderers import AdmissionReviewer, Documents, TableRenderer
 from roadstead.server.watches import Watcher
 from roadstead.server.write_requests import SentRequest, WriteResult, success
@@ -190,6 +191,9 @@ class Server:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
+        passed_on = await proxied(self.api, request) if "/proxy" in path else None
+        if passed_on is not None:
+            return passed_on
         found = target(path, self.api.registry) if path.startswith(("/api/", "/apis/")) else None
         if found is None:
             return self._document(path, request)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadstead.server.access_reviews import review
 from roadstead.server.content_negotiation import decoded, unsupported
+from roadstead.server.service_account_tokens import issued
 from roadstead.server.write_options import APPLY, BODIES, delete_options, typed, write_options
 from roadstead.server.write_requests import (
     STRATEGIC_PATCH,
@@ -84,7 +85,13 @@ def write(api: Api, target: Target, method: str, sent: SentRequest, token: str) 
         _check_patch(target.resource, sent.media)
     client = sent.headers.get("User-Agent", "unknown").partition("/")[0]
     how = write_options(verb, sent.query, sent.media, target.subresource, client)
-    if target.resource.ephemeral or target.subresource in ("binding", "eviction", "scale", "finalize"):
+    if target.resource.ephemeral or target.subresource in (
+        "binding",
+        "eviction",
+        "scale",
+        "finalize",
+        "token",
+    ):
         return _special(api, target, sent, how, patch=verb == "patch", token=token)
     if verb == "patch":
         return _apply(api, target, sent, how) if sent.media == APPLY else _patch(api, target, sent, how)
@@ -297,6 +304,8 @@ def _special(
         return WriteResult(success(201), 201)
     if resource.ephemeral:
         return WriteResult(review(resource, obj, token), 201)
+    if target.subresource == "token":
+        return WriteResult(issued(api.entry(resource, namespace, target.name).obj, obj, token), 201)
     if target.subresource == "eviction":
         options = delete_options({}, obj.get("deleteOptions") or {})
         how = dataclasses.replace(how, dry_run=how.dry_run or options.dry_run)

@@ -214,7 +214,17 @@ BUILT_IN: tuple[Resource, ...] = (
     ),
     _resource("v1", "ResourceQuota", "resourcequotas", "quota", subresources=(STATUS,)),
     _resource("v1", "Secret", "secrets"),
-    _resource("v1", "ServiceAccount", "serviceaccounts", "sa"),
+    _resource(
+        "v1",
+        "ServiceAccount",
+        "serviceaccounts",
+        "sa",
+        subresources=(
+            Subresource(
+                "token", ("create",), kind="TokenRequest", group="authentication.k8s.io", version="v1"
+            ),
+        ),
+    ),
     _resource("v1", "Service", "services", "svc", categories=_ALL, subresources=(STATUS,)),
     _resource("apps/v1", "ControllerRevision", "controllerrevisions"),
     _resource("apps/v1", "DaemonSet", "daemonsets", "ds", categories=_ALL, subresources=(STATUS,)),

@@ -6,12 +6,14 @@
     GET /explain/nodes/NAME              NodeMemory
 
 The caller's bearer token is reviewed (TokenReview), then the right to get the path (SubjectAccessReview of a
-non-resource URL); outcomes are kept for seconds. Requests are few a second, and their answers short.
+non-resource URL); outcomes are kept for seconds. A caller behind the API server's proxy shows a token of the
+audience plimsoll.dev in a header of its own, and no other token is accepted there. Requests are few a second,
+and their answers short.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +22,7 @@ from aiohttp import web
 from plimsoll.inspection.answer import AnswerPart
 from plimsoll.kube.access_reviews import Caller
 from plimsoll.kube.session.errors import APIError, Unauthorized
+from plimsoll.ports.audience import AUDIENCE, HEADER
 from plimsoll.ports.clock import Clock
 from plimsoll.timing.rate_limit import Pace
 
@@ -41,8 +44,8 @@ GRANTS = "apply deploy/components/explain (chart: explain.enabled: true)"
 class CallerReviewer(Protocol):
     """Says who calls, and what they may; raises APIError."""
 
-    async def caller(self, token: str) -> Caller | None:
-        """Whose token it is, None when it is no valid one."""
+    async def caller(self, token: str, audience: str = "") -> Caller | None:
+        """Whose token it is, None when it is no valid one for the audience; "" is the API server's."""
 
     async def may_get(self, caller: Caller, path: str) -> bool:
         """Whether they may get a path."""
@@ -70,7 +73,7 @@ class ExplainEndpoint:
     pod: Callable[[str, str], Awaitable[AnswerPart]]
     node: Callable[[str], Awaitable[AnswerPart]]
     _pace: Pace = field(init=False)
-    _kept: dict[tuple[bytes, str], tuple[float, ExplainRefusal | None]] = field(
+    _kept: dict[tuple[bytes, str, str], tuple[float, ExplainRefusal | None]] = field(
         default_factory=dict, init=False
     )
 
@@ -91,7 +94,7 @@ class ExplainEndpoint:
             case _:
                 text = f"not found; there are {PREFIX}pods/NAMESPACE/NAME and {PREFIX}nodes/NAME"
                 return _said(ExplainRefusal(404, text))
-        refusal = await self._refusal(request.headers.get("Authorization", ""), f"{PREFIX}{kind}")
+        refusal = await self._refusal(request.headers, f"{PREFIX}{kind}")
         if refusal is not None:
             return _said(refusal)
         try:
@@ -101,18 +104,20 @@ class ExplainEndpoint:
             return _said(ExplainRefusal(503, "the main event loop is busy"))
         return web.Response(body=found.model_dump_json(by_alias=True), content_type="application/json")
 
-    async def _refusal(self, authorization: str, path: str) -> ExplainRefusal | None:
+    async def _refusal(self, headers: Mapping[str, str], path: str) -> ExplainRefusal | None:
         """Why the caller receives no answer; None when they do."""
+        audience = AUDIENCE if HEADER in headers else ""
+        authorization = headers.get(HEADER if audience else "Authorization", "")
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return ExplainRefusal(401, "a bearer token of the cluster is needed")
-        key = (hashlib.sha256(token.encode()).digest(), path)
+        key = (hashlib.sha256(token.encode()).digest(), audience, path)
         now = self.clock.monotonic()
         until, refusal = self._kept.get(key, (0.0, None))
         if now < until:
             return refusal
         try:
-            refusal = await self._reviewed(token.strip(), path)
+            refusal = await self._reviewed(token.strip(), audience, path)
         except Unauthorized as exc:
             text = f"the operator may not review callers: {exc.message}; {GRANTS}"
             return ExplainRefusal(503, text)
@@ -123,10 +128,11 @@ class ExplainEndpoint:
         self._kept[key] = (now + KEPT_S, refusal)
         return refusal
 
-    async def _reviewed(self, token: str, path: str) -> ExplainRefusal | None:
-        caller = await self.reviews.caller(token)
+    async def _reviewed(self, token: str, audience: str, path: str) -> ExplainRefusal | None:
+        caller = await self.reviews.caller(token, audience)
         if caller is None:
-            return ExplainRefusal(401, "the API server does not accept the token")
+            meant = f" for the audience {audience}" if audience else ""
+            return ExplainRefusal(401, f"the API server does not accept the token{meant}")
         if not await self.reviews.may_get(caller, path):
             text = (
                 f'User "{caller.user}" cannot get path "{path}"; the ClusterRole plimsoll-explain grants it'

@@ -1,23 +1,15 @@
 """The commands ``plimsoll explain pod`` and ``plimsoll explain node``: answer why."""
 
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
+from plimsoll.cli.callers.memory import UNASKED, memory_of
 from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.errors import UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Options
 from plimsoll.cli.output import print_answer
 from plimsoll.cli.verbs import Verb, VerbGroup
-
-if TYPE_CHECKING:
-    from plimsoll.inspection.answer import AnswerPart
-
-MemoryT = TypeVar("MemoryT", bound="AnswerPart")
-
-#: Seconds for an answer, and its most bytes.
-ANSWER_S, MOST = 10.0, 1 << 20
-
 
 Pod = Annotated[str, typer.Argument(metavar="POD", help="NAME or NAMESPACE/NAME of the pod.")]
 Node = Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")]
@@ -29,12 +21,18 @@ Operator = Annotated[
         "--operator",
         metavar="URL",
         help="Metrics address of the operator, such as http://127.0.0.1:8081 of a port-forward. It is asked"
-        " for what only its memory has; the kubeconfig's token is sent there.",
+        " for what only its memory has; the kubeconfig's token is sent there. Left out, the operator that"
+        " leads is asked through the API server; with none it is not asked.",
     ),
+]
+Lease = Annotated[
+    str, typer.Option("--lease", metavar="LEASE", help="NAME or NAMESPACE/NAME of the operator's lease.")
 ]
 
 
-def explain_pod(options: Options, pod: Pod, *, operator: Operator = "", from_: From = None) -> None:
+def explain_pod(
+    options: Options, pod: Pod, *, operator: Operator = "", lease: Lease = "plimsoll", from_: From = None
+) -> None:
     """Explain why a pod is pending, or why it is where it is.
 
     Pending: the refusals by plugin, the nearest miss, what would let it fit, and what wakes it. Placed: the
@@ -53,8 +51,8 @@ def explain_pod(options: Options, pod: Pod, *, operator: Operator = "", from_: F
     state = state_from(options, from_)
     where = namespace or options.namespace or (not from_ and options.where()) or "default"
     answer = pods.explain_pod(state, where, name)
-    if operator:
-        memory, why = remembered(options, operator, ("pods", where, name), PodMemory)
+    if operator != UNASKED and not from_:
+        memory, why = memory_of(options, operator, lease, ("pods", where, name), PodMemory)
         own = (pods.MEMORY_UNKNOWN, pods.ASSUMED_UNKNOWN)
         answer = answer.model_copy(
             update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
@@ -62,7 +60,9 @@ def explain_pod(options: Options, pod: Pod, *, operator: Operator = "", from_: F
     print_answer(answer, pod_view(answer), options.output)
 
 
-def explain_node(options: Options, node: Node, *, operator: Operator = "", from_: From = None) -> None:
+def explain_node(
+    options: Options, node: Node, *, operator: Operator = "", lease: Lease = "plimsoll", from_: From = None
+) -> None:
     """Explain how full a node is and what keeps it from being emptied.
 
     A drain is tried on a copy of the cluster, and each policy says what it plans. Nothing is written.
@@ -74,8 +74,8 @@ def explain_node(options: Options, node: Node, *, operator: Operator = "", from_
     _check(operator, from_)
     state = state_from(options, from_)
     answer = nodes.explain_node(state, node)
-    if operator:
-        memory, why = remembered(options, operator, ("nodes", node), NodeMemory)
+    if operator != UNASKED and not from_:
+        memory, why = memory_of(options, operator, lease, ("nodes", node), NodeMemory)
         answer = answer.model_copy(
             update={"operator": memory, "unknown": known_now(answer.unknown, (nodes.MEMORY_UNKNOWN,), why)}
         )
@@ -83,7 +83,7 @@ def explain_node(options: Options, node: Node, *, operator: Operator = "", from_
 
 
 def _check(operator: str, from_: list[str] | None) -> None:
-    if operator and from_:
+    if operator not in ("", UNASKED) and from_:
         raise UserError("--operator and --from exclude each other: a file is not the operator's cluster")
 
 
@@ -91,65 +91,6 @@ def known_now(unknown: list[str], asked: tuple[str, ...], why: str) -> list[str]
     """What is still not known once the operator was asked; ``why`` it did not answer, "" when it did."""
     left = [each for each in unknown if each not in asked]
     return [why, *(each for each in unknown if each in asked), *left] if why else left
-
-
-def remembered(
-    options: Options, url: str, names: tuple[str, ...], kind: type[MemoryT]
-) -> tuple[MemoryT | None, str]:
-    """What the operator at an address remembers, and why it does not say, "" when it does.
-
-    The token of the kubeconfig is sent there and nowhere else: a redirect is not followed.
-
-    Args:
-        options: Whose kubeconfig has the token.
-        url: Of the operator's metrics address, such as ``http://127.0.0.1:8081``.
-        names: ``pods``, namespace and name; or ``nodes`` and name.
-        kind: What is expected.
-
-    Raises:
-        UserError: The address is no URL.
-    """
-    import asyncio  # noqa: PLC0415 - only where somebody asks
-    from urllib.parse import quote, urlsplit  # noqa: PLC0415 - likewise
-
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise UserError(f'--operator: "{url}" is no address; write http://HOST:PORT of its metrics endpoint')
-    path = f"{url.rstrip('/')}/explain/{'/'.join(quote(each, safe='') for each in names)}"
-    status, body = asyncio.run(_asked(options, path))
-    if status != 200:
-        return None, f"the operator at {url}: {body}"
-    try:
-        return kind.model_validate_json(body), ""
-    except ValueError:
-        return None, f"the operator at {url}: its answer cannot be read; is it of another version?"
-
-
-async def _asked(options: Options, url: str) -> tuple[int, str]:
-    """Status and body; 0 and why, without an answer."""
-    import asyncio  # noqa: PLC0415 - only where somebody asks
-
-    import aiohttp  # noqa: PLC0415 - likewise
-
-    from plimsoll.kube.session.credentials import loader  # noqa: PLC0415 - likewise
-    from plimsoll.kube.session.errors import APIError  # noqa: PLC0415 - likewise
-
-    try:
-        shown = (await loader(options.kubeconfig, options.context)()).authorization
-    except APIError as exc:
-        return 0, f"not asked, {exc}"
-    if not shown.lower().startswith("bearer "):
-        return 0, "not asked, since the kubeconfig has no token to show"
-    try:
-        async with (
-            asyncio.timeout(ANSWER_S),
-            aiohttp.ClientSession() as http,
-            http.get(url, headers={"Authorization": shown}, allow_redirects=False) as answer,
-        ):
-            body = (await answer.content.read(MOST)).decode(errors="replace")
-            return answer.status, body.strip() if answer.status == 200 else body.strip()[:200]
-    except (aiohttp.ClientError, TimeoutError, OSError) as exc:
-        return 0, f"no answer ({str(exc) or type(exc).__name__})"
 
 
 VERB = VerbGroup(

@@ -1,0 +1,1 @@
+"""Asks a running operator for a command."""

@@ -1,0 +1,122 @@
+"""Asks a pod through the API server's proxy, and shows it a short-lived token of one audience.
+
+The API server consumes the Authorization header of a proxied request: the caller's own token ends there. The
+pod sees a token of a ServiceAccount that is good for the audience alone, in a header of its own.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+from kubernetes_asyncio import client
+
+from plimsoll.kube.session.errors import APIError, Unavailable, error_of
+from plimsoll.kube.session.session import Session, bounded
+from plimsoll.ports.audience import AUDIENCE, HEADER
+
+#: Seconds that a token is valid: the least that the API server grants.
+TOKEN_S = 600
+
+#: The most bytes of an answer.
+MOST = 1 << 20
+
+#: The port of the metrics endpoint where the pod names none, and its name.
+PORT, PORT_NAME = 8081, "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class PodAnswer:
+    """What came back.
+
+    Attributes:
+        refusal: The API server's own refusal; None where the pod has answered.
+    """
+
+    status: int
+    body: bytes
+    refusal: APIError | None = None
+
+
+async def port_of(session: Session, namespace: str, pod: str) -> int:
+    """The pod's metrics port.
+
+    Raises:
+        APIError: The pod is not there, or may not be read.
+    """
+    found = await session.object("GET", _path(namespace, "pods", pod))
+    containers = (found.get("spec") or {}).get("containers") or ()
+    ports = [port for each in containers for port in each.get("ports") or ()]
+    return next((int(each["containerPort"]) for each in ports if each.get("name") == PORT_NAME), PORT)
+
+
+async def token_of(session: Session, namespace: str, account: str) -> str:
+    """A new token of a ServiceAccount for our audience; the one thing that is written.
+
+    Raises:
+        APIError: The account is not there, or the right is missing.
+    """
+    path = f"{_path(namespace, 'serviceaccounts', account)}/token"
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"audiences": [AUDIENCE], "expirationSeconds": TOKEN_S},
+    }
+    answer = await session.object("POST", path, request)
+    token = str((answer.get("status") or {}).get("token") or "")
+    if not token:
+        raise Unavailable(f"POST {path}", message="the answer has no token")
+    return token
+
+
+async def ask_pod(session: Session, target: tuple[str, str, int], path: str, token: str) -> PodAnswer:
+    """The pod's answer to a GET; redirects are not followed.
+
+    Args:
+        session: The API server.
+        target: Namespace, name and port of the pod.
+        path: Quoted, with a leading slash.
+        token: Of :func:`token_of`.
+
+    Raises:
+        APIError: No answer arrived.
+    """
+    namespace, pod, port = target
+    where = f"{_path(namespace, 'pods', pod)}:{port}/proxy{path}"
+    headers = {HEADER: f"Bearer {token}"}
+    if shown := await session.credentials.authorization():
+        headers["Authorization"] = shown
+    api_client = client.ApiClient(configuration=session.configuration)
+    try:
+        http: aiohttp.ClientSession = api_client.rest_client.pool_manager
+        async with http.get(
+            session.address + where,
+            headers=headers,
+            allow_redirects=False,
+            server_hostname=api_client.rest_client.server_hostname,
+            proxy=api_client.rest_client.proxy,
+        ) as answer:
+            body = await bounded(answer, MOST)
+            status, is_json = answer.status, answer.content_type == "application/json"
+    except (aiohttp.ClientError, OSError) as exc:
+        raise Unavailable(f"GET {where}", message=f"{type(exc).__name__}: {exc}") from exc
+    finally:
+        await api_client.close()
+    if body is None:
+        raise Unavailable(f"GET {where}", message=f"the answer has more than {MOST} bytes")
+    return PodAnswer(status, body, _refusal(where, status, body) if status >= 400 and is_json else None)
+
+
+def _refusal(where: str, status: int, body: bytes) -> APIError | None:
+    """The refusal in a Status of the API server; None for other bodies; the operator refuses in text."""
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(parsed, dict) or parsed.get("kind") != "Status":
+        return None
+    return error_of(f"GET {where}", status, parsed)
+
+
+def _path(namespace: str, plural: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/{plural}/{quote(name, safe='')}"
