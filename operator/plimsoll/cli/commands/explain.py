@@ -36,7 +36,8 @@ def explain_pod(
     """Explain why a pod is pending, or why it is where it is.
 
     Pending: the refusals by plugin, the nearest miss, what would let it fit, and what wakes it. Placed: the
-    score of its node against others, the plan of each policy for it, and what keeps it. Nothing is written.
+    score of its node against others, the plan of each policy for it, and what keeps it. Nothing is written;
+    to ask the leading operator, a token of ten minutes is requested (docs/cli/explain.md).
     """
     from plimsoll.cli.views.explain_pod import pod_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations import pod as pods  # noqa: PLC0415 - likewise
