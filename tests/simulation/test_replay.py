@@ -154,6 +154,17 @@ def test_equal_input_gives_equal_output() -> None:
     assert first.placements != other.placements
 
 
+def test_progress_is_virtual_time() -> None:
+    """It rises, from the beginning to the end."""
+    state = ClusterState.of(content_of([*DUPLICATES, a_rebalancing_policy()]))
+    told: list[float] = []
+
+    Replay(state, HOUR).run(told.append)
+
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == (0.0, HOUR.seconds)
+
+
 def test_the_state_stays_as_it_is() -> None:
     """A second replay of it, with other policies, begins where the first began."""
     state = ClusterState.of(content_of([*DUPLICATES, a_rebalancing_policy()]))

@@ -6,6 +6,7 @@ output. At one moment pods end first, then pods arrive, then policies run, in or
 
 import heapq
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -67,6 +68,14 @@ class ReplaySettings:
     together: bool = False
 
 
+#: Called with the virtual seconds that have passed.
+ReplayProgress = Callable[[float], None]
+
+
+def _silent(_seconds: float) -> None:
+    """No progress is shown."""
+
+
 @dataclass(slots=True)
 class Replay:
     """One replay of a state; :meth:`run` once."""
@@ -104,11 +113,12 @@ class Replay:
         for number in range(SAMPLES + 1):
             self._push(self.state.now + self.setting.seconds * number / SAMPLES, EventKind.SAMPLE, "")
 
-    def run(self) -> Figures:
+    def run(self, progress: ReplayProgress = _silent) -> Figures:
         """Carry it out."""
         end = self.state.now + self.setting.seconds
         while self._heap and self._heap[0][0] <= end:
             self._now = self._heap[0][0]
+            progress(self._now - self.state.now)
             has_changed = False
             while self._heap and self._heap[0][0] == self._now and self._heap[0][1] < EventKind.RUN:
                 _, kind, _, subject = heapq.heappop(self._heap)

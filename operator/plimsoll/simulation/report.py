@@ -1,6 +1,8 @@
 """Reports what a replay came to, for one set of policies or for two side by side."""
 
+import functools
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 from pydantic import Field
@@ -8,7 +10,7 @@ from pydantic import Field
 from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.state import ClusterState
 from plimsoll.simulation.figures import Figures, percentile
-from plimsoll.simulation.replay import Replay, ReplaySettings
+from plimsoll.simulation.replay import Replay, ReplayProgress, ReplaySettings
 
 
 class StrategyOutcome(AnswerPart):
@@ -65,19 +67,30 @@ class ReplayReport(Answer):
     outcomes: tuple[PolicySetOutcome, ...] = Field(description="One for each set of policies.")
 
 
-def replayed(states: list[tuple[str, ClusterState]], setting: ReplaySettings) -> ReplayReport:
-    """Replay one or two states of the same cluster, each under a label."""
+def replayed(
+    states: list[tuple[str, ClusterState]],
+    setting: ReplaySettings,
+    progress: Callable[[str, float], None] = lambda _label, _seconds: None,
+) -> ReplayReport:
+    """Replay one or two states of the same cluster, each under a label.
+
+    ``progress`` is called with the label and the virtual seconds that have passed.
+    """
     return ReplayReport(
         source=states[0][1].content.source,
         seconds=round(setting.seconds),
         seed=setting.seed,
-        outcomes=tuple(_outcome(label, state, setting) for label, state in states),
+        outcomes=tuple(
+            _outcome(label, state, setting, functools.partial(progress, label)) for label, state in states
+        ),
     )
 
 
-def _outcome(label: str, state: ClusterState, setting: ReplaySettings) -> PolicySetOutcome:
+def _outcome(
+    label: str, state: ClusterState, setting: ReplaySettings, progress: ReplayProgress
+) -> PolicySetOutcome:
     replay = Replay(state, setting)
-    figures = replay.run()
+    figures = replay.run(progress)
     served = {policy.policy.metadata.name for policy in state.policies.values() if policy.policy is not None}
     return PolicySetOutcome(
         label=label,

@@ -49,7 +49,8 @@ def replay(
     Pods arrive and are scheduled, policies run by their schedules, evicted pods are replaced: placements,
     evictions, pending times, utilisation. Nothing is written. docs/cli/replay.md says what is left out.
     """
-    from plimsoll.cli.views.replay import replay_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.views.replay import replay_view  # noqa: PLC0415 - likewise
     from plimsoll.simulation.replay import ReplaySettings  # noqa: PLC0415 - likewise
     from plimsoll.simulation.report import replayed  # noqa: PLC0415 - likewise
 
@@ -58,7 +59,9 @@ def replay(
     states = [_with(state, policies or [])]
     if against:
         states.append(_with(state, against))
-    report = replayed(states, ReplaySettings(seconds, seed, enforce, together))
+    setting = ReplaySettings(seconds, seed, enforce, together)
+    with progress("virtual s") as bar:
+        report = replayed(states, setting, lambda label, done: bar(label, int(done), int(seconds)))
     print_answer(report, replay_view(report, wide=options.output == Format.WIDE), options.output)
 
 
