@@ -11,7 +11,7 @@ from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage import UsageMeter
 from plimsoll.ports.usage import UsageReading
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.runs.usage import usage_problem
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent, UsageContent
 
 #: Objects in a page, as kubectl.
@@ -102,15 +102,7 @@ async def _usage(session: Session) -> UsageContent:
     meter = UsageMeter(session)
     answer, nodes = await meter.nodes()
     if not answer.is_done:
-        return UsageContent(problem=_sentence(answer))
+        return UsageContent(problem=usage_problem(answer))
     answer, pods = await meter.pods()
     readings: tuple[UsageReading, ...] = tuple(pods) if answer.is_done else ()
-    return UsageContent(tuple(nodes), readings, _sentence(answer))
-
-
-def _sentence(answer: WriteResult) -> str:
-    if answer.is_done:
-        return ""
-    if answer.verdict is WriteOutcome.GONE:
-        return "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
-    return answer.message or f"the answer was {answer.verdict}"
+    return UsageContent(tuple(nodes), readings, usage_problem(answer))

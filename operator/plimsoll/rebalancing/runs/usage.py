@@ -63,7 +63,7 @@ class UsageCollector:
             await self._collect()
             answer, readings = await self.meter.pods()
             now = self.clock.now()
-            problem = self._problem or _sentence(answer)
+            problem = self._problem or usage_problem(answer)
             if not self._problem:
                 self._renew(readings_after=touched)
                 nodes = {
@@ -78,7 +78,7 @@ class UsageCollector:
                 (each.prometheus.url for each in spec.metrics_providers if each.prometheus is not None), ""
             )
             answer, found = await self.meter.query(url, sources[PROMETHEUS])
-            problem = problem or _sentence(answer)
+            problem = problem or usage_problem(answer)
             samples = _settled(found, touched, self.clock.now()) if answer.is_done else None
         return Measurements(nodes=nodes, pods=pods, samples=samples, problem=problem)
 
@@ -87,7 +87,7 @@ class UsageCollector:
         if self._read_at is not None and now - self._read_at < PERIOD_S / 2:
             return
         answer, readings = await self.meter.nodes()
-        self._problem = _sentence(answer)
+        self._problem = usage_problem(answer)
         if answer.is_done:
             elapsed = 0.0 if self._read_at is None else now - self._read_at
             self._nodes = {each.name: self._smoothed(each, elapsed) for each in readings}
@@ -127,8 +127,8 @@ def source_of(args: Mapping[str, object]) -> tuple[str, str]:
     return str(metrics.get("source") or ""), str(query or "")
 
 
-def _sentence(answer: WriteResult) -> str:
-    """Why there is no answer, "" when there is one."""
+def usage_problem(answer: WriteResult) -> str:
+    """Why the metrics API or Prometheus gave no answer, "" when it did."""
     if answer.is_done:
         return ""
     if answer.verdict is WriteOutcome.GONE:
