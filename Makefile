@@ -123,8 +123,14 @@ bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 500
 	$(BIN)/python benchmarks/engine.py $(ARGS)
 	$(if $(ARGS),,$(BIN)/python benchmarks/rebalancing.py --nodes 1000,5000)
 
+benchmarks: $(STAMP) ## measure docs/benchmarks.md and write it: [ONLY=engine,queue] [KUBE=<folder of etcd, kube-apiserver, kube-scheduler, descheduler>]
+	PYTHONPATH=tools $(BIN)/python -m book $(if $(ONLY),--only $(ONLY)) $(if $(KUBE),--kube $(KUBE)) $(ARGS)
+
+bench-descheduling: $(STAMP) ## CPU seconds of a cycle of ours and of descheduler on one API server: ARGS="--programs FOLDER --nodes 1000 --pods 20000"
+	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/descheduling.py $(ARGS)
+
 bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="--nodes 1000 --kubeconfig FILE"
-	$(BIN)/python benchmarks/end_to_end $(ARGS)
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/end_to_end $(ARGS)
 
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)

@@ -23,6 +23,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from output import append
 from rich.console import Console
 from rich.table import Table
 
@@ -231,6 +232,7 @@ def main(
     most: Annotated[
         int, typer.Option(help=f"Attempts a cell at most; a tenth of it beyond {MANY_NODES} nodes.")
     ] = 2000,
+    output: Annotated[Path | None, typer.Option(help="Append each cell as a line of JSON.")] = None,
 ) -> None:
     """Print a table a number of nodes, and how the figures grow."""
     chosen = families.split(",") if families else list(yaml.safe_load(WORKLOADS.read_text(encoding="utf-8")))
@@ -247,6 +249,17 @@ def main(
                 attempts = most if size <= MANY_NODES else max(1, most // 10)
                 cell = in_child(measure, family, size, VARIETIES[variety], attempts)
                 cells.setdefault((family, variety), []).append(cell)
+                append(
+                    output,
+                    nodes=size,
+                    family=family,
+                    templates=variety,
+                    attempts=cell.attempts,
+                    pods_per_cpu_s=cell.per_cpu_second,
+                    cpu_us=cell.cpu_us,
+                    p99_us=cell.slowest_us,
+                    peak_mib=cell.peak_mib,
+                )
                 table.add_row(
                     family,
                     variety,

@@ -26,6 +26,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from output import append
+
 from plimsoll.snapshots import file
 from plimsoll.snapshots.content import SnapshotContent
 from rebalancing import REPLICAS, STRATEGIES, ZONE, wishes
@@ -154,6 +156,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, help="left out, 20 a node")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path, help="append the result as a line of JSON")
     parser.add_argument("--profile", action="store_true", help="in this process, with cProfile")
     given = parser.parse_args()
     pods = given.pods if given.pods is not None else REPLICAS * given.nodes
@@ -168,9 +171,11 @@ def main() -> None:
         found = []
         for _ in range(given.repeats):
             cpu, wall, peak, moves = measured(path)
-            found.append(cpu)
+            found.append((cpu, peak))
             print(f"{cpu:6.2f} s CPU {wall:6.2f} s wall {peak:6.0f} MiB {moves:3} moves", flush=True)
-        print(f"{statistics.median(found):6.2f} s CPU, median of {given.repeats}")
+        cpu, peak = (statistics.median(figures) for figures in zip(*found, strict=True))
+        print(f"{cpu:6.2f} s CPU, median of {given.repeats}")
+        append(given.output, nodes=given.nodes, pods=pods, cpu_s=cpu, peak_mib=peak, moves=moves)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ share the answer of a hint.
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import msgspec
+from output import append
 
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, Node, Registry
 from plimsoll.model.kinds.pod_info import Templates
@@ -87,6 +89,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--events", type=int, default=1_000)
     parser.add_argument("--shapes", type=int, nargs="*", default=[1, 100, 10_000])
+    parser.add_argument("--output", type=Path, help="append each result as a line of JSON")
     options = parser.parse_args()
     print(f"{options.pods} unschedulable pods, {options.events} node updates")
     print(f"{'event':22} {'shapes':>7} {'woken':>7} {'CPU s':>8} {'us/event':>9}")
@@ -97,7 +100,9 @@ def main() -> None:
             began = time.process_time()
             woken = sum(queue.move_all_to_active_or_backoff_queue(each, 1.0) for each in changes)
             seconds = time.process_time() - began
-            print(f"{name:22} {shapes:7} {woken:7} {seconds:8.3f} {seconds / options.events * 1e6:9.1f}")
+            each_us = seconds / options.events * 1e6
+            print(f"{name:22} {shapes:7} {woken:7} {seconds:8.3f} {each_us:9.1f}")
+            append(options.output, event=name, templates=shapes, woken=woken, event_us=each_us)
 
 
 if __name__ == "__main__":

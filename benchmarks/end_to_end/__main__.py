@@ -3,6 +3,7 @@
     python benchmarks/end_to_end --nodes 1000 --families basic                       # development cluster
     python benchmarks/end_to_end --nodes 1000,5000 --kubeconfig FILE                 # yours
     python benchmarks/end_to_end --kubeconfig FILE --scheduler-command "kube-scheduler --config FILE"
+    python benchmarks/end_to_end --programs FOLDER             # a control plane and kube-scheduler from there
 
 For each number of nodes and each family, and for each scheduler in turn: pods are put on nodes, pods are made
 that wait, and only then the scheduler is started, so that it never waits for new pods. Measured are
@@ -28,7 +29,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from contestants import Contestant, Running, another, ours
+from contestants import Contestant, Running, another, kube_scheduler, ours
+from control_plane import control_plane
 from load import NAME, UNSCHEDULABLE, WORKLOADS, Family, Load, a_pod, family
 from sightings import Sightings, watching
 
@@ -218,10 +220,14 @@ def row(result: Result) -> str:
 
 
 @contextmanager
-def a_cluster(given: Path | None, folder: Path) -> Iterator[Path]:
-    """The cluster that was named, or a development cluster without nodes and controllers of its own."""
+def a_cluster(given: Path | None, programs: Path | None, folder: Path) -> Iterator[Path]:
+    """The cluster that was named, one of given programs, or a development cluster without controllers."""
     if given is not None:
         yield given
+        return
+    if programs is not None:
+        with control_plane(programs, folder) as kubeconfig:
+            yield kubeconfig
         return
     with processes.running(folder) as cluster:
         yield cluster.kubeconfig
@@ -268,6 +274,7 @@ async def main() -> None:
     parser.add_argument("--rate", type=float, default=50.0, help="of them, a second")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds a measurement takes at most")
     parser.add_argument("--kubeconfig", type=Path, help="left out: a development cluster is started")
+    parser.add_argument("--programs", type=Path, help="folder of etcd, kube-apiserver and kube-scheduler")
     parser.add_argument("--scheduler-command", help="another scheduler's, in the foreground, for comparison")
     parser.add_argument("--scheduler-name", default="default-scheduler", help="of the pods it serves")
     parser.add_argument("--only-other", action="store_true", help="do not measure plimsoll")
@@ -284,8 +291,10 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        with a_cluster(chosen.kubeconfig, folder) as kubeconfig:
+        with a_cluster(chosen.kubeconfig, chosen.programs, folder) as kubeconfig:
             contestants = [] if chosen.only_other else [ours(kubeconfig, NAME)]
+            if chosen.programs:
+                contestants.append(kube_scheduler(chosen.programs, kubeconfig, folder))
             if chosen.scheduler_command:
                 contestants.append(another(chosen.scheduler_command, chosen.scheduler_name))
             results = compare(kubeconfig, scales, chosen.families.split(","), contestants, folder)
@@ -293,7 +302,8 @@ async def main() -> None:
                 print(row(result), flush=True)
                 if chosen.output:
                     with chosen.output.open("a") as sink:
-                        sink.write(json.dumps(asdict(result)) + "\n")
+                        server = "kube-apiserver" if chosen.kubeconfig or chosen.programs else "roadstead"
+                        sink.write(json.dumps({**asdict(result), "server": server}) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+from control_plane import program
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -36,6 +39,23 @@ def another(command: str, scheduler_name: str) -> Contestant:
     """A scheduler by its command line."""
     words = tuple(shlex.split(command))
     return Contestant(Path(words[0]).stem, scheduler_name, words)
+
+
+def kube_scheduler(programs: Path, kubeconfig: Path, folder: Path) -> Contestant:
+    """kube-scheduler with its defaults, but for its own limit of requests a second."""
+    configuration = folder / "kube-scheduler.yaml"
+    configuration.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 10000},
+                "leaderElection": {"leaderElect": False},
+            }
+        )
+    )
+    command = (program(programs, "kube-scheduler"), f"--config={configuration}", "--secure-port=0")
+    return Contestant("kube-scheduler", "default-scheduler", command)
 
 
 class Running:

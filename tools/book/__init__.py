@@ -1,0 +1,1 @@
+"""The page docs/benchmarks.md: declaration, measurement and rendering."""
