@@ -1,6 +1,7 @@
 """docs/benchmarks.md shows the kept results, and every table of it can be measured."""
 
 import pytest
+
 from book import page
 from book.__main__ import KEPT, PAGE, PICTURES, ROOT
 from book.results import Circumstances, Measured, read

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.session.connections import Wire
+from plimsoll.kube.session.connections import Wire, _Connection
 from plimsoll.kube.session.response_parser import FRAMING_BYTES, Response
 
 OK = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -335,3 +335,32 @@ async def test_the_time_of_a_request_holds_for_a_server_that_drips(begin: bytes,
         assert turns > 1
         assert server.sent > 1
         assert (await post(wire)).status == 201
+
+
+async def test_a_connection_that_is_being_made_when_the_wire_closes_is_closed_too() -> None:
+    async with wired() as (server, wire):
+        connecting = asyncio.create_task(post(wire))
+        await asyncio.sleep(0)
+
+        await wire.close()
+
+        with pytest.raises(ConnectionAbortedError):
+            await connecting
+        assert server.requests == []
+
+
+async def test_a_connection_that_ends_as_soon_as_it_is_made_is_no_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As when a server that is over TLS hangs up with its last word; the wire can be closed."""
+    made = _Connection.connection_made
+
+    def made_and_lost(connection: Any, transport: Any) -> None:
+        made(connection, transport)
+        transport.abort()
+        connection.connection_lost(None)
+
+    async with wired() as (_, wire):
+        monkeypatch.setattr(_Connection, "connection_made", made_and_lost)
+        with pytest.raises(ConnectionResetError, match="before the request"):
+            await post(wire)

@@ -71,7 +71,8 @@ class _Connection(asyncio.Protocol):
 
     async def exchange(self, request: bytes) -> Response:
         """Send a request and wait for its answer."""
-        assert self._transport is not None
+        if self._transport is None or not self.is_open:
+            raise ConnectionResetError("the connection ended before the request")
         self._parser.begin()
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
@@ -106,6 +107,7 @@ class Wire:
         self._places = asyncio.Semaphore(limit)
         self._open: set[_Connection] = set()
         self._idle: list[_Connection] = []
+        self._is_closed = False
 
     async def exchange(
         self,
@@ -144,7 +146,8 @@ class Wire:
             return response
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, those that are being made as soon as they are."""
+        self._is_closed = True
         for connection in tuple(self._open):
             connection.abort()
         while self._open:  # noqa: ASYNC110 - aborted transports say so in the next turns of the loop
@@ -186,7 +189,11 @@ class Wire:
             ssl=self._tls,
             server_hostname=self._server_hostname,
         )
-        self._open.add(connection)
+        if self._is_closed:
+            connection.abort()
+            raise ConnectionAbortedError("closed meanwhile")
+        if connection.is_open:
+            self._open.add(connection)
         return connection
 
     def _over(self, connection: _Connection) -> None:

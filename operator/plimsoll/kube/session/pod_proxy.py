@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import aiohttp
 import orjson
-from kubernetes_asyncio import client
 
+from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.errors import APIError, Unavailable, error_of
 from plimsoll.kube.session.session import Session, bounded
 from plimsoll.ports.audience import AUDIENCE, HEADER
@@ -86,22 +86,21 @@ async def ask_pod(session: Session, target: tuple[str, str, int], path: str, tok
     headers = {HEADER: f"Bearer {token}"}
     if shown := await session.credentials.authorization():
         headers["Authorization"] = shown
-    api_client = client.ApiClient(configuration=session.configuration)
     try:
-        http: aiohttp.ClientSession = api_client.rest_client.pool_manager
-        async with http.get(
-            session.address + where,
-            headers=headers,
-            allow_redirects=False,
-            server_hostname=api_client.rest_client.server_hostname,
-            proxy=api_client.rest_client.proxy,
-        ) as answer:
+        async with (
+            opened_client(session.configuration) as client,
+            client.rest_client.pool_manager.get(
+                session.address + where,
+                headers=headers,
+                allow_redirects=False,
+                server_hostname=client.rest_client.server_hostname,
+                proxy=client.rest_client.proxy,
+            ) as answer,
+        ):
             body = await bounded(answer, MOST)
             status, is_json = answer.status, answer.content_type == "application/json"
     except (aiohttp.ClientError, OSError) as exc:
         raise Unavailable(f"GET {where}", message=f"{type(exc).__name__}: {exc}") from exc
-    finally:
-        await api_client.close()
     if body is None:
         raise Unavailable(f"GET {where}", message=f"the answer has more than {MOST} bytes")
     return PodAnswer(status, body, _refusal(where, status, body) if status >= 400 and is_json else None)

@@ -5,7 +5,6 @@ The generated client reads kubeconfigs and tokens. Its typed APIs send their req
 (docs/adr/0001).
 """
 
-import asyncio
 import copy
 import ssl
 import time
@@ -22,6 +21,7 @@ from aiohttp.abc import AbstractStreamWriter
 from kubernetes_asyncio import client
 
 import plimsoll
+from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.connections import Wire
 from plimsoll.kube.session.credentials import Credentials, loader
 from plimsoll.kube.session.errors import APIError, Fenced, Unauthorized, Unavailable, answered, error_of
@@ -384,11 +384,9 @@ async def connected(kubeconfig: Path | None = None, context: str = "") -> AsyncI
     """
     load = loader(kubeconfig, context)
     loaded = await load()
-    api_client = client.ApiClient(configuration=loaded.configuration)
-    session = Session(api_client, Credentials(loaded, load))
-    try:
-        yield session
-    finally:
-        await session.close()
-        await api_client.close()
-        await asyncio.sleep(0)  # lets the connector close its transports
+    async with opened_client(loaded.configuration) as api_client:
+        session = Session(api_client, Credentials(loaded, load))
+        try:
+            yield session
+        finally:
+            await session.close()

@@ -1,0 +1,93 @@
+"""No connection outlives the client that made it, even if the server hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import threading
+from typing import TYPE_CHECKING, cast
+
+import pytest
+import yaml
+
+from plimsoll.kube.session.pod_proxy import ask_pod
+from plimsoll.kube.session.session import Session, connected
+from roadstead.certificates import loopback_identity
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+
+class Deaf(asyncio.Protocol):
+    """Hears one request, then nothing: no goodbye either."""
+
+    def __init__(self, heard: threading.Event) -> None:
+        self._heard = heard
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._transport.pause_reading()
+        self._heard.set()
+
+
+@pytest.fixture
+async def deaf(tmp_path: Path) -> AsyncIterator[tuple[Path, threading.Event]]:
+    """The kubeconfig of a deaf server, and whether it has heard the request."""
+    identity, heard, made = loopback_identity(), threading.Event(), list[Deaf]()
+
+    def accept() -> Deaf:
+        made.append(one := Deaf(heard))
+        return one
+
+    server = await asyncio.get_running_loop().create_server(accept, "127.0.0.1", 0, ssl=identity.context)
+    cluster = {
+        "server": f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}",
+        "certificate-authority-data": base64.b64encode(identity.certificate).decode(),
+    }
+    config = {
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": "a-token"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    yield path, heard
+    server.close()
+    for each in made:
+        if each._transport is not None:
+            each._transport.abort()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda session: session.request("GET", "/api"), id="a-read"),
+        pytest.param(lambda session: session.request("POST", "/api", {}), id="a-write"),
+        pytest.param(lambda session: ask_pod(session, ("a", "b", 80), "/c", "d"), id="a-pod"),
+    ],
+)
+async def test_a_command_that_is_broken_off_leaves_no_socket(
+    deaf: tuple[Path, threading.Event], ask: Callable[[Session], Awaitable[object]]
+) -> None:
+    """TLS would wait for the server to say goodbye, longer than the command's event loop lives."""
+    kubeconfig, heard = deaf
+
+    async def command() -> None:
+        async with connected(kubeconfig) as session:
+            asking = asyncio.ensure_future(ask(session))
+            await asyncio.to_thread(heard.wait, 60)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+
+    await asyncio.to_thread(asyncio.run, command())
+
+    gc.collect()  # it would find the socket
+    assert heard.is_set()
