@@ -38,12 +38,14 @@ class Sightings:
         seen: When a pod appeared.
         bound: When it had a node.
         bound_by_prefix: How many have one, by what stands before the first hyphen.
+        began: When a pod that was there first changed: a scheduler's first write that is seen. None before.
     """
 
     def __init__(self) -> None:
         self.seen: dict[str, float] = {}
         self.bound: dict[str, float] = {}
         self.bound_by_prefix: Counter[str] = Counter()
+        self.began: float | None = None
         self._news = asyncio.Event()
 
     def note(self, line: bytes, now: float) -> str:
@@ -60,6 +62,8 @@ class Sightings:
             return pod.metadata.resourceVersion
         name = pod.metadata.name
         self.seen.setdefault(name, now)
+        if event.type == "MODIFIED" and self.began is None:
+            self.began = now
         if pod.spec.nodeName and name not in self.bound:
             self.bound[name] = now
             self.bound_by_prefix[name.partition("-")[0]] += 1

@@ -4,10 +4,12 @@ Every attempt asks while anybody is nominated, and a cluster where much is preem
 nominations: what is claimed is kept for each priority, and looked at again where a nomination changed or a
 nominated pod was placed.
 
-Axis letters: C nodes that are claimed, R resources.
+Axis letters: C nodes that are claimed, N nodes, R resources.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +31,13 @@ class NominatedRequests:
         pods: Nominated pods that are not placed yet, by row.
         rows: Shape (C,): the keys of ``pods``, ascending.
         amounts: Shape (C, R): what these pods request together.
+        marks: Shape (N,): 0 where there are no such pods, else a number that no other pods there ever have.
     """
 
     pods: Mapping[int, tuple[PodInfo, ...]]
     rows: RowArray
     amounts: IntArray
+    marks: IntArray
 
 
 class _Level:
@@ -41,16 +45,18 @@ class _Level:
 
     _epoch: int
     _tick: int  #: of the nominations
-    _standing: frozenset[str]  #: nominated pods that are placed, by uid
+    _standing: AbstractSet[str]  #: nominated pods that are placed, by uid
     _pods: dict[int, tuple[PodInfo, ...]]
     _is_claimed: BoolArray
     _amounts: IntArray
+    _marks: IntArray
     _claims: NominatedRequests | None
 
-    def __init__(self, cluster: Cluster, nominator: Nominator, priority: int) -> None:
+    def __init__(self, cluster: Cluster, nominator: Nominator, priority: int, numbers: Iterator[int]) -> None:
         self._cluster = cluster
         self._nominator = nominator
         self._priority = priority
+        self._numbers = numbers
         self._forget()
 
     def claims(self) -> NominatedRequests:
@@ -70,7 +76,7 @@ class _Level:
             return self.claims()  # somebody requests a resource that no node has had: the axis grew
         if self._claims is None:
             claimed = np.flatnonzero(self._is_claimed)
-            self._claims = NominatedRequests(self._pods, claimed, self._amounts[claimed])
+            self._claims = NominatedRequests(self._pods, claimed, self._amounts[claimed], self._marks)
         return self._claims
 
     def _forget(self) -> None:
@@ -80,10 +86,12 @@ class _Level:
         self._pods = {}
         self._is_claimed = np.zeros(count, dtype=np.bool_)
         self._amounts = np.zeros((count, len(self._cluster.resources)), dtype=np.int64)
+        self._marks = np.zeros(count, dtype=np.int64)
         self._claims = None
 
     def _look_at(self, rows: Iterable[int]) -> None:
-        pods = dict(self._pods)  # an earlier caller goes on with the earlier mapping
+        # An earlier caller goes on with the earlier mapping and marks.
+        pods, self._marks = dict(self._pods), self._marks.copy()
         for row in rows:
             there = ahead_on(self._cluster, self._nominator, row, self._priority)
             if there:
@@ -91,6 +99,7 @@ class _Level:
             else:
                 pods.pop(row, None)
             self._is_claimed[row] = bool(there)
+            self._marks[row] = next(self._numbers) if there else 0
             wanted = _requested(self._cluster, there)
             if len(wanted) == self._amounts.shape[1]:  # else everything is looked at again
                 self._amounts[row] = wanted
@@ -105,6 +114,7 @@ class NominatedRequestsCache:
         self._cluster = cluster
         self._nominator = nominator
         self._levels: dict[int, _Level] = {}
+        self._numbers = itertools.count(1)
 
     def against(self, pod: PodInfo) -> NominatedRequests:
         """On all nodes."""
@@ -112,27 +122,31 @@ class NominatedRequestsCache:
         if level is None:
             if len(self._levels) == PRIORITIES:
                 self._levels.clear()
-            level = self._levels[pod.priority] = _Level(self._cluster, self._nominator, pod.priority)
+            level = _Level(self._cluster, self._nominator, pod.priority, self._numbers)
+            self._levels[pod.priority] = level
         claims = level.claims()
         own = self._cluster.rows.get(self._nominator.node_of(pod.uid))
         if own is None or own not in claims.pods:
             return claims
         there = self.on(own, pod)
         at = claims.rows == own
+        marks = claims.marks.copy()
+        marks[own] = there.marks[own]
         if not there.pods:
             others = {row: pods for row, pods in claims.pods.items() if row != own}
-            return NominatedRequests(others, claims.rows[~at], claims.amounts[~at])
-        return NominatedRequests(
-            {**claims.pods, **there.pods}, claims.rows, np.where(at[:, None], there.amounts, claims.amounts)
-        )
+            return NominatedRequests(others, claims.rows[~at], claims.amounts[~at], marks)
+        amounts = np.where(at[:, None], there.amounts, claims.amounts)
+        return NominatedRequests({**claims.pods, **there.pods}, claims.rows, amounts, marks)
 
     def on(self, row: int, pod: PodInfo) -> NominatedRequests:
         """On one node."""
         others = ahead_on(self._cluster, self._nominator, row, pod.priority, but=pod.uid)
         rows = [row] if others else []
         amounts = _requested(self._cluster, others)
+        marks = np.zeros(len(self._cluster), dtype=np.int64)
+        marks[rows] = next(self._numbers)
         return NominatedRequests(
-            dict.fromkeys(rows, others), np.array(rows, dtype=np.intp), amounts[None][: len(rows)]
+            dict.fromkeys(rows, others), np.array(rows, dtype=np.intp), amounts[None][: len(rows)], marks
         )
 
 

@@ -1,6 +1,7 @@
 """Indexes nominated pods by node; the reservation book writes it, filters read it."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from plimsoll.framework import PodInfo
 
@@ -37,9 +38,9 @@ class Nominator:
         """The node that a pod is nominated to, "" when to none."""
         return self._node_of.get(uid, "")
 
-    def among(self, placed: Mapping[str, object]) -> frozenset[str]:
-        """Uids of the nominated pods that are keys of ``placed``, the larger of the two."""
-        return frozenset(uid for uid in self._node_of if uid in placed)
+    def among(self, placed: Mapping[str, object]) -> AbstractSet[str]:
+        """Uids of the nominated pods that are keys of ``placed``."""
+        return self._node_of.keys() & placed.keys()
 
     def changed_since(self, tick: int) -> frozenset[str] | None:
         """Nodes whose nominated pods changed after ``tick``; None when the log does not reach back."""

@@ -61,6 +61,7 @@ class Capabilities:
         signed: Plugins that read NODE and whose answers are shared by signature.
         normalizing: Score plugins that normalise.
         linear: Filters that know sums of requests at most: linear ones, and those that read NODE.
+        nonlinear: The other filters.
         easing: Filters that may accept a node whatever pods leave it.
         counting: Filters whose refusals the Optimal planner works out itself.
         parallel: PreBind plugins that may run simultaneously with their neighbours.
@@ -69,6 +70,7 @@ class Capabilities:
     signed: Mapping[str, NodeSignature]
     normalizing: Mapping[str, NormalizingPlugin]
     linear: frozenset[str]
+    nonlinear: frozenset[str]
     easing: Mapping[str, EasesLocally]
     counting: frozenset[str]
     parallel: frozenset[str]
@@ -79,6 +81,11 @@ def capabilities_of(
 ) -> Capabilities:
     """Find the capabilities of the plugins."""
     both: tuple[FilterPlugin | ScorePlugin, ...] = (*filters, *score)
+    linear = frozenset(
+        plugin.name
+        for plugin in filters
+        if plugin.reads is Reads.NODE or (isinstance(plugin, Linear) and plugin.additive)
+    )
     return Capabilities(
         signed={
             plugin.name: plugin
@@ -86,11 +93,8 @@ def capabilities_of(
             if isinstance(plugin, NodeSignature) and plugin.reads is Reads.NODE
         },
         normalizing={plugin.name: plugin for plugin in score if isinstance(plugin, NormalizingPlugin)},
-        linear=frozenset(
-            plugin.name
-            for plugin in filters
-            if plugin.reads is Reads.NODE or (isinstance(plugin, Linear) and plugin.additive)
-        ),
+        linear=linear,
+        nonlinear=frozenset(plugin.name for plugin in filters) - linear,
         easing={plugin.name: plugin for plugin in filters if isinstance(plugin, EasesLocally)},
         counting=frozenset(
             plugin.name

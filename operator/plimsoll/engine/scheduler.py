@@ -22,6 +22,7 @@ from plimsoll.engine.nominated_requests import NominatedRequestsCache
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import TemplateWhatIf
 from plimsoll.framework import (
@@ -53,11 +54,13 @@ class Filtered:
         lane: Of its template, refreshed.
         overrides: Statuses by row that replace the lane's own, where pods are nominated.
         rows: Of the feasible nodes, ascending.
+        what_if: What the overrides were found with; None where no pod is nominated.
     """
 
     lane: TemplateCache
-    overrides: dict[int, Status]
+    overrides: RowStatuses
     rows: RowArray
+    what_if: TemplateWhatIf | None = None
 
 
 class ProfileScheduler:
@@ -117,7 +120,7 @@ class ProfileScheduler:
     def what_if(self, pod: PodInfo) -> TemplateWhatIf:
         """Ask what the filters would say of the pod if other pods left."""
         found = self.filtered(pod)
-        return self._what_if(found.lane, pod, found.overrides)
+        return self._what_if(found, pod, found.overrides)
 
     def refreshed(self, pod: PodInfo) -> TemplateCache:
         """The caches of the pod's template, for the cluster as it is now."""
@@ -138,8 +141,8 @@ class ProfileScheduler:
         if lane is None:
             lane = self.refreshed(pod)
         if not self.nominator.by_node and SURGED not in pod.pod.metadata.annotations:
-            return Filtered(lane, {}, lane.feasible)
-        return Filtered(lane, *self._with_nominated(lane, pod, only))
+            return Filtered(lane, NONE, lane.feasible)
+        return self._with_nominated(lane, pod, only)
 
     def names(self, rows: RowArray) -> list[str]:
         """The names of these nodes."""
@@ -193,9 +196,13 @@ class ProfileScheduler:
         was asked. No pod that leaves is assumed to change an extender's answer.
         """
         lane = found.lane
-        overrides = found.overrides | self._asked_first(lane, pod)
-        lost = {row: unresolvable(*status.reasons) for row, status in (refused or {}).items()}
-        shown = {**overrides, **(refused or {})}
+        overrides = found.overrides
+        if first := self._asked_first(lane, pod):
+            overrides = RowStatuses.of({**overrides, **first})
+        shown = effective = overrides
+        if refused:
+            lost = {row: unresolvable(*status.reasons) for row, status in refused.items()}
+            shown, effective = RowStatuses.of({**overrides, **refused}), RowStatuses.of({**overrides, **lost})
         diagnosis = lane.diagnose(pod, shown)
         if refused is not None and len(found.rows):
             diagnosis = replace(diagnosis, plugins=diagnosis.plugins | {EXTENDER})
@@ -203,7 +210,7 @@ class ProfileScheduler:
             _LazyStatuses(lane, pod, shown),
             lane.absent,
             diagnosis,
-            self._what_if(lane, pod, {**overrides, **lost}),
+            self._what_if(found, pod, effective),
             self.nominator.node_of(pod.uid),
             self.profile.via_eviction,
         )
@@ -237,52 +244,63 @@ class ProfileScheduler:
                 break
         return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
 
-    def _with_nominated(
-        self, lane: TemplateCache, pod: PodInfo, only: int | None = None
-    ) -> tuple[dict[int, Status], RowArray]:
+    def _with_nominated(self, lane: TemplateCache, pod: PodInfo, only: int | None = None) -> Filtered:
         """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.
 
         A node must take the pod with the nominated pods of no lower priority on it, and without them.
         With ``only``, what is said of other rows does not count.
         """
-        overrides: dict[int, Status] = {}
         if not lane.rejected.is_success or not self.nominator.by_node:
-            return self._kept_off(lane, pod, overrides)
+            return self._kept_off(lane, pod, NONE)
         claims = self._claims.against(pod) if only is None else self._claims.on(only, pod)
-        what_if = TemplateWhatIf(lane, pod, {}, claims, self.nominator.by_node)
         nodes = claims.rows[lane.failed[claims.rows] != EXCLUDED]
-        if len(nodes) and what_if.is_additive:
-            kinds = what_if.refusals_if(nodes, self.cluster.requested[nodes])
-            meanings = {kind: what_if.refusal(kind) for kind in np.unique(kinds).tolist() if kind}
-            overrides = {
-                row: meanings[kind] for row, kind in zip(nodes.tolist(), kinds.tolist(), strict=True) if kind
-            }
-        elif len(nodes):
-            # One fork serves all nodes: what is added for one is taken away before the next.
-            fork = self.cluster.fork()
-            for row in nodes.tolist():
-                trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
-                for each in what_if.ahead[row]:
-                    trial.add(each, row)
-                status = trial.status(row)
-                for each in what_if.ahead[row]:
-                    fork.displace(each.uid)
-                if not status.is_success:
-                    overrides[row] = status
-        return self._kept_off(lane, pod, overrides)
+        what_if = TemplateWhatIf(lane, pod, claims, self.nominator.by_node)
+        if not len(nodes):
+            statuses = NONE
+        elif what_if.is_additive:
+            statuses = what_if.refused(nodes, what_if.refusals_if(nodes, self.cluster.requested[nodes]))
+        else:
+            statuses = self._tried(lane, pod, what_if, nodes)
+        return self._kept_off(lane, pod, statuses, what_if if only is None else None)
+
+    def _tried(
+        self, lane: TemplateCache, pod: PodInfo, what_if: TemplateWhatIf, nodes: RowArray
+    ) -> RowStatuses:
+        """The refusals of nodes when their nominated pods are there, each tried on a fork."""
+        statuses: dict[int, Status] = {}
+        # One fork serves all nodes: what is added for one is taken away before the next.
+        fork = self.cluster.fork()
+        for row in nodes.tolist():
+            trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
+            for each in what_if.ahead[row]:
+                trial.add(each, row)
+            status = trial.status(row)
+            for each in what_if.ahead[row]:
+                fork.displace(each.uid)
+            if not status.is_success:
+                statuses[row] = status
+        return RowStatuses.of(statuses)
 
     def _kept_off(
-        self, lane: TemplateCache, pod: PodInfo, overrides: dict[int, Status]
-    ) -> tuple[dict[int, Status], RowArray]:
+        self, lane: TemplateCache, pod: PodInfo, overrides: RowStatuses, what_if: TemplateWhatIf | None = None
+    ) -> Filtered:
         """The same, and not the node that a surge moves the pod's predecessor off."""
         left = _left_row(pod, self.cluster)
         if left is not None and lane.rejected.is_success and int(lane.failed[left]) == FEASIBLE:
-            overrides[left] = LEFT
+            overrides = RowStatuses.of({**overrides, left: LEFT})
         rows = lane.feasible
-        return overrides, rows[~np.isin(rows, list(overrides))] if overrides else rows
+        if len(overrides) and len(rows):
+            stays = np.ones(len(lane.failed), dtype=np.bool_)
+            stays[overrides.rows] = False
+            rows = rows[stays[rows]]
+        return Filtered(lane, overrides, rows, what_if)
 
-    def _what_if(self, lane: TemplateCache, pod: PodInfo, overrides: dict[int, Status]) -> TemplateWhatIf:
-        return TemplateWhatIf(lane, pod, overrides, self._claims.against(pod), self.nominator.by_node)
+    def _what_if(self, found: Filtered, pod: PodInfo, overrides: RowStatuses) -> TemplateWhatIf:
+        what_if = found.what_if
+        if what_if is None:
+            what_if = TemplateWhatIf(found.lane, pod, self._claims.against(pod), self.nominator.by_node)
+        what_if.overrides = overrides
+        return what_if
 
 
 def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:

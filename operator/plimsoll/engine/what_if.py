@@ -12,40 +12,41 @@ import numpy as np
 from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.nominated_requests import NominatedRequests
 from plimsoll.engine.plugin_calls import calling, checked
+from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
-from plimsoll.framework import BoolArray, Code, IntArray, PodInfo, Reads, Snapshot, Status
-from plimsoll.model.columns.columns import RowArray
+from plimsoll.framework import BoolArray, Code, FilterPlugin, IntArray, PodInfo, Reads, Snapshot, Status
+from plimsoll.model.columns.columns import RowArray, told_apart
 
 
 class TemplateWhatIf:
     """Questions about one pod that fits nowhere.
 
     Args:
-        overrides: Statuses by row that replace the lane's own.
         claims: What nominated pods claim.
         nominations: Pending pods by the node they are nominated to.
+
+    Attributes:
+        overrides: Statuses by row that replace the lane's own.
     """
 
     def __init__(
         self,
         lane: TemplateCache,
         pod: PodInfo,
-        overrides: dict[int, Status],
         claims: NominatedRequests,
         nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> None:
         self._lane = lane
         self._pod = pod
-        self._overrides = overrides
+        self.overrides = NONE
         self._claims = claims
         self._nominations = nominations
         self._capabilities = lane.profile.capabilities
-        self._filters = [plugin for plugin in lane.profile.filter if plugin.name not in lane.skipped]
 
     @cached_property
     def is_additive(self) -> bool:
         """Whether the filters in play that look at pods look at sums of requests alone."""
-        return all(plugin.name in self._capabilities.linear for plugin in self._filters)
+        return self._capabilities.nonlinear <= self._lane.skipped
 
     def by_sums(self, rows: RowArray) -> BoolArray:
         """Which of the rows ``refusals_if`` judges, whatever pods leave them: shape (len(rows),).
@@ -58,8 +59,8 @@ class TemplateWhatIf:
         judged = np.ones(len(rows), dtype=np.bool_)
         if self.is_additive:
             return judged
-        for plugin in self._filters:
-            if plugin.name in self._capabilities.linear:
+        for plugin in self._lane.profile.filter:
+            if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.nonlinear:
                 continue
             easing = self._capabilities.easing.get(plugin.name)
             with calling(plugin.name, "Filter"):
@@ -76,13 +77,11 @@ class TemplateWhatIf:
             everywhere = self._lane.rejected.code is Code.UNSCHEDULABLE
             return np.arange(len(self._lane.failed) if everywhere else 0, dtype=np.intp)
         rows = self._lane.rows_refused(Code.UNSCHEDULABLE, self._pod)
-        if not self._overrides:
+        if not len(self.overrides):
             return rows
         is_helpful = np.zeros(len(self._lane.failed), dtype=np.bool_)
         is_helpful[rows] = True
-        is_helpful[list(self._overrides)] = [
-            status.code is Code.UNSCHEDULABLE for status in self._overrides.values()
-        ]
+        is_helpful[self.overrides.rows] = self.overrides.have(Code.UNSCHEDULABLE)
         return np.flatnonzero(is_helpful)
 
     def nominated(self, row: int) -> Sequence[PodInfo]:
@@ -94,41 +93,66 @@ class TemplateWhatIf:
         """Nominated pods that the pod must leave room for, by row."""
         return self._claims.pods
 
+    @property
+    def ahead_marks(self) -> IntArray:
+        """Shape (N,): 0 where no pod is ahead, else a number of its own for every set of them."""
+        return self._claims.marks
+
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """Judge many nodes together, of those that are judged by sums.
 
         Kinds are the code times the number of filters, plus the filter's position.
         """
-        claiming, amounts = self._claims.rows, self._claims.amounts
-        if len(claiming):
-            known = np.searchsorted(claiming, rows)
-            known[known == len(claiming)] = 0
-            here = claiming[known] == rows
-            if here.any():
-                requested = requested.copy()
-                requested[here] += amounts[known[here], : requested.shape[1]]
+        requested = self._with_claims(rows, requested)
         snapshot = Snapshot(self._lane.cluster)
         if len(rows) < len(snapshot):
             snapshot = snapshot.at(rows)
         snapshot = snapshot.if_requested(requested)
-        filters = self._lane.profile.filter
         kinds: IntArray = np.zeros(len(rows), dtype=np.int64)
-        for position in range(len(filters) - 1, -1, -1):
-            plugin = filters[position]
-            if plugin.name in self._lane.skipped or plugin.name not in self._capabilities.linear:
-                continue
+        for position, plugin in self._judges:
             if plugin.reads is Reads.NODE:
-                if plugin.name in self._lane.filters.quiet:
-                    continue
                 codes = self._lane.filters.codes(plugin.name)[rows]
             else:
                 with calling(plugin.name, "Filter"):
                     codes = checked(
                         plugin.filter(self._lane.state, self._pod, snapshot), len(rows), plugin.name, "Filter"
                     )
-            if codes.any():
-                kinds = np.where(codes != 0, codes * len(filters) + position, kinds)
+            if np.count_nonzero(codes):
+                kinds = np.where(codes != 0, codes * len(self._lane.profile.filter) + position, kinds)
         return kinds
+
+    def _with_claims(self, rows: RowArray, requested: IntArray) -> IntArray:
+        """The requests of these rows, and those of the pods ahead there."""
+        claiming, amounts = self._claims.rows, self._claims.amounts[:, : requested.shape[1]]
+        if not len(claiming):
+            return requested
+        if len(claiming) == len(rows) and np.array_equal(claiming, rows):
+            return requested + amounts
+        known = np.searchsorted(claiming, rows)
+        known[known == len(claiming)] = 0
+        here = claiming[known] == rows
+        if np.count_nonzero(here):
+            requested = requested.copy()
+            requested[here] += amounts[known[here]]
+        return requested
+
+    @cached_property
+    def _judges(self) -> list[tuple[int, FilterPlugin]]:
+        """The filters in play that look at sums at most and may refuse, the first one last."""
+        lane, linear = self._lane, self._capabilities.linear
+        return [
+            (position, plugin)
+            for position, plugin in reversed(list(enumerate(lane.profile.filter)))
+            if plugin.name in linear
+            and plugin.name not in lane.skipped
+            and not (plugin.reads is Reads.NODE and plugin.name in lane.filters.quiet)
+        ]
+
+    def refused(self, rows: RowArray, kinds: IntArray) -> RowStatuses:
+        """The refusals among the kinds that ``refusals_if`` returned for these rows."""
+        rows, kinds = rows[kinds != 0], kinds[kinds != 0]
+        distinct, which = told_apart(kinds)
+        return RowStatuses(rows, which, [self.refusal(kind) for kind in distinct])
 
     def refusal(self, kind: int) -> Status:
         """What a kind means."""

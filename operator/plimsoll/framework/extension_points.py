@@ -195,6 +195,10 @@ class WhatIf(Protocol):
     def ahead(self) -> Mapping[int, tuple[PodInfo, ...]]:
         """Nominated pods of no lower priority, by row: the filters are asked with them, and without."""
 
+    @property
+    def ahead_marks(self) -> IntArray:
+        """Shape (N,): 0 where no pod is ahead, else a number of its own for every set of them."""
+
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
         """The kind of refusal of each of ``rows`` if its pods requested that much, 0 where the pod fits.
 

@@ -19,6 +19,7 @@ from plimsoll.engine.plugin_calls import calling, checked, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
+    BoolArray,
     CycleState,
     IntArray,
     PluginError,
@@ -77,17 +78,24 @@ class TemplateScores:
         self._totals: IntArray | None = None
         self._settled: bool | None = None
         self._stale_rows: RowArray | None = None
+        self._is_stale: BoolArray | None = None  #: shape (N,), once rows have become stale a second time
 
     def forget(self) -> None:
         """Nothing that is kept holds any more."""
         self._raw.clear()
         self._same.clear()
         self._base = 0  # else it is as long as there were nodes then
-        self._totals = self._settled = self._stale_rows = None
+        self._totals = self._settled = self._stale_rows = self._is_stale = None
 
     def note_stale(self, rows: RowArray) -> None:
         """These rows have changed; they are scored again when somebody asks."""
-        self._stale_rows = rows if self._stale_rows is None else np.union1d(self._stale_rows, rows)
+        if self._stale_rows is None:
+            self._stale_rows = rows
+            return
+        if self._is_stale is None:
+            self._is_stale = np.zeros(len(self._cluster), dtype=np.bool_)
+            self._is_stale[self._stale_rows] = True
+        self._is_stale[rows] = True
 
     def best(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
@@ -180,6 +188,8 @@ class TemplateScores:
     def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
         """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
         rows, self._stale_rows = self._stale_rows, None
+        if self._is_stale is not None:
+            rows, self._is_stale = np.flatnonzero(self._is_stale), None
         if rows is None or not len(rows):
             return
         if part is None or part.rows is not rows:

@@ -8,8 +8,7 @@ only. Plugins that look across the cluster are evaluated on all nodes after any 
 make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.profile import Profile
+from plimsoll.engine.row_statuses import RowStatuses
 from plimsoll.framework import (
     SUCCESS,
     Code,
@@ -34,7 +34,7 @@ from plimsoll.framework import (
 )
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.columns.columns import RowArray, told_apart
 
 
 class TemplateCache:
@@ -218,15 +218,20 @@ class TemplateCache:
         if known is not None:
             return known
         chosen = np.zeros(len(self.failed), dtype=np.bool_)
-        for position, plugin in enumerate(self.profile.filter):
-            rows = np.flatnonzero(self.failed == position)
-            if not len(rows):
-                continue
-            codes = self.filters.codes(plugin.name)[rows]
-            wanted = [each for each in np.unique(codes) if self._refusal(plugin, int(each), pod).code is code]
-            chosen[rows[np.isin(codes, wanted)]] = True
+        for plugin, rows, codes in self._refusals(self.failed):
+            kinds, which = told_apart(codes)
+            wanted = [self._refusal(plugin, kind, pod).code is code for kind in kinds]
+            chosen[rows if all(wanted) else rows[np.array(wanted)[which]]] = True
         self._refused[code] = np.flatnonzero(chosen)
         return self._refused[code]
+
+    def _refusals(self, failed: PositionArray) -> Iterator[tuple[FilterPlugin, RowArray, IntArray]]:
+        """The plugins that are first to refuse some nodes; which nodes, and with which codes."""
+        for position in np.unique(failed).tolist():
+            if position not in (FEASIBLE, EXCLUDED):
+                plugin = self.profile.filter[position]
+                rows = np.flatnonzero(failed == position)
+                yield plugin, rows, self.filters.codes(plugin.name)[rows]
 
     def _refusal(self, plugin: FilterPlugin, code: int, pod: PodInfo) -> Status:
         with calling(plugin.name, "filter"):
@@ -235,40 +240,35 @@ class TemplateCache:
             raise PluginError(plugin.name, "filter", status.message or status.code.value)
         return status
 
-    def diagnose(self, pod: PodInfo, overrides: Mapping[int, Status]) -> Diagnosis:
+    def diagnose(self, pod: PodInfo, overrides: RowStatuses) -> Diagnosis:
         """Fold the refusals of all nodes into counts; ``overrides`` replace own statuses by row."""
-        if self._diagnosis is not None and not overrides:
+        if self._diagnosis is not None and not len(overrides):
             return self._diagnosis
         counted: list[tuple[Status, int]] = []
         plugins: set[str] = set(self.narrowing)
         failed = self.failed
-        if overrides:
+        if len(overrides):
             failed = failed.copy()
-            failed[list(overrides)] = FEASIBLE
-            # Nodes that are refused for one reason share its status: many are counted as one.
-            shared = {id(status): status for status in overrides.values()}
-            counted += [(shared[key], count) for key, count in Counter(map(id, overrides.values())).items()]
-            plugins |= {status.plugin for status in shared.values()}
+            failed[overrides.rows] = FEASIBLE
+            counted += overrides.counted()
+            plugins |= {status.plugin for status, _ in counted}
         if not self.rejected.is_success:
             plugins = {self.rejected.plugin} if self.rejected.plugin else plugins
-        for position, plugin in enumerate(self.profile.filter):
-            rows = np.flatnonzero(failed == position)
-            if not len(rows):
-                continue
+        for plugin, _, codes in self._refusals(failed):
             plugins.add(plugin.name)
-            codes, counts = np.unique(self.filters.codes(plugin.name)[rows], return_counts=True)
+            kinds, which = told_apart(codes)
             counted += [
-                (self._refusal(plugin, int(code), pod), int(count))
-                for code, count in zip(codes, counts, strict=True)
+                (self._refusal(plugin, kind, pod), count)
+                for kind, count in zip(kinds, np.bincount(which).tolist(), strict=True)
             ]
-        counted.append((self.absent, int((failed == EXCLUDED).sum())))
+        counted.append((self.absent, int(np.count_nonzero(failed == EXCLUDED))))
         diagnosis = Diagnosis(
             node_count=len(failed),
             reasons={reason: count for reason, count in count_reasons(counted).items() if count},
             plugins=frozenset(plugins - {""}),
             pre_filter_message=self.rejected.message,
         )
-        if not overrides:
+        if not len(overrides):
             self._diagnosis = diagnosis
         return diagnosis
 

@@ -110,6 +110,14 @@ def distinct(rows: Iterable[int]) -> RowArray:
     return np.array(sorted(set(rows)), dtype=np.intp)
 
 
+def told_apart(values: IntArray) -> tuple[list[int], IntArray]:
+    """The distinct values, ascending, and where among them each value is; quick where all are equal."""
+    if len(values) and not np.count_nonzero(values != values[0]):
+        return [int(values[0])], np.zeros(len(values), dtype=np.int64)
+    distinct_values, which = np.unique(values, return_inverse=True)
+    return distinct_values.tolist(), which
+
+
 #: The log is cut to half when it grows longer than this; older readers look at all rows again.
 LOG_LENGTH = 65_536
 

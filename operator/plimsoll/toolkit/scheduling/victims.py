@@ -8,7 +8,7 @@ Axis letters: N nodes, K places of :class:`PodsByImportance`, R resources.
 Source: kube-scheduler v1.36, ``defaultpreemption`` (SelectVictimsOnNode) and ``framework/preemption``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,7 +106,7 @@ class KeptVictims:
         )
         self._mark = _mark(snapshot)
         self._tick = snapshot.tick
-        self._ahead: Mapping[int, tuple[PodInfo, ...]] = {}
+        self._ahead = np.zeros(count, dtype=np.int64)  #: WhatIf.ahead_marks
 
     def is_current(self, snapshot: Snapshot, what_if: WhatIf) -> bool:
         """Whether nodes and budgets are still what they were.
@@ -118,18 +118,14 @@ class KeptVictims:
             return False
         self.kinds[changed] = UNKNOWN
         self._tick = snapshot.tick
-        before, ahead = self._ahead, what_if.ahead
-        if ahead is not before:
-            for row in [row for row, pods in ahead.items() if before.get(row) is not pods]:
-                self.kinds[row] = UNKNOWN
-            for row in before.keys() - ahead.keys():
-                self.kinds[row] = UNKNOWN
-        self._ahead = ahead
+        before, self._ahead = self._ahead, what_if.ahead_marks
+        if self._ahead is not before:
+            self.kinds[self._ahead != before] = UNKNOWN
         return True
 
     def complete(self, pod: PodInfo, rows: RowArray, snapshot: Snapshot, what_if: WhatIf) -> None:
         """Find the victims on those of the rows where they are not known."""
-        self._ahead = what_if.ahead
+        self._ahead = what_if.ahead_marks
         rows = rows[self.kinds[rows] == UNKNOWN]
         if not len(rows):
             return
