@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from plimsoll.framework.descheduling.proposals import Candidate, Verdict
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
 from plimsoll.testing.builders import a_node, a_pod
@@ -148,3 +149,27 @@ class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 
     strategy = a_strategy(RemoveDuplicates)
+
+
+def test_owners_that_share_pods_are_looked_at_together() -> None:
+    """Owner b's duplicates are those from before any of a's pods, some of which are b's as well, went."""
+    shared = {
+        "ownerReferences": [
+            {"kind": "Job", "name": name, "uid": name, "apiVersion": "batch/v1"} for name in "ab"
+        ]
+    }
+    pods = [a_pod(f"p{number}", node="n0", metadata=shared) for number in range(4)]
+    context = a_context([a_node("n0"), a_node("n1")], pods, exact=False)
+    proposed: list[str] = []
+    candidates = a_strategy(RemoveDuplicates).candidates(context)
+    candidate = next(candidates, None)
+    while isinstance(candidate, Candidate):
+        proposed.append(candidate.pod.name)
+        context.cluster.displace(candidate.pod.uid)
+        try:
+            candidate = candidates.send(Verdict.ACCEPTED)
+        except StopIteration:
+            break
+
+    assert len(proposed) == 4
+    assert proposed[:2] == proposed[2:]

@@ -197,6 +197,18 @@ class DefaultEvictor(Evictor):
     def __init__(self, args: DefaultEvictorArgs) -> None:
         self.args = args
         self._on = args.protections
+        # Asked about every pod of a large cluster: what the arguments switch off is not asked.
+        self._youngest, self._min_replicas = args.youngest, args.min_replicas
+        self._is_critical_protected = "SystemCriticalPods" in self._on
+        self._asked = tuple(
+            check
+            for check, wanted in (
+                (self._claims, "PodsWithPVC" in self._on),
+                (self._budget, not self._on.isdisjoint(("PodsWithoutPDB", "PodsWithResourceClaims"))),
+                (self._labels, args.label_selector is not None),
+            )
+            if wanted
+        )
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """The first protection that applies."""
@@ -204,9 +216,9 @@ class DefaultEvictor(Evictor):
         if context.is_exact and EVICT in annotations:
             return None
         hard = self._untouchable(pod)
-        if not context.is_exact:
-            if hard is not None:
-                return hard
+        if not context.is_exact and hard is not None:
+            return hard
+        if not context.is_exact and annotations:
             if annotations.get(EVICT) == "true":
                 return None
             if annotations.get(EVICT) == "false":
@@ -218,15 +230,12 @@ class DefaultEvictor(Evictor):
                     )
         if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in annotations:
             return Refusal("OptedOut", f"the pod's annotation {PREFER_NO_EVICTION} forbids its eviction")
-        return (
-            hard
-            or self._priority(pod, context)
-            or self._shape(pod)
-            or self._claims(pod, context)
-            or self._budget(pod, context)
-            or self._labels(pod)
-            or self._last(pod, context)
-        )
+        refusal = hard or self._priority(pod, context) or self._shape(pod)
+        for check in self._asked:
+            if refusal is not None:
+                break
+            refusal = check(pod, context)
+        return refusal or self._last(pod, context)
 
     def _last(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """Replicas, then age; a refusal that a surge may lift hides no other."""
@@ -254,17 +263,17 @@ class DefaultEvictor(Evictor):
         return None
 
     def _untouchable(self, pod: PodInfo) -> Refusal | None:
-        metadata = pod.pod.metadata
-        if MIRROR in metadata.annotations:
+        annotations = pod.pod.metadata.annotations
+        if annotations and MIRROR in annotations:
             return Refusal("MirrorPod", "the pod mirrors a static pod of its kubelet")
-        if metadata.annotations.get(SOURCE, "api") != "api":
+        if annotations and annotations.get(SOURCE, "api") != "api":
             return Refusal("StaticPod", "the pod is a static pod of its kubelet")
         if pod.is_terminating:
             return Refusal("Terminating", "the pod is being deleted already")
         return None
 
     def _priority(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        critical = "SystemCriticalPods" in self._on
+        critical = self._is_critical_protected
         priority = pod.pod.spec.priority
         if critical and pod.priority >= SYSTEM_CRITICAL_PRIORITY:
             return Refusal(
@@ -305,8 +314,10 @@ class DefaultEvictor(Evictor):
                 return Refusal(
                     "FailedBarePods", "the pod has no owner that would replace it, and has not failed"
                 )
-        if "PodsWithLocalStorage" in self._on and any(
-            volume.host_path is not None or volume.empty_dir is not None for volume in spec.volumes
+        if (
+            spec.volumes
+            and "PodsWithLocalStorage" in self._on
+            and any(volume.host_path is not None or volume.empty_dir is not None for volume in spec.volumes)
         ):
             return Refusal("PodsWithLocalStorage", "the pod has local storage (hostPath or emptyDir)")
         if "DaemonSetPods" in self._on and any(owner.kind == "DaemonSet" for owner in owners):
@@ -314,8 +325,6 @@ class DefaultEvictor(Evictor):
         return None
 
     def _claims(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        if "PodsWithPVC" not in self._on:
-            return None
         classes = self.args.protected_classes
         for volume in pod.pod.spec.volumes:
             if volume.persistent_volume_claim is None:
@@ -338,14 +347,14 @@ class DefaultEvictor(Evictor):
             return Refusal("PodsWithResourceClaims", "the pod uses resource claims (devices)")
         return None
 
-    def _labels(self, pod: PodInfo) -> Refusal | None:
+    def _labels(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         selector = self.args.label_selector
         if selector is not None and not selector.compiled.matches(pod.labels):
             return Refusal("LabelSelector", "the pod's labels do not match the evictor's labelSelector")
         return None
 
     def _replicas(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        least = self.args.min_replicas
+        least = self._min_replicas
         owners = pod.pod.metadata.owner_references
         if least > 1 and len(owners) == 1:
             count = context.replicas(pod.namespace, owners[0].uid)
@@ -365,7 +374,7 @@ class DefaultEvictor(Evictor):
         return None
 
     def _age(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        youngest = self.args.youngest
+        youngest = self._youngest
         if youngest is None:
             return None
         started = pod.pod.status.start_time

@@ -143,7 +143,7 @@ class HighNodeUtilization(Strategy):
             used, room = cluster.requested[row, axes], cluster.allocatable[row, axes]
             return float((used / np.maximum(room, 1)).max(initial=0.0))
 
-        return Destinations(admitted.__contains__, fullness)
+        return Destinations.among(admitted, fullness)
 
     def _cap(self, usage: NodeUsage, resource: str) -> int:
         """The room of a destination, in whole units for the thresholds' resources."""

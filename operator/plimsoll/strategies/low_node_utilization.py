@@ -210,7 +210,7 @@ class LowNodeUtilization(Strategy):
             may_go_on=above,
             removable=lambda _: True,
             reason=reason,
-            targets=Destinations(frozenset(each.name for each in under).__contains__),
+            targets=Destinations.among(frozenset(each.name for each in under)),
             excluded=namespaces.exclude if namespaces else (),
             node_limit=node_limit,
         )

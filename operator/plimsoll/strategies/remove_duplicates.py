@@ -18,7 +18,8 @@ first that it sees.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pydantic import Field, StrictStr
@@ -26,13 +27,17 @@ from pydantic import Field, StrictStr
 from plimsoll.framework import Node, PluginArgs, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity
-from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
+from plimsoll.framework.descheduling.pod_indexes import by_key
+from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, Verdict
 from plimsoll.framework.selectors import NodeMatcher, untolerated
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 
 Kind = tuple[str, str, str, str]
 """What makes pods duplicates: namespace, owner kind, owner name, images."""
+
+Owner = tuple[str, str, str]
+"""Namespace, kind, name."""
 
 
 class RemoveDuplicatesArgs(PluginArgs):
@@ -44,6 +49,93 @@ class RemoveDuplicatesArgs(PluginArgs):
     exclude_owner_kinds: tuple[StrictStr, ...] = Field(
         default=(), description="Pods with an owner of one of these kinds are left alone."
     )
+
+
+@dataclass(slots=True)
+class _Crowd:
+    """One kind of pods.
+
+    Attributes:
+        occurrences: Its pods that count.
+        duplicates: Those that are not the first of their node, by node in order.
+    """
+
+    occurrences: int = 0
+    duplicates: dict[str, list[PodInfo]] = field(default_factory=dict)
+
+
+class _Crowds:
+    """Finds duplicates, owner by owner; evictors are asked about owners with two equal pods on some node."""
+
+    def __init__(self, counts: Callable[[PodInfo, StrategyContext], bool], context: StrategyContext) -> None:
+        self._counts = counts
+        self._context = context
+        self._known: dict[Owner, list[tuple[Kind, _Crowd]]] = {}
+
+    def owners(self) -> list[Owner]:
+        """All owners of placed pods, sorted."""
+        return sorted(
+            (namespace, kind, name)
+            for namespace, groups in self._context.owners().items()
+            for kind, name in groups
+        )
+
+    def of(self, owner: Owner) -> list[tuple[Kind, _Crowd]]:
+        """The kinds of an owner's pods that have duplicates, sorted."""
+        if owner not in self._known:
+            self.look(owner)
+        return self._known.pop(owner)
+
+    def look(self, owner: Owner) -> None:
+        """Take stock of an owner, and of those that share pods with it: a verdict concerns all of them."""
+        ahead = [owner]
+        while ahead:
+            each = ahead.pop()
+            if each in self._known:
+                continue
+            members = self._members(each)
+            self._known[each] = self._crowds(each, members)
+            ahead += {
+                kind[:3] for _, pod in members if len(_identity(pod)[1]) > 1 for kind in _identity(pod)[1]
+            }
+
+    def _members(self, owner: Owner) -> list[tuple[str, PodInfo]]:
+        """The pods of an owner on considered nodes, with their nodes."""
+        considered, node_of = self._context.considered, self._context.node_of
+        return [
+            (node, pod)
+            for pod in self._context.owned_by(*owner).values()
+            if (node := node_of(pod)) in considered
+        ]
+
+    def _crowds(self, owner: Owner, members: list[tuple[str, PodInfo]]) -> list[tuple[Kind, _Crowd]]:
+        identities = {(node, *_identity(pod)[0]) for node, pod in members}
+        if len(identities) == len(members):
+            return []
+        crowds: dict[Kind, _Crowd] = {}
+        by_node: dict[str, list[PodInfo]] = {}
+        for node, pod in members:
+            if not pod.pod.is_terminal and self._counts(pod, self._context):
+                by_node.setdefault(node, []).append(pod)
+        for node in sorted(by_node):
+            seen: set[tuple[str, ...]] = set()
+            for pod in self._in_order(by_node[node]):
+                identity, kinds = _identity(pod)
+                for kind in kinds:
+                    if kind[:3] == owner:
+                        crowd = crowds.setdefault(kind, _Crowd())
+                        crowd.occurrences += 1
+                        if identity in seen:
+                            crowd.duplicates.setdefault(node, []).append(pod)
+                seen.add(identity)
+        return sorted((kind, crowd) for kind, crowd in crowds.items() if crowd.duplicates)
+
+    def _in_order(self, pods: list[PodInfo]) -> list[PodInfo]:
+        """The node's pods; of equal ones the first stay, so those that cost more to move come first."""
+        if len(pods) == 1:
+            return pods
+        pods.sort(key=by_key)
+        return pods if self._context.is_exact else sorted(pods, key=eviction_cost, reverse=True)
 
 
 class RemoveDuplicates(Strategy):
@@ -60,36 +152,41 @@ class RemoveDuplicates(Strategy):
         self.args = args
 
     def candidates(self, context: StrategyContext) -> Candidates:
-        """Owner by owner, node by node."""
-        suspects = self._suspects(context)
-        occurrences: Counter[Kind] = Counter()
-        duplicates: dict[Kind, dict[str, list[PodInfo]]] = {}
-        for name in context.nodes:
-            seen: set[tuple[str, ...]] = set()
-            for pod in self._in_order(name, suspects, context):
-                identity, kinds = _identity(pod)
-                if suspects.isdisjoint(kinds) or not self._counts(pod, context):
-                    continue
-                occurrences.update(kinds)
-                if identity in seen:
-                    for kind in kinds:
-                        duplicates.setdefault(kind, {}).setdefault(name, []).append(pod)
-                seen.add(identity)
-        targets = _Targets(context)
-        for kind, by_node in sorted(duplicates.items()):
-            count = len(targets.of(pod for pods in by_node.values() for pod in pods))
-            if count < 2:
-                continue
-            upper = -(-occurrences[kind] // count)
-            for name, pods in by_node.items():
-                reason = (
-                    f"{len(pods) + 1} pods of {kind[1]} {kind[2]} are on its node, {count} nodes could share"
-                    f" all {occurrences[kind]} at {upper} each"
-                )
-                yield from until_closed(
-                    Candidate(pod, name, reason, destinations=self._destinations(kind, upper, context))
-                    for pod in pods[upper - 1 :]
-                )
+        """Owner by owner, node by node.
+
+        Exactly: as the cluster was before the first verdict; else owners are looked at when it is their turn,
+        together with those that share pods with them.
+        """
+        targets, crowds = _Targets(context), _Crowds(self._counts, context)
+        by_owner = crowds.owners()
+        if context.is_exact:
+            for owner in by_owner:
+                crowds.look(owner)
+        for owner in by_owner:
+            for kind, crowd in crowds.of(owner):
+                count = len(targets.of(pod for pods in crowd.duplicates.values() for pod in pods))
+                if count >= 2:
+                    upper = -(-crowd.occurrences // count)
+                    yield from self._beyond(kind, crowd, upper, count, context)
+
+    def _beyond(
+        self, kind: Kind, crowd: _Crowd, upper: int, count: int, context: StrategyContext
+    ) -> Candidates:
+        """The pods of one kind past its share of each node."""
+        destinations: Destinations | None = None
+        for name, pods in crowd.duplicates.items():
+            reason = (
+                f"{len(pods) + 1} pods of {kind[1]} {kind[2]} are on its node, {count} nodes could share"
+                f" all {crowd.occurrences} at {upper} each"
+            )
+            for pod in pods[upper - 1 :]:
+                if destinations is None:
+                    destinations = self._destinations(kind, upper, context)
+                verdict = yield Candidate(pod, name, reason, destinations=destinations)
+                if verdict is Verdict.ACCEPTED:
+                    destinations = None  # the counts have changed
+                elif verdict is Verdict.NODE_CLOSED:
+                    break
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Pods of an owner beyond its even share on their node, counted by owner."""
@@ -133,25 +230,6 @@ class RemoveDuplicates(Strategy):
             context.node_of(pod) for pod in context.owned_by(*kind[:3]).values() if kind in _identity(pod)[1]
         )
         return Destinations(lambda name: on[name] < upper)
-
-    def _in_order(self, name: str, suspects: set[Kind], context: StrategyContext) -> Iterable[PodInfo]:
-        """The node's pods; of equal ones the first stay, so those that cost more to move come first."""
-        if context.is_exact:
-            return context.pods(name)
-        pods = (pod for pod in context.pods(name) if not suspects.isdisjoint(_identity(pod)[1]))
-        return sorted(pods, key=eviction_cost, reverse=True)
-
-    def _suspects(self, context: StrategyContext) -> set[Kind]:
-        """Kinds with two pods on some node, evictable or not: evictors need not be asked about others."""
-        found: set[Kind] = set()
-        for name in context.nodes:
-            seen: set[tuple[str, ...]] = set()
-            for pod in context.placed(name):
-                identity, kinds = _identity(pod)
-                if identity in seen:
-                    found.update(kinds)
-                seen.add(identity)
-        return found
 
     def _counts(self, pod: PodInfo, context: StrategyContext) -> bool:
         owners = pod.pod.metadata.owner_references

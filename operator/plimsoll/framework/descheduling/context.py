@@ -158,6 +158,10 @@ class StrategyContext:
         """Placed pods that name this owner, by uid; likewise."""
         return self.cluster.index(PodsByOwner).groups.get(namespace, {}).get((kind, name), {})
 
+    def owners(self) -> Mapping[str, Iterable[tuple[str, str]]]:
+        """Kinds and names of the owners of placed pods, by namespace; likewise."""
+        return self.cluster.index(PodsByOwner).groups
+
     def node_of(self, pod: PodInfo) -> str:
         """The name of the node that the pod holds a place on, "" when it holds none."""
         row = self.cluster.row_of_pod(pod.uid)

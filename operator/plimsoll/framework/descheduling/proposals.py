@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from plimsoll.model.kinds.pod_info import PodInfo
 
@@ -17,10 +17,17 @@ class Destinations:
         preference: A node's rank by the strategy's own order, the highest first; None leaves the order to
             the scheduler's score. Either way only nodes that the scheduler's filters accept are taken, the
             target is held, and the replacement is sent there.
+        names: The nodes that ``admits`` admits, where they are known beforehand: planners then ask for none.
     """
 
     admits: Callable[[str], bool]
     preference: Callable[[str], float] | None = None
+    names: frozenset[str] | None = None
+
+    @classmethod
+    def among(cls, names: frozenset[str], preference: Callable[[str], float] | None = None) -> Self:
+        """These nodes and no others."""
+        return cls(names.__contains__, preference, names)
 
 
 class Verdict(Enum):

@@ -40,6 +40,7 @@ from plimsoll.planning.proven.objections import Objections
 from plimsoll.planning.proven.prospects import ForkProspects
 from plimsoll.planning.proven.target_choice import (
     TargetChoice,
+    TargetRows,
     best_admitted,
     both,
     expected,
@@ -69,6 +70,7 @@ class PlanBuilder:
             cluster.index(counts)
         self.fork = cluster.fork()
         self.moved: set[str] = set()
+        self._target_rows = TargetRows(self.fork, rebalancing.is_target)
         self.schedulers = ForkSchedulers(rebalancing.profiles, self.fork)
         self.ledger = BudgetLedger(self.fork.objects.budgets.values())
         self.in_bundle = False
@@ -267,9 +269,8 @@ class PlanBuilder:
             return refusal or TargetChoice(candidate.target, is_directed=True)
         if is_forecast or by_score:
             return expected(candidate, ranking, self._is_target, objection, is_forecast=is_forecast)
-        return best_admitted(
-            candidate, ranking, self._is_target, objection, may_return=strategy in self.objections.renewing
-        )
+        may_return = strategy in self.objections.renewing
+        return best_admitted(candidate, ranking, self._target_rows, objection, may_return=may_return)
 
     def ranked(self, pod: PodInfo) -> Ranking | None:
         """Where a pod of ours could go, all moves so far made; None when no profile can say."""

@@ -101,7 +101,9 @@ def revalidate(
     if move.is_directed and not decides:
         again = Candidate(pod, move.source, move.reason, move.target)
     elif move.target and decides and not move.is_forecast:
-        again = Candidate(pod, move.source, move.reason, destinations=Destinations(move.target.__eq__))
+        again = Candidate(
+            pod, move.source, move.reason, destinations=Destinations.among(frozenset((move.target,)))
+        )
     else:
         again = Candidate(pod, move.source, move.reason)
     verdict = judge(book, again, move.strategy)

@@ -1,12 +1,16 @@
 """Chooses the node that a move is planned to, from what the scheduler says of the pod's replacement."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from plimsoll.engine.decision import Ranking
+from plimsoll.framework import BoolArray
 from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.node import Node
 
 IsTarget = Callable[[str], bool]
 """Whether replacements may be expected on the node of this name."""
@@ -16,6 +20,30 @@ Objection = Callable[[str], Refusal | None]
 
 #: Nodes that are tried for one pod, the best first; strategies object to most others for the same reason.
 TRIES = 12
+
+#: Nodes that are sorted in one go; of more, the best are found first.
+FEW = 64
+
+
+class TargetRows:
+    """Nodes as rows of a plan's fork, whose nodes stay what they are.
+
+    Attributes:
+        admitted: Shape (N,): whether replacements may be expected on the node.
+    """
+
+    def __init__(self, cluster: Cluster, is_target: Callable[[Node], bool]) -> None:
+        self._rows = cluster.rows
+        self.admitted: BoolArray = np.fromiter(map(is_target, cluster.nodes), np.bool_, len(cluster))
+        self._latest: tuple[frozenset[str] | None, BoolArray] = None, self.admitted
+
+    def among(self, names: frozenset[str]) -> BoolArray:
+        """Shape (N,): whether the node has one of these names; of the latest set it is known."""
+        if self._latest[0] is not names:
+            mask = np.zeros(len(self.admitted), dtype=np.bool_)
+            mask[[self._rows[name] for name in names if name in self._rows]] = True
+            self._latest = names, mask
+        return self._latest[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +96,7 @@ def expected(
 
 
 def best_admitted(
-    candidate: Candidate, ranking: Ranking, is_target: IsTarget, objection: Objection, *, may_return: bool
+    candidate: Candidate, ranking: Ranking, targets: TargetRows, objection: Objection, *, may_return: bool
 ) -> TargetChoice | Refusal:
     """The best node that serves the strategy's purpose; the replacement is sent there.
 
@@ -79,19 +107,17 @@ def best_admitted(
     refusal = _without_choice(source, ranking, may_return=may_return)
     if refusal is not None:
         return refusal
-    tried = fitting = allowed = 0
+    rows = ranking.rows
+    chosen = (
+        np.ones(len(rows), dtype=np.bool_) if may_return else rows != ranking.cluster.rows.get(source, -1)
+    )
+    fitting = int(np.count_nonzero(chosen))
+    chosen &= targets.admitted[rows]
+    allowed = int(np.count_nonzero(chosen))
+    if serves is not None and serves.names is not None:
+        chosen &= targets.among(serves.names)[rows]
     first: Refusal | None = None
-    for row, total in _in_order(ranking, serves):
-        name = ranking.cluster.nodes[row].name
-        if name == source and not may_return:
-            continue
-        fitting += 1
-        if not is_target(name):
-            continue
-        allowed += 1
-        if serves is not None and not serves.admits(name):
-            continue
-        tried += 1
+    for name, total in islice(_in_order(ranking, chosen, serves), TRIES):
         refusal = objection(name)
         if refusal is None:
             highest = int(ranking.totals.max())
@@ -99,8 +125,6 @@ def best_admitted(
             returns: bool = name != source and ranking.total_of(source) == highest
             return TargetChoice(name, is_directed=total < highest or returns or rivals)
         first = first or refusal
-        if tried == TRIES:
-            break
     if first is not None:
         return first
     if not allowed:
@@ -174,16 +198,37 @@ def both(ranking: Ranking, meanwhile: Ranking) -> Ranking:
     return Ranking(ranking.cluster, ranking.rows[kept], ranking.totals[kept])
 
 
-def _in_order(ranking: Ranking, serves: Destinations | None) -> Iterable[tuple[int, int]]:
-    """Rows with their totals, the best first, by the strategy's order if it has one, then sorted by name."""
-    order = np.lexsort((ranking.cluster.name_ranks[ranking.rows], -ranking.totals))
-    rows, totals = ranking.rows[order].tolist(), ranking.totals[order].tolist()
+def _in_order(ranking: Ranking, chosen: BoolArray, serves: Destinations | None) -> Iterator[tuple[str, int]]:
+    """The chosen nodes that serve the purpose, with their totals, the best first.
+
+    By the strategy's order if it has one, then by the total, then sorted by name.
+    """
+    nodes = ranking.cluster.nodes
+    admits = None if serves is None or serves.names is not None else serves.admits
+    ordered = (
+        (nodes[row].name, total)
+        for row, total in _by_total(ranking, chosen)
+        if admits is None or admits(nodes[row].name)
+    )
     if serves is None or serves.preference is None:
-        return zip(rows, totals, strict=True)
-    names = [ranking.cluster.nodes[row].name for row in rows]
-    preferred = [serves.preference(name) if serves.admits(name) else float("-inf") for name in names]
-    best = sorted(range(len(rows)), key=lambda at: -preferred[at])
-    return [(rows[at], totals[at]) for at in best]
+        return ordered
+    preference = serves.preference
+    return iter(sorted(ordered, key=lambda each: -preference(each[0])))
+
+
+def _by_total(ranking: Ranking, chosen: BoolArray) -> Iterator[tuple[int, int]]:
+    """Rows with their totals, the highest first, equals sorted by name; no more are sorted than are read."""
+    rows, totals = ranking.rows[chosen], ranking.totals[chosen]
+    if len(rows) > FEW:
+        line = np.partition(totals, len(totals) - TRIES)[len(totals) - TRIES]
+        parts: tuple[BoolArray, ...] = (totals >= line, totals < line)
+    else:
+        parts = (np.ones(len(rows), dtype=np.bool_),)
+    ranks = ranking.cluster.name_ranks
+    for part in parts:
+        some, points = rows[part], totals[part]
+        order = np.lexsort((ranks[some], -points))
+        yield from zip(some[order].tolist(), points[order].tolist(), strict=True)
 
 
 def _without_choice(source: str, ranking: Ranking, *, may_return: bool = False) -> Refusal | None:
