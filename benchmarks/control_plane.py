@@ -1,4 +1,4 @@
-"""A real control plane for benchmarks: etcd and kube-apiserver from a folder of programs, on loopback."""
+"""A real control plane for benchmarks: etcd, kube-apiserver and what ends namespaces, on loopback."""
 
 import secrets
 import shutil
@@ -73,6 +73,18 @@ def control_plane(programs: Path, folder: Path) -> Iterator[Path]:
         certificate = folder / "certificates" / "apiserver.crt"
         kubeconfig.write_text(admin(api, certificate, token), encoding="utf-8")
         wait_until_ready(kubeconfig, server, folder / "kube-apiserver.log")
+        running.enter_context(
+            process(
+                [
+                    program(programs, "kube-controller-manager"),
+                    f"--kubeconfig={kubeconfig}",
+                    "--controllers=namespace-controller",
+                    "--leader-elect=false",
+                    "--secure-port=0",
+                ],
+                folder / "kube-controller-manager.log",
+            )
+        )
         yield kubeconfig
 
 

@@ -19,8 +19,9 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder,
 HEAD = """# Benchmarks
 
 `make benchmarks` measures everything on this page and writes it; `make benchmarks ONLY=engine` measures one
-table again. `make benchmarks KUBE=FOLDER` also runs kube-scheduler and descheduler, with the programs in that
-folder (etcd, kube-apiserver, kube-scheduler, descheduler). [benchmarking.md](benchmarking.md) explains them.
+table again. `make benchmarks KUBE=FOLDER` also runs kube-scheduler and descheduler; the folder has etcd,
+kube-apiserver, kube-controller-manager, kube-scheduler and descheduler. [benchmarking.md](benchmarking.md)
+explains each benchmark.
 
 CPU seconds say the same on a machine that is busy with other things; seconds by the clock and rates
 do not. Each table names its machine and the load on it.
