@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-soak bench-rebalancing bench-plan bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-scale bench-soak bench-rebalancing bench-plan bench-openb bench-convergence docs demo presubmit image lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -137,6 +137,9 @@ bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: 
 
 bench-starting: $(STAMP) ## starts in a large cluster under CPU load: ARGS="--nodes 5000 --pods 100000 --starts 10 --load 4"
 	$(BIN)/python benchmarks/startup.py $(ARGS)
+
+bench-scale: $(STAMP) ## CPU and memory of the operator in clusters of growing size: ARGS="--sizes 5000x100000,50000x500000"
+	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 bench-soak: $(STAMP) ## whether two replicas last under load: [MINUTES=30] [ARGS="--nodes 500 --load 2"]
 	$(BIN)/python benchmarks/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

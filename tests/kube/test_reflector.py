@@ -98,6 +98,7 @@ async def reflecting(
     clock: FakeClock | None = None,
     observer: RememberingObserver | None = None,
     resource: WatchedResource = PODS,
+    streaming: bool = False,
 ) -> AsyncIterator[Any]:
     """A running reflector's sink."""
     sink = Sink()
@@ -108,6 +109,7 @@ async def reflecting(
         clock=clock or FakeClock(),
         randomness=FakeRandomness(),
         observer=observer or RememberingObserver(),
+        streaming=streaming,
     )
     task = asyncio.create_task(reflector.run())
     try:
@@ -525,3 +527,87 @@ async def test_a_list_that_is_fresh_enough_is_not_made_again(told: tuple[ToldSer
     assert len(server.requests) == 2
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def complete(version: int) -> dict[str, Any]:
+    """The bookmark at the end of a streamed list."""
+    mark = wire("", version)
+    mark["metadata"]["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return line("BOOKMARK", mark)
+
+
+async def test_a_streamed_list_is_the_beginning_of_a_watch(told: tuple[ToldServer, Session]) -> None:
+    """One request brings what is there and what happens; changes may come before the list is complete."""
+    server, session = told
+    server.then_stream(
+        line("ADDED", wire("a", 1)),
+        line("ADDED", wire("b", 2)),
+        line("MODIFIED", wire("a", 11)),
+        complete(12),
+        line("DELETED", wire("b", 13)),
+    )
+    server.then_stream(line("ADDED", wire("c", 14)), hold=asyncio.Event())
+
+    async with reflecting(session, streaming=True) as sink:
+        await sink.until(["+a", "+b", "~a", "synced pods", "-b", "+c"])
+
+    first, second = (path for _, path, _, _ in server.requests)
+    assert "sendInitialEvents=true" in first
+    assert "resourceVersionMatch=NotOlderThan" in first
+    assert "resourceVersion=&" in first, "as fresh as a list: no watch cache that lags behind"
+    assert "resourceVersion=13" in second
+    assert "sendInitialEvents" not in second
+
+
+async def test_a_streamed_list_says_what_is_gone(told: tuple[ToldServer, Session]) -> None:
+    """After 410 the next stream is a difference; one that broke off in between deletes nothing."""
+    server, session = told
+    clock = FakeClock()
+    server.then_stream(line("ADDED", wire("a", 1)), line("ADDED", wire("b", 2)), complete(10))
+    server.then(b"", 410)
+    server.then_stream(line("ADDED", wire("c", 20)), b"{broken\n")
+    server.then_stream(
+        line("ADDED", wire("b", 2)), line("ADDED", wire("c", 20)), complete(30), hold=asyncio.Event()
+    )
+
+    async with reflecting(session, clock=clock, streaming=True) as sink:
+        await until_asked(server, clock, 4)
+        await sink.until(["+a", "+b", "synced pods", "+c", "-a", "synced pods"])
+
+
+@pytest.mark.parametrize("refusal", ["refused", "ended"])
+async def test_a_server_without_streamed_lists_is_read_by_pages(
+    told: tuple[ToldServer, Session], refusal: str
+) -> None:
+    """An older server calls the parameter invalid, or knows none of it and ends the watch some time."""
+    server, session = told
+    if refusal == "refused":
+        server.then({"code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden"}, 422)
+    else:
+        server.then_stream(line("ADDED", wire("a", 1)))
+    server.then(a_list(wire("a", 1)))
+    server.then_stream(line("ADDED", wire("b", 11)), hold=asyncio.Event())
+    observer = RememberingObserver()
+
+    async with reflecting(session, observer=observer, streaming=True) as sink:
+        await sink.until(["+a", "synced pods", "+b"])
+
+    assert "limit=500" in server.requests[1][1]
+    assert "resourceVersion=10" in server.requests[2][1]
+
+
+async def test_a_line_that_makes_no_sense_ends_no_streamed_list(told: tuple[ToldServer, Session]) -> None:
+    """It is skipped, and the list is complete without it."""
+    server, session = told
+    observer = RememberingObserver()
+    server.then_stream(
+        line("ADDED", wire("bad", 1, spec={"priority": "high"})),
+        line("ADDED", wire("a", 2)),
+        complete(10),
+        hold=asyncio.Event(),
+    )
+
+    async with reflecting(session, observer=observer, streaming=True) as sink:
+        await sink.until(["+a", "synced pods"])
+
+    assert [name for name, _ in observer.skipped] == ["default/bad"]

@@ -9,6 +9,7 @@ from plimsoll.app.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
@@ -59,7 +60,7 @@ async def pods_walk() -> Walk:
     ingestion = wing.ingestion((), observer)
     reflector = Reflector(
         session,
-        cast("Any", None),
+        WATCHED[1],
         ingestion.apply,
         clock=clock,
         randomness=cast("Any", None),

@@ -60,6 +60,7 @@ class Startup:
                 clock=parts.clock,
                 randomness=randomness,
                 observer=parts.observer,
+                streaming=True,
             )
             for resource, sink in {**sinks, RECORDS: rebalancing.take_records}.items()
         ]

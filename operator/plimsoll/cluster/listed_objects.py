@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from plimsoll.cluster.shared_objects import SharedNodes, SharedPods
 from plimsoll.model.decoding import DecodeError, decode, decode_in_part
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
@@ -30,6 +31,7 @@ class NamedMeta(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
+    annotations: dict[str, str] = {}
 
 
 class NamedDocument(msgspec.Struct):
@@ -74,6 +76,36 @@ def _in_part(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, lis
     if not is_placed and not all(IN_STATUS in problem for problem in problems):
         return None, []
     return value, [f"a part is left out: {problem}" for problem in problems]
+
+
+class ObjectReader:
+    """Reads the documents of one collection, and what its watch says of them.
+
+    Args:
+        kind: The type of its objects.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+        line = msgspec.defstruct("Line", [("type", str), ("object", kind)], gc=False)
+        self._lines: msgspec.json.Decoder[Any] = msgspec.json.Decoder(line)
+        self._shared: Any = SharedPods() if kind is Pod else SharedNodes() if kind is Node else None
+
+    def document(self, document: bytes | msgspec.Raw) -> tuple[Any | None, str, list[str]]:
+        """As :func:`read_object`."""
+        return read_object(self._kind, document)
+
+    def line(self, line: bytes) -> tuple[str, Any] | None:
+        """The type and the object of a line, a bookmark's too; None for one that is read part by part."""
+        try:
+            event = self._lines.decode(line)
+        except msgspec.ValidationError:  # an error, or an object that can be read in part at most
+            return None
+        return None if event.type == "ERROR" else (event.type, event.object)
+
+    def sharing(self, new: Any, old: Any) -> Any:
+        """A new state of an object that shares its parts with others; ``old``: the one before, or None."""
+        return new if self._shared is None else self._shared.sharing(new, old)
 
 
 #: The events of an object that is new, changed or gone.

@@ -21,6 +21,7 @@ Source: kube-scheduler v1.36, ``framework/interface.go`` (EnqueueExtensions), ``
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum, auto
+from functools import cache
 from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -82,12 +83,18 @@ class ActionType(IntFlag):
     @property
     def label(self) -> str:
         """The bits as metrics and tables name them: ``Add``, ``UpdateNodeLabel``, ``Add/Update``."""
-        if self.value == ActionType.ALL.value:
-            return "All"
-        some = self.value & ~ActionType.UPDATE.value
-        every_update = self.value - some == ActionType.UPDATE.value
-        bits = [bit for bit in ActionType if bit.value & (some if every_update else self.value)]
-        return "/".join([*map(_word, bits), *(["Update"] if every_update else [])])
+        return _label(self._value_)
+
+
+@cache
+def _label(value: int) -> str:
+    """Found once for each value: an event that helps no pod is named as well."""
+    if value == ActionType.ALL.value:
+        return "All"
+    some = value & ~ActionType.UPDATE.value
+    every_update = value - some == ActionType.UPDATE.value
+    bits = [bit for bit in ActionType if bit.value & (some if every_update else value)]
+    return "/".join([*map(_word, bits), *(["Update"] if every_update else [])])
 
 
 def _word(bit: ActionType) -> str:

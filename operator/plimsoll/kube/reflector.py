@@ -1,5 +1,8 @@
 """Reflectors list and watch resources, and pass on batches of events.
 
+A list is streamed where the server can (WatchList: the watch begins with all objects, and a bookmark says
+when they are complete), and read page by page where not: a stream takes memory for a slice only.
+
 Called by ``app`` for each hot resource. A reflector survives everything the server does: 410 and long
 silence mean listing again, refusals back off with jitter, an object that cannot be decoded is named,
 counted and skipped. Bookmarks keep the resource version fresh, so that a resume rarely lists.
@@ -12,7 +15,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from plimsoll.cluster.listed_objects import NAMED, event_of, read_object
+from plimsoll.cluster.known_objects import KnownObjects
+from plimsoll.cluster.listed_objects import NAMED, NamedDocument, ObjectReader, event_of
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, Gone, NotFound
 from plimsoll.kube.session.session import Session
@@ -33,6 +37,16 @@ SLICE = 100
 
 #: Seconds after which the server ends a watch by itself, and without a byte after which we do.
 WATCH_S, SILENCE_S = 290, 320.0
+
+#: Seconds without an object after which a streamed list that is not complete is given up: a server that does
+#: not know such lists ignores what it was asked.
+STREAM_SILENCE_S = 30.0
+
+#: What a bookmark says at the end of a streamed list.
+COMPLETE = "k8s.io/initial-events-end"
+
+#: How a server refuses streamed lists; an older one calls resourceVersionMatch invalid.
+NO_STREAMS = (400, 422)
 
 #: Back-off after a failure, in seconds: doubled from the first to the last, with jitter.
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0
@@ -83,6 +97,7 @@ class Reflector:
     Args:
         sink: Takes batches of events, in order; must not fail.
         observer: Receives lists, failures and skipped objects.
+        streaming: Ask for streamed lists.
 
     Attributes:
         listed_from: The monotonic time at which the last complete list was begun; -inf before.
@@ -97,16 +112,23 @@ class Reflector:
         clock: Clock,
         randomness: Randomness,
         observer: Observer,
+        streaming: bool = False,
     ) -> None:
         self._session = session
         self._resource = resource
+        self._reader = ObjectReader(resource.kind)
+        self._streaming = streaming
         self._sink = sink
         self._clock = clock
         self._randomness = randomness
         self._observer = observer
-        self._objects: dict[str, Any] = {}
+        self._objects = KnownObjects()
         self._version = ""
         self._heard = False  #: whether the present watch has received anything
+        self._begun, self._shown = (
+            0.0,
+            0,
+        )  #: when the present streamed list was begun, and objects of it so far
         self.listed_from = -math.inf
         self._listed = Signal()
         self._needed_from = -math.inf
@@ -136,13 +158,13 @@ class Reflector:
             status = 0
             began = self._clock.monotonic()
             try:
-                while not self._version or self.listed_from < self._needed_from:
+                while self._must_list and not self._streaming:
                     await self._list()
                 try:
                     async with asyncio.timeout(None) as self._watching:
-                        await self._watch()
+                        await (self._stream() if self._must_list else self._watch())
                 except TimeoutError:
-                    continue  # a list was requested
+                    continue  # a list was requested, or is needed page by page
                 finally:
                     self._watching = None
                 if self._heard or self._clock.monotonic() - began >= SHORT_S:
@@ -176,10 +198,15 @@ class Reflector:
 
     # ------------------------------------------------------------------------------------------------
 
+    @property
+    def _must_list(self) -> bool:
+        return not self._version or self.listed_from < self._needed_from
+
     async def _list(self) -> None:
         """Read a complete list, slice by slice; deletions are emitted at the end."""
         began = self._clock.monotonic()
-        found: set[str] = set()
+        self._objects.begin_list()
+        listed = 0
         params = {"limit": str(PAGE), **self._selected()}
         while True:
             page = _LISTED.decode(
@@ -188,20 +215,25 @@ class Reflector:
             for items in _slices(page.items or ()):
                 events: list[WatchEvent] = []
                 for item in items:
-                    read = self._read(item)
-                    if read is not None:
-                        found.add(read[0])
-                        events += self._stored(*read)
+                    value = self._read(item)
+                    if value is not None:
+                        listed += 1
+                        events += self._stored(value)
                 await self._hand_over(events)
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
-        for keys in _slices([key for key in self._objects if key not in found]):
-            await self._hand_over([event_of(self._objects.pop(key), None) for key in keys])
-        self._version, self.listed_from = page.metadata.resource_version, began
-        self._observer.watch_listed(self._resource.name, len(found))
+        for last in _slices(list(self._completed(page.metadata.resource_version, began, listed))):
+            await self._hand_over(list(last))
+
+    def _completed(self, version: str, began: float, listed: int) -> Iterable[WatchEvent]:
+        """The events at the end of a list: what is gone, and that it is complete."""
+        for gone in self._objects.end_list():
+            yield event_of(gone, None)
+        self._observer.watch_listed(self._resource.name, listed)
         self._answered()
-        self._sink([Synced(self._resource.name)])
+        yield Synced(self._resource.name)
+        self._version, self.listed_from = version, began
         self._listed.notify()
 
     def _selected(self) -> dict[str, str]:
@@ -213,7 +245,33 @@ class Reflector:
             self._sink(events)
         await asyncio.sleep(0)
 
-    async def _watch(self) -> None:
+    async def _stream(self) -> None:
+        """Watch from the beginning, with a complete list first.
+
+        Raises:
+            TimeoutError: The server has no such lists: pages are read from now on.
+        """
+        self._version, self._begun, self._shown = "", self._clock.monotonic(), 0
+        self._objects.begin_list()
+        try:
+            async with asyncio.timeout(STREAM_SILENCE_S) as silence:
+                await self._watch(silence)
+        except TimeoutError:
+            if not silence.expired():
+                raise
+        except APIError as exc:
+            if self._version or exc.status not in NO_STREAMS:
+                raise
+        if not self._version:
+            self._streaming = False
+            raise TimeoutError
+
+    async def _watch(self, silence: asyncio.Timeout | None = None) -> None:
+        """Take what the server says until it ends the watch.
+
+        Args:
+            silence: A streamed list comes first, each part of it in time.
+        """
         params = {
             "watch": "true",
             "resourceVersion": self._version,
@@ -221,6 +279,8 @@ class Reflector:
             "timeoutSeconds": str(WATCH_S),
             **self._selected(),
         }
+        if silence is not None:
+            params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
             self._answered()
             async for lines in batches:
@@ -228,57 +288,86 @@ class Reflector:
                 for some in _slices(lines):
                     events: list[WatchEvent] = []
                     try:
-                        events.extend(self._decoded(some))
+                        for event in self._decoded(some):
+                            events.append(event)
+                            if len(events) == SLICE:
+                                full, events = events, []
+                                await self._hand_over(full)
                     finally:
                         # What came before a line that breaks the stream is stored, so it must be emitted.
                         if events:
                             self._sink(events)
                     if len(lines) > SLICE:
                         await asyncio.sleep(0)
+                if silence is not None:
+                    listed = self._version != ""
+                    silence.reschedule(
+                        None if listed else asyncio.get_running_loop().time() + STREAM_SILENCE_S
+                    )
 
     def _answered(self) -> None:
         self._observer.watch_heard(self._resource.name, self._clock.now())
 
     def _decoded(self, lines: Iterable[bytes]) -> Iterable[WatchEvent]:
         for line in lines:
-            event = _EVENT.decode(line)
-            if event.type == "ERROR":
-                failure = _FAILURE.decode(event.object)
-                kind = Gone if failure.code == 410 else APIError
-                raise kind(f"WATCH {self._resource.path}", failure.code, failure.reason, failure.message)
-            named = NAMED.decode(event.object).metadata
-            key = f"{named.namespace}/{named.name}"
-            if event.type == "DELETED":
-                old = self._objects.pop(key, None)
+            read = self._reader.line(line)
+            kind, new = self._part(line) if read is None else read
+            meta = new.metadata
+            if kind == "DELETED":
+                old = self._objects.pop(meta.namespace, meta.name)
                 if old is not None:
-                    read = self._read(event.object)
-                    yield event_of(read[1] if read else old, None)
-            elif event.type in ("ADDED", "MODIFIED"):
-                read = self._read(event.object)
-                if read is not None:
-                    yield from self._stored(key, read[1])
-                elif key in self._objects:
-                    yield event_of(self._objects.pop(key), None)
-            self._version = named.resource_version or self._version
+                    yield event_of(old if isinstance(new, NamedDocument) else new, None)
+            elif kind in ("ADDED", "MODIFIED"):
+                if not isinstance(new, NamedDocument):
+                    self._shown += 1
+                    yield from self._stored(new)
+                else:
+                    old = self._objects.pop(meta.namespace, meta.name)
+                    if old is not None:
+                        yield event_of(old, None)
+            elif kind == "BOOKMARK" and not self._version and COMPLETE in meta.annotations:
+                yield from self._completed(meta.resource_version, self._begun, self._shown)
             self._heard = True
+            if self._version:  # the parts of a streamed list come in no order
+                self._version = meta.resource_version or self._version
 
-    def _read(self, document: msgspec.Raw) -> tuple[str, Any] | None:
-        """Key and model value; None for an object that cannot be read."""
-        value, key, problems = read_object(self._resource.kind, document)
+    def _part(self, line: bytes) -> tuple[str, Any]:
+        """The type and the object of a line, the latter as far as it can be read.
+
+        Raises:
+            APIError: The server says what went wrong.
+        """
+        event = _EVENT.decode(line)
+        if event.type == "ERROR":
+            failure = _FAILURE.decode(event.object)
+            kind = Gone if failure.code == 410 else APIError
+            raise kind(f"WATCH {self._resource.path}", failure.code, failure.reason, failure.message)
+        value = self._read(event.object) if event.type != "BOOKMARK" else None
+        return event.type, NAMED.decode(event.object) if value is None else value
+
+    def _read(self, document: msgspec.Raw) -> Any | None:
+        """The model value; None for an object that cannot be read."""
+        value, key, problems = self._reader.document(document)
         for problem in problems:
             self._observer.object_skipped(self._resource.name, key, problem)
-        return None if value is None else (key, value)
+        return value
 
-    def _stored(self, key: str, new: Any) -> tuple[WatchEvent, ...]:
+    def _stored(self, new: Any) -> tuple[WatchEvent, ...]:
         """The event of a new state; an object recreated under its name in the meantime is another one."""
-        old = self._objects.get(key)
-        self._objects[key] = new
+        meta = new.metadata
+        old = self._objects.find(meta.namespace, meta.name)
         if old is None:
+            new = self._reader.sharing(new, None)
+            self._objects.put(new)
             return (event_of(None, new),)
-        if old.metadata.uid != new.metadata.uid:
-            return event_of(old, None), event_of(None, new)
-        if old.metadata.resource_version == new.metadata.resource_version:
+        before = old.metadata
+        if before.uid == meta.uid and before.resource_version == meta.resource_version:
+            self._objects.put(old)
             return ()
+        new = self._reader.sharing(new, old)
+        self._objects.put(new)
+        if before.uid != meta.uid:
+            return event_of(old, None), event_of(None, new)
         return (event_of(old, new),)
 
 

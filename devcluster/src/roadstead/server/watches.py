@@ -31,6 +31,8 @@ LAST_BOOKMARK_SECONDS = 2.0
 DEFAULT_TIMEOUT_SECONDS = 1800.0
 #: Seconds between two writes to one watcher: lines that come sooner are sent together.
 PAUSE_SECONDS = 0.01
+#: Objects that a watch begins with, a write.
+INITIAL = 200
 #: Lines that a slow reader may lag behind.
 BACKLOG = 200_000
 
@@ -66,6 +68,7 @@ class Watcher:
         self._render = render
         self._chosen = api.matcher(resource, options.labels, options.fields)
         self._collection: Collection = api.store.collection(resource.collection)
+        self._initial: list[Entry] = []
         self._lines: deque[bytes] = deque()
         self._ready = asyncio.Event()
         self._over = False
@@ -79,9 +82,8 @@ class Watcher:
         initial = options.send_initial if options.send_initial is not None else asked == 0
         if initial:
             candidates = self._api.candidates(self._resource, self._namespace, options.fields)
-            for entry in candidates:
-                if self._chosen is None or self._chosen(entry.obj):
-                    self._lines.append(self._line("ADDED", entry))
+            chosen = self._chosen
+            self._initial = [entry for entry in candidates if chosen is None or chosen(entry.obj)]
             if options.send_initial and options.bookmarks:
                 self._lines.append(self._bookmark(INITIAL_EVENTS_END))
         elif asked:
@@ -166,6 +168,10 @@ class Watcher:
         )
         sent = 0.0
         try:
+            initial, self._initial = self._initial, []
+            for first in range(0, len(initial), INITIAL):  # encoded as they are read: there may be many
+                yield b"".join([self._line("ADDED", entry) for entry in initial[first : first + INITIAL]])
+            del initial
             while True:
                 if self._lines:
                     # Under load, a short wait combines many lines in one write.

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.pod import Pod, PodStatus, Volume
+from plimsoll.model.kinds.pod import Pod, PodSpec, PodStatus, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
 from plimsoll.model.kinds.requests import (
     bounded,
@@ -196,6 +196,8 @@ class Templates:
     def __init__(self) -> None:
         # Weak, because every pod may bring a new shape: a Job's pods carry labels of their own.
         self._by_signature: WeakValueDictionary[bytes, PodTemplate] = WeakValueDictionary()
+        # A template keeps its sample, and that its parts: while it lives, no other object has their ids.
+        self._by_parts: WeakValueDictionary[tuple[object, ...], PodTemplate] = WeakValueDictionary()
         self._encoder = msgspec.msgpack.Encoder()
 
     def __len__(self) -> int:
@@ -203,10 +205,15 @@ class Templates:
 
     def info(self, pod: Pod, stands_in_for: Holder | None = None) -> PodInfo:
         """The engine's view of ``pod``; another state of a stand-in goes on to stand in for its holder."""
-        signature = self._encoder.encode(shape_of(pod))
-        template = self._by_signature.get(signature)
+        parts = parts_of(pod)
+        template = self._by_parts.get(parts)
         if template is None:
-            template = self._by_signature[signature] = PodTemplate(pod, signature)
+            signature = self._encoder.encode(shape_of(pod))
+            template = self._by_signature.get(signature)
+            if template is None:
+                template = self._by_signature[signature] = PodTemplate(pod, signature)
+                if all(volume.ephemeral is None for volume in pod.spec.volumes):
+                    self._by_parts[parts] = template
         return PodInfo(pod, template, stands_in_for)
 
     def stand_in(self, pod: PodInfo, holder: Holder, priority: int | None = None, node: str = "") -> PodInfo:
@@ -240,6 +247,16 @@ class Templates:
         )
 
 
+def parts_of(pod: Pod) -> tuple[object, ...]:
+    """The objects of which the shape of a pod consists, by identity: pods of the same parts have one shape.
+
+    The node's name is the first field of a spec, and no part of the shape.
+    """
+    meta = pod.metadata
+    spec = msgspec.structs.astuple(pod.spec)
+    return (meta.namespace, id(meta.labels), id(meta.owner_references), *map(id, spec[1:]))
+
+
 def shape_of(pod: Pod) -> tuple[object, ...]:
     """All fields of which a placement decision may depend, but for name, uid, node and status.
 
@@ -252,13 +269,13 @@ def shape_of(pod: Pod) -> tuple[object, ...]:
         pod.namespace,
         pod.labels,
         (owner.kind, owner.name) if owner else None,
-        # Volumes of other sources (tokens with a random name, secrets) take part in no decision.
-        msgspec.structs.replace(
-            spec,
-            node_name="",
-            volumes=tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name)),
-        ),
+        msgspec.structs.replace(spec, node_name="", volumes=deciding_volumes(spec)),
     )
+
+
+def deciding_volumes(spec: PodSpec) -> tuple[Volume, ...]:
+    """The volumes without those of other sources (tokens, secrets): no decision reads these."""
+    return tuple([volume for volume in spec.volumes if volume != Volume(name=volume.name)])
 
 
 def counts_the_same(one: PodInfo, other: PodInfo) -> bool:

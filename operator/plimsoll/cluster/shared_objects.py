@@ -1,0 +1,152 @@
+"""SharedPods and SharedNodes keep what objects have in common once.
+
+The pods of one owner differ in name, uid, node, versions and times; their labels, annotations, owners and
+specs are equal, and so are most statuses of their containers. Nodes have the same images. Equal parts become
+one object when a document is read, for as long as some object has them.
+:class:`plimsoll.model.kinds.pod_info.Templates` then finds a template by the identity of the parts.
+docs/scale.md has what a pod takes.
+"""
+
+from sys import intern
+
+from msgspec.structs import replace
+
+from plimsoll.cluster.equal_parts import EqualParts
+from plimsoll.model.kinds.metadata import ObjectMeta, OwnerReference
+from plimsoll.model.kinds.node import ContainerImage, Node, NodeCondition
+from plimsoll.model.kinds.pod import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
+from plimsoll.model.kinds.pod_info import deciding_volumes
+
+
+class SharedPods:
+    """Makes pods share their equal parts."""
+
+    def __init__(self) -> None:
+        self._maps: EqualParts[dict[str, str]] = EqualParts()
+        self._owners: EqualParts[tuple[OwnerReference, ...]] = EqualParts()
+        self._specs: EqualParts[PodSpec] = EqualParts()
+        self._containers: EqualParts[tuple[ContainerStatus, ...]] = EqualParts()
+        self._last = Pod()
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """Parts that are kept, by what they are of."""
+        return {
+            "maps": len(self._maps),
+            "owners": len(self._owners),
+            "specs": len(self._specs),
+            "containers": len(self._containers),
+        }
+
+    def sharing(self, pod: Pod, old: Pod | None = None) -> Pod:
+        """The same pod, of shared parts; volumes that take part in no decision are left out.
+
+        Args:
+            pod: As it was decoded.
+            old: A state of it that was shared before.
+        """
+        meta, spec = pod.metadata, pod.spec
+        like = self._last if old is None else old  # a list has siblings one after the other
+        near, node, volumes = like.metadata, intern(spec.node_name), deciding_volumes(spec)
+        shape = replace(spec, node_name="", volumes=volumes)
+        if shape == replace(like.spec, node_name=""):
+            spec = like.spec
+        else:
+            spec = self._specs.shared(shape, shape.containers)
+        self._last = Pod(
+            metadata=replace(
+                meta,
+                namespace=intern(meta.namespace),
+                labels=near.labels if meta.labels == near.labels else self._maps.shared(meta.labels),
+                annotations=(
+                    near.annotations
+                    if meta.annotations == near.annotations
+                    else self._maps.shared(meta.annotations)
+                ),
+                owner_references=(
+                    near.owner_references
+                    if meta.owner_references == near.owner_references
+                    else self._owners.shared(meta.owner_references)
+                ),
+            ),
+            spec=spec if spec.node_name == node else replace(spec, node_name=node),
+            status=self._status(pod.status, meta),
+        )
+        return self._last
+
+    def _status(self, status: PodStatus, meta: ObjectMeta) -> PodStatus:
+        """Its times are few: conditions change together."""
+        time = meta.creation_timestamp
+        conditions = []
+        for each in status.conditions:
+            if each.last_transition_time != time:
+                time = each.last_transition_time
+            conditions.append(
+                PodCondition(
+                    type=intern(each.type),
+                    status=intern(each.status),
+                    reason=intern(each.reason),
+                    message=each.message,
+                    observed_generation=each.observed_generation,
+                    last_transition_time=time,
+                )
+            )
+        containers, init_containers = status.container_statuses, status.init_container_statuses
+        return replace(
+            status,
+            phase=intern(status.phase),
+            qos_class=intern(status.qos_class),
+            conditions=tuple(conditions),
+            container_statuses=self._containers.shared(containers) if containers else (),
+            init_container_statuses=self._containers.shared(init_containers) if init_containers else (),
+        )
+
+
+class SharedNodes:
+    """Makes nodes share their equal parts."""
+
+    def __init__(self) -> None:
+        self._images: EqualParts[ContainerImage] = EqualParts()
+        self._amounts: EqualParts[dict[str, str | int | float]] = EqualParts()
+
+    def sharing(self, node: Node, old: Node | None = None) -> Node:
+        """The same node, of shared parts.
+
+        Args:
+            node: As it was decoded.
+            old: A state of it that was shared before.
+        """
+        meta, status = node.metadata, node.status
+        near, known = (old.metadata, old.status.images) if old is not None else (ObjectMeta(), ())
+        images = known if status.images == known else tuple(map(self._images.shared, status.images))
+        return replace(
+            node,
+            metadata=replace(
+                meta,
+                labels=near.labels if meta.labels == near.labels else _interned(meta.labels),
+                annotations=(
+                    near.annotations if meta.annotations == near.annotations else _interned(meta.annotations)
+                ),
+            ),
+            status=replace(
+                status,
+                allocatable=self._amounts.shared(status.allocatable),
+                capacity=self._amounts.shared(status.capacity),
+                conditions=tuple([_condition(each) for each in status.conditions]),
+                images=images,
+            ),
+        )
+
+
+def _interned(labels: dict[str, str]) -> dict[str, str]:
+    return {intern(key): intern(value) for key, value in labels.items()}
+
+
+def _condition(condition: NodeCondition) -> NodeCondition:
+    return replace(
+        condition,
+        type=intern(condition.type),
+        status=intern(condition.status),
+        reason=intern(condition.reason),
+        message=intern(condition.message),
+    )
