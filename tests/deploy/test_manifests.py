@@ -163,10 +163,19 @@ def test_a_dry_run_can_change_nothing_but_what_it_says(objects: list[Obj]) -> No
 
 @every_installation
 def test_the_lease_may_be_written_by_its_name_and_in_its_namespace_only(objects: list[Obj]) -> None:
-    """Of other leases, such as kube-scheduler's, the operator can neither read nor change any."""
+    """Of other leases, such as kube-scheduler's, the operator can neither read nor change any.
+
+    Where replicas share the work, the names have scheduler names in them: the namespace must do.
+    """
     roles = [
         each for each in of_kind(objects, "Role", "ClusterRole") if "leases" in json.dumps(each["rules"])
     ]
+    shared = [each for each in roles if each["metadata"]["name"].endswith("-sharing")]
+    assert bool(shared) is ("--share-work=true" in operator(objects)["args"])
+    for each in shared:
+        roles.remove(each)
+        assert (each["kind"], each["metadata"]["namespace"]) == ("Role", NAME)
+        assert [rule["verbs"] for rule in each["rules"]] == [["get", "create", "update"]]
     if "--leader-elect=false" in operator(objects)["args"]:
         assert roles == []
         return

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from plimsoll.app.clock import SeededRandomness
 from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.replica.leadership import SharedLeadership
 from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.app.supervision import Supervision
@@ -20,6 +21,10 @@ from plimsoll.kube.session.session import Session
 from plimsoll.leadership.election import Election
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Elected, ElectedProcess, Leadership, Unchallenged
+from plimsoll.leadership.role_elections import GROUP, RoleElections
+from plimsoll.ports.events import EventNote
+from plimsoll.ports.leases import LeasePort
+from plimsoll.ports.observer import Observer
 
 #: The file in which Kubernetes gives a pod its namespace.
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -78,6 +83,66 @@ class ThreadedLeadership:
     async def release(self) -> None:
         """Give the lease away, if nothing of ours can be under way any more."""
         await self._thread.run(self._elected.release())
+
+
+class GroupObserver(Observer):
+    """Hears of the group's lease what may go wrong with it; no process is its leader."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def failed(self, what: str, problem: str) -> None:
+        """Something did not work."""
+        self._observer.failed(what, problem)
+
+    def renewal_delayed(self, name: str, late_s: float, why: str) -> None:
+        """The lease was renewed late."""
+        self._observer.renewal_delayed(name, late_s, why)
+
+
+class NoEvents:
+    """Records no events."""
+
+    def record(self, note: EventNote) -> None:
+        """Drop it."""
+
+
+def shared_leadership(
+    settings: Settings,
+    session: Session,
+    parts: SharedParts,
+    thread: LoopThread,
+    supervision: Supervision,
+    fence: Fence,
+) -> SharedLeadership:
+    """Share the work with other replicas; the arguments are those of :func:`candidacy`."""
+    name, terms, clock = settings.leader_elect_resource_name, settings.terms, parts.clock
+    notify = asyncio.get_running_loop().call_soon_threadsafe
+    process = ElectedProcess(supervision.hindrance, supervision.pressure, notify)
+    quiet = GroupObserver(parts.observer)
+
+    def leases(lease: str) -> LeaseStore:
+        return LeaseStore(session, namespace_of(settings), lease, terms.request_s)
+
+    def elect(election: Election, lease: LeasePort) -> Elected:
+        is_group = election.identity == GROUP
+        recorder, observer = (NoEvents(), quiet) if is_group else (parts.recorder, parts.observer)
+        return Elected(election, lease, fence, process, clock, SeededRandomness(), recorder, observer)
+
+    leadership = SharedLeadership(thread)
+    leadership.enter(
+        RoleElections(
+            f"{socket.gethostname()}_{uuid.uuid4()}",
+            terms,
+            leases(name),
+            lambda role: leases(role.lease(name)),
+            elect,
+            notify,
+            leadership.spare,
+            clock,
+        )
+    )
+    return leadership
 
 
 def candidacy(

@@ -15,11 +15,12 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
 from plimsoll.app import extensions
-from plimsoll.app.candidacy import candidacy, namespace_of
+from plimsoll.app.candidacy import candidacy, namespace_of, shared_leadership
 from plimsoll.app.clock import SeededRandomness, SystemClock
 from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.memory.answers import MemoryAnswers
 from plimsoll.app.rebalancing_wing import rebalancing_wing
+from plimsoll.app.replica.node_holder import NodeHolder
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
@@ -36,10 +37,11 @@ from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissio
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.extenders import HTTPExtenders
-from plimsoll.kube.pods import PodBinder, PodDocuments, PodPreemptor, PodStatusPatcher
+from plimsoll.kube.pods import PodDocuments, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.leadership.fence import Fence
+from plimsoll.leadership.leader import Leadership
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
@@ -128,8 +130,12 @@ class Operator:
         )
         elections = lease_session.observed(self.observer)
         self.callers = CallerReviews(elections)
-        self.leadership = candidacy(settings, elections, parts, thread, self.supervision, self.fence)
-        statuses = RetriedStatuses(PolicyResources(session), self.clock)
+        candidate = settings, elections, parts, thread, self.supervision, self.fence
+        self.sharing = shared_leadership(*candidate) if settings.share_work else None
+        self.leadership: Leadership = self.sharing or candidacy(*candidate)
+        self.nodes = nodes = NodeHolder(parts, self.fence, is_shared=self.sharing is not None)
+        parts = nodes.rebalancing_parts
+        statuses = RetriedStatuses(PolicyResources(parts.session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
         namespace = namespace_of(settings)
         self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace)
@@ -146,7 +152,7 @@ class Operator:
         self.wing = SchedulingWing(
             parts.book,
             PodPorts(
-                binder=PodBinder(session),
+                binder=nodes.binder,
                 volumes=VolumePatcher(session),
                 preemptor=PodPreemptor(session, self.clock),
                 statuses=PodStatusPatcher(session, self.clock),
@@ -162,6 +168,7 @@ class Operator:
                 gangs=GangParts(parts.groups, group_resources, self.timer),
                 extending=extending,
                 fair_share=True,
+                shares=nodes.home,
             ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop
@@ -197,8 +204,11 @@ class Operator:
         )
         if left_out:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
-        ingestion = self.wing.ingestion((*self.rebalancing.subscribers, self.orphans), self.observer)
+        answers = nodes.answers(self.wing)
+        others = (*self.rebalancing.subscribers, self.orphans, *nodes.subscribers(answers))
+        ingestion = self.wing.ingestion(others, self.observer)
         self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, ingestion)
+        self.duties = nodes.duties(self.startup, self.wing, answers)
         self.metrics.register(StateCollector(self._sources()))
 
     def _sources(self) -> Sources:
@@ -230,7 +240,13 @@ class Operator:
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
         self.rebalancing.serve({name: each.profile for name, each in schedulers.items()})
-        self.wing.serve(schedulers)
+        if self.sharing is None:
+            self.wing.serve(schedulers)
+            return
+        self.duties.serve(schedulers)
+        self.sharing.serve(
+            schedulers, [name for name, each in schedulers.items() if each.profile.via_eviction]
+        )
 
     def unready(self) -> str:
         """Why the operator is not ready, "" when it is."""
@@ -258,8 +274,25 @@ class Operator:
             **self.startup.work,
             "status of policies": self.policies.run(),
             "comparison of policies": policies,
-            "decisions": self._decide(),
+            **(
+                {"decisions": self._decide()}
+                if self.sharing is None
+                else {"decisions": self._decide_by_roles(), "roles": self.sharing.share(self.duties)}
+            ),
         }
+
+    async def _decide_by_roles(self) -> None:
+        await self.access.begin()
+        await self.startup.until_elected()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.timer.run(), name="timer")
+            group.create_task(self.access.run(), name="access reviews")
+            group.create_task(self.wing.run(), name="scheduling wing")
+            await self.nodes.rebalances.wait()
+            self.conditions.notify()  # a standby writes no status
+            group.create_task(self.start_check.run())
+            group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
+            group.create_task(self.rebalancing.run(), name="rebalancing")
 
     async def _decide(self) -> None:
         await self.access.begin()

@@ -5,11 +5,12 @@ extenders and fair share are optional: without one, no object of it exists, and 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.access.rights import Access
 from plimsoll.cluster.ingestion import EventSubscriber, Ingestion, Mirror, OfTypes
+from plimsoll.cluster.node_shares import NodeShares
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -75,6 +76,7 @@ class WingParts:
         gangs: Which pods start together; None: each pod by itself.
         extending: Asks the extenders of profiles; None: profiles have none.
         fair_share: Whether FairShare plugins divide what the queue pops.
+        shares: The nodes that this replica binds to; None: all.
     """
 
     access: Access | None = None
@@ -82,6 +84,7 @@ class WingParts:
     gangs: GangParts | None = None
     extending: Extending | None = None
     fair_share: bool = False
+    shares: NodeShares | None = None
 
 
 class SchedulingWing:
@@ -104,7 +107,7 @@ class SchedulingWing:
     ) -> None:
         parts = parts or WingParts()
         self._clock, self._cache = clock, book.cache
-        self.served = ServedProfiles()
+        self.served = ServedProfiles(parts.shares)
         self.mirror = Mirror(book.cache, observer)
         work = Signal()
         self.explanations = Explanations(ports.statuses, ports.recorder, clock, observer, self._is_waiting)
@@ -132,7 +135,7 @@ class SchedulingWing:
         self.reports: GroupReports | None = None
         oversight: GangOversight | None = None
         if gangs is not None and gang_gate is not None:
-            self.reports = GroupReports(gangs.groups, gangs.writer, clock, observer)
+            self.reports = GroupReports(gangs.groups, gangs.writer, clock, observer, self.served.is_elsewhere)
             oversight = GangOversight(
                 gangs.groups,
                 self.queue,
@@ -203,9 +206,12 @@ class SchedulingWing:
             and not self._cache.node_of(uid)
         )
 
-    def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        """The profiles are these from now on."""
-        self.served.replace(schedulers)
+    def serve(
+        self, schedulers: Mapping[str, ProfileScheduler], others: Collection[str] = frozenset()
+    ) -> None:
+        """The profiles are these from now on; other replicas place the pods of some of them."""
+        self.served.replace(schedulers, others)
+        schedulers = self.served.schedulers
         hints, changed = self._plugins.serve(schedulers)
         self.queue.use(hints, changed, self._clock.monotonic())
         self._plugins.sort_by_profiles()
@@ -215,9 +221,17 @@ class SchedulingWing:
             self.queue.resort()
         self._feed.requeue_all()
 
-    def take_over(self) -> None:
-        """This process leads from now on."""
-        self._feed.take_over()
+    def take_over(self, scheduler: str | None = None) -> None:
+        """This process leads from now on; with a scheduler name, for that one."""
+        self._feed.take_over(scheduler)
+
+    async def until_settled(self, scheduler: str) -> None:
+        """Wait until nothing is under way for a scheduler name that is served no longer."""
+        pods = self._cache.cluster.pods
+        for uid in [uid for uid in self._cache.assumed if pods[uid].pod.spec.scheduler_name == scheduler]:
+            self.cycle.call_off(uid, "", "another replica places pods of this scheduler name")
+        if self.pipeline.tasks:
+            await asyncio.wait(set(self.pipeline.tasks))
 
     async def run(self) -> None:
         """Place pods until cancelled."""

@@ -41,6 +41,15 @@ class Settings(BaseModel):
         default="", pattern=f"{NAME}|^$", description="The pod's own, or kube-system outside of a cluster."
     )
 
+    share_work: bool = Field(default=False, description="Share it with other replicas, a Lease a role.")
+
+    @field_validator("share_work")
+    @classmethod
+    def _is_among_the_elected(cls, given: bool, info: ValidationInfo) -> bool:
+        if given and not info.data.get("leader_elect", True):
+            raise ValueError("replicas that share the work hold leases: leaderElect must be true")
+        return given
+
     @field_validator("leader_elect_lease_duration")
     @classmethod
     def _is_whole(cls, given: float) -> float:

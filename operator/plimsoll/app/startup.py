@@ -95,15 +95,22 @@ class Startup:
 
     async def until_leading(self) -> None:
         """Wait until the cluster is known and this process leads, then for all that earlier leaders wrote."""
+        await self.until_elected()
+        await self.until_listed(self._leadership.since or 0.0)
+        self._wing.take_over()
+
+    async def until_elected(self) -> None:
+        """Wait until the cluster is known, then until this process leads."""
         await self._wing.mirror.listed.until(lambda: not self.unready())
         self._is_synced = True
         self._freeze()
         self._leadership.stand()
         await self._leadership.acquired.wait()
-        since = self._leadership.since or 0.0
+
+    async def until_listed(self, since: float) -> None:
+        """Wait for all that others wrote before this monotonic time."""
         written = [each for each in self._reflectors if each.resource.name in WRITTEN]
         for each in written:
             each.list_since(since)
         for each in written:
             await each.until_listed(since)
-        self._wing.take_over()

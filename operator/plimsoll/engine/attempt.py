@@ -30,7 +30,7 @@ from plimsoll.engine.extenders.asks import Failure, NodeDocuments
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.engine.scheduler import Filtered, ProfileScheduler
 from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, PodInfo, Status
-from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
 
 #: An attempt starts over when other pods took its nodes while extenders answered; so often, then it fails.
@@ -40,8 +40,11 @@ Steps: TypeAlias = Generator[Asks, Answers, Decision]
 """An attempt: asks out, their answers in, the decision returned."""
 
 
-def schedule(scheduler: ProfileScheduler, pod: PodInfo) -> Decision:
-    """Decide where a pod goes that concerns no extender; never raises for what a plugin does."""
+def schedule(scheduler: ProfileScheduler, pod: PodInfo, home: BoolArray | None = None) -> Decision:
+    """Decide where a pod goes that concerns no extender; never raises for what a plugin does.
+
+    ``home``, shape (N,), are nodes that come before all others; None for no difference.
+    """
     if not len(scheduler.cluster):
         return _without_nodes(pod)
     try:
@@ -55,7 +58,10 @@ def schedule(scheduler: ProfileScheduler, pod: PodInfo) -> Decision:
         found = scheduler.filtered(pod, lane)
         if not len(found.rows):
             return scheduler.reject(pod, found)
-        best, total = found.lane.best(pod, found.rows)
+        rows = found.rows if home is None else found.rows[home[found.rows]]
+        if not len(rows):
+            rows = found.rows
+        best, total = found.lane.best(pod, rows)
         return scheduler.placed(pod, found, best, total, len(found.rows))
     except PluginError as exc:
         return scheduler.broken(pod, exc)

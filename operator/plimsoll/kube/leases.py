@@ -13,6 +13,10 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 API = "coordination.k8s.io/v1"
 
+#: The annotation by which a replica asks the holder for a lease. The API's own field, ``preferredHolder``, is
+#: behind a feature gate and for coordinated elections.
+WANTED_BY = "plimsoll.dev/wanted-by"
+
 
 class LeaseStore:
     """One Lease.
@@ -66,6 +70,12 @@ class LeaseStore:
         metadata = {**lease.metadata, "namespace": self._namespace, "name": self._name}
         if lease.version:
             metadata["resourceVersion"] = lease.version
+        annotations = {**metadata.pop("annotations", {})}
+        annotations.pop(WANTED_BY, None)
+        if lease.wanted_by:
+            annotations[WANTED_BY] = lease.wanted_by
+        if annotations:
+            metadata["annotations"] = annotations
         return client.V1Lease(
             api_version=API,
             kind="Lease",
@@ -93,6 +103,7 @@ class LeaseStore:
             transitions=spec.lease_transitions or 0,
             version=metadata.get("resourceVersion", ""),
             metadata=metadata,
+            wanted_by=(metadata.get("annotations") or {}).get(WANTED_BY, ""),
         )
 
 

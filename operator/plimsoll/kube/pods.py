@@ -13,7 +13,7 @@ from plimsoll.kube.session.errors import APIError, TooManyRequests, answer_of
 from plimsoll.kube.session.session import STRATEGIC_PATCH, Session
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.pods import ConditionUpdate
+from plimsoll.ports.pods import BINDING_REQUESTED, ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 
@@ -200,6 +200,25 @@ class PodStatusPatcher:
     async def nominate(self, pod: Pod, node: str) -> WriteResult:
         """Set the nominated node."""
         return await _patch_status(self._session, pod, {"nominatedNodeName": node})
+
+
+class PodRequester:
+    """Writes requests to bind a pod, and what became of them."""
+
+    def __init__(self, session: Session, clock: Clock) -> None:
+        self._session = session
+        self._clock = clock
+
+    async def request(self, pod: Pod, reason: str, message: str, *, is_open: bool) -> WriteResult:
+        """Set the condition of this very pod, true while it is ``is_open``."""
+        condition = {
+            "type": BINDING_REQUESTED,
+            "status": "True" if is_open else "False",
+            "reason": str(reason),
+            "message": message,
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        return await _patch_status(self._session, pod, {"conditions": [condition]})
 
 
 async def _patch_status(session: Session, pod: Pod, status: Mapping[str, Any]) -> WriteResult:

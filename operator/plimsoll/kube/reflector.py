@@ -141,7 +141,7 @@ class Reflector:
 
     def list_since(self, moment: float) -> None:
         """List again unless that was begun after ``moment``: a watch may lag behind, a list does not."""
-        self._needed_from = moment
+        self._needed_from = max(self._needed_from, moment)
         if self.listed_from < moment and self._watching is not None and not self._watching.expired():
             self._watching.reschedule(0)
 

@@ -126,14 +126,21 @@ class Election:
         led_from: Since when no other process has led, a monotonic time; inf before we lead. What is listed
             later is complete.
         stands: Whether it may claim the lease; until then it observes who holds it.
+        has_looked: Whether it knows who holds the lease.
+        patience_s: How long it leaves a lease that is free, or has expired, to other candidates.
+        hurries_until: Until this monotonic time it looks ten times as often: it was promised the lease.
     """
 
-    def __init__(self, identity: str, terms: Terms, *, stands: bool = True) -> None:
+    def __init__(self, identity: str, terms: Terms, *, stands: bool = True, is_shared: bool = False) -> None:
         self.identity = identity
         self.terms = terms
         self.held_until = -math.inf
         self.led_from = math.inf
         self.stands = stands
+        self.has_looked = False
+        self.patience_s = 0.0
+        self.hurries_until = -math.inf
+        self._is_shared = is_shared  #: other candidates have the same identity, and renew the lease as well
         self._free: tuple[str, float] | None = None  #: version of a lease without holder, and since when
         self._observed: Lease | None = None
         self._observed_at = -math.inf
@@ -144,6 +151,15 @@ class Election:
     def holder(self) -> str:
         """The last observed holder of the lease, "" when it is free or not read yet."""
         return self._observed.holder if self._observed else ""
+
+    @property
+    def observed(self) -> Lease | None:
+        """The lease as it was last seen; None before, and while it does not exist."""
+        return self._observed
+
+    def live_holder(self, monotonic: float) -> str:
+        """The last observed holder, "" when the lease is free or has expired."""
+        return self.holder if self.is_leading(monotonic) or monotonic < self._expiry() else ""
 
     def is_leading(self, monotonic: float) -> bool:
         """Whether the lease is surely ours."""
@@ -165,7 +181,8 @@ class Election:
     def _handle(self, event: Event, now: Now) -> Instruction:
         match event:
             case Due():
-                self._renews_blindly = self.is_leading(now.monotonic)
+                # A lease that others renew, too, has always changed meanwhile.
+                self._renews_blindly = self.is_leading(now.monotonic) and not self._is_shared
                 if self._renews_blindly and self._observed is not None:
                     return WriteLease(self._claim(self._observed, now))
                 return Read()
@@ -183,21 +200,36 @@ class Election:
         return self._rest(now)
 
     def _found(self, lease: Lease | None, now: Now) -> Instruction:
+        self.has_looked = True
         self._note_free(lease, now)
         if lease is None:
-            return WriteLease(self._claim(None, now)) if self.stands else self._rest(now)
+            since = self._free[1] if self._free is not None else now.monotonic
+            if self.stands and now.monotonic >= since + self.patience_s:
+                return WriteLease(self._claim(None, now))
+            turn = self._rest(now).until
+            return Rest(min(turn, since + self.patience_s) if self.stands else turn)
         if self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
-        if lease.holder and lease.holder != self.identity and now.monotonic < self._expiry():
+        is_ours = lease.holder == self.identity
+        if lease.holder and not is_ours and now.monotonic < self._expiry():
             return self._rest(now)
-        return WriteLease(self._claim(lease, now)) if self.stands else self._rest(now)
+        if not self.stands:
+            return self._rest(now)
+        since = self._free[1] if self._free is not None else self._expiry()
+        if not is_ours and now.monotonic < since + self.patience_s:
+            return Rest(min(self._rest(now).until, since + self.patience_s))
+        return WriteLease(self._claim(lease, now))
 
     def _note_free(self, lease: Lease | None, now: Now) -> None:
-        """Remember since when the lease has been free; its last holder had written its last by then."""
-        if lease is not None and lease.holder:
+        """Remember since when the lease has been free; its last holder had written its last by then.
+
+        A shared lease counts as free for those who share it; its number of transitions tells whether another
+        one had it in between.
+        """
+        if lease is not None and lease.holder and not (self._is_shared and lease.holder == self.identity):
             self._free = None
             return
-        version = "" if lease is None else lease.version
+        version = "" if lease is None else str(lease.transitions) if self._is_shared else lease.version
         if self._free is None or self._free[0] != version:
             self._free = (version, now.monotonic)
 
@@ -215,12 +247,15 @@ class Election:
             return ours
         ours = replace(ours, version=lease.version, metadata=lease.metadata)
         if lease.holder == self.identity:
-            return replace(ours, acquired=lease.acquired, transitions=lease.transitions)
+            kept = replace(ours, acquired=lease.acquired, transitions=lease.transitions)
+            return replace(kept, wanted_by=lease.wanted_by)
         return replace(ours, transitions=lease.transitions + 1)
 
     def _rest(self, now: Now) -> Rest:
         if self._has_led:
             return Rest(min(now.monotonic + self.terms.retry_period_s, self.held_until))
+        if now.monotonic < self.hurries_until:
+            return Rest(now.monotonic + self.terms.retry_period_s / 10)
         turn = now.monotonic + self.terms.retry_period_s * (1 + JITTER_FACTOR * now.fraction)
         expiry = self._expiry()
         return Rest(min(turn, expiry) if self.holder and expiry > now.monotonic else turn)

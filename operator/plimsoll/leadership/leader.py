@@ -11,7 +11,7 @@ process starts from the API alone.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -35,6 +35,7 @@ from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.leases import LeasePort
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -199,6 +200,8 @@ class Elected:
                 answer, lease = await self._leases.write(claim)
                 if answer.is_done and lease is not None:
                     return Stored(lease, sent)
+                if answer.verdict is WriteOutcome.CONFLICT and self._election.is_leading(sent):
+                    return Failed()  # somebody wrote on it: it is read, and that tells who has it
             case Resign():
                 raise AssertionError("the election is over")
         self._report(answer.message)
@@ -239,7 +242,7 @@ class Elected:
                 self._observer.renewal_delayed(self._name, late_s, why)
             self._problem = ""
             self._renewed = event.sent
-            self._fence.open(self._election.held_until)
+            self._fence.open(self._election.held_until, self._name)
             if self.since is None:
                 self._become_leader()
         elif isinstance(event, LeaseFound):
@@ -270,6 +273,23 @@ class Elected:
         lease = self._election.released(self._now())
         if lease is not None and self._fence.is_quiet(self._election.terms.margin_s):
             await self._leases.write(lease)
+
+    async def give_up(self) -> None:
+        """Give the lease to another replica after ``run``; the process goes on with other leases.
+
+        All that was written by this lease has been answered.
+        """
+        self._fence.leave(self._name)
+        lease = self._election.released(self._now())
+        if lease is None:
+            return
+        answer, _ = await self._leases.write(lease)
+        if answer.is_done:
+            return
+        _, found = await self._leases.read()  # somebody asked for it, or our last renewal was still under way
+        if found is not None and found.holder == self._election.identity:
+            kept = replace(lease, version=found.version, metadata=found.metadata)
+            await self._leases.write(replace(kept, wanted_by=found.wanted_by))
 
 
 class Unchallenged:

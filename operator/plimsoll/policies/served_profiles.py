@@ -1,7 +1,8 @@
 """Holds the profiles that are served: one scheduler for each scheduler name; one writer, many readers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+from plimsoll.cluster.node_shares import NodeShares
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Pod
 
@@ -11,18 +12,29 @@ class ServedProfiles:
 
     Attributes:
         schedulers: By scheduler name; replaced as a whole when policies change.
+        elsewhere: Scheduler names of policies that other replicas serve at present.
+        shares: The nodes that this replica binds to; None: all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shares: NodeShares | None = None) -> None:
         self.schedulers: Mapping[str, ProfileScheduler] = {}
+        self.elsewhere: Mapping[str, ProfileScheduler] = {}
+        self.shares = shares
 
-    def replace(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        """Serve these from now on."""
-        self.schedulers = schedulers
+    def replace(
+        self, schedulers: Mapping[str, ProfileScheduler], others: Collection[str] = frozenset()
+    ) -> None:
+        """Serve these from now on, but for those that other replicas serve."""
+        self.schedulers = {name: each for name, each in schedulers.items() if name not in others}
+        self.elsewhere = {name: each for name, each in schedulers.items() if name in others}
 
     def find(self, scheduler_name: str) -> ProfileScheduler | None:
         """The scheduler of a name, None when the name is not served."""
         return self.schedulers.get(scheduler_name)
+
+    def is_elsewhere(self, pod: Pod) -> bool:
+        """Whether another replica places a pod by a policy."""
+        return pod.spec.scheduler_name in self.elsewhere
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod is ours to place."""

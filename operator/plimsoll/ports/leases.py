@@ -19,6 +19,7 @@ class Lease:
         transitions: How often the holder has changed.
         version: ``resourceVersion``, "" before it exists.
         metadata: As the API server has it; what others wrote there is kept.
+        wanted_by: Identity of a candidate that asks the holder for it, "" when none does.
     """
 
     holder: str
@@ -28,6 +29,7 @@ class Lease:
     transitions: int = 0
     version: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    wanted_by: str = ""
 
 
 class LeasePort(Protocol):

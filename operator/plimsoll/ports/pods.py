@@ -61,6 +61,17 @@ class PodStatusWriter(Protocol):
         """Set ``status.nominatedNodeName``: the pod will go there, but cannot be bound yet."""
 
 
+#: The condition by which a replica asks the one that holds a node to bind a pod to it.
+BINDING_REQUESTED = "plimsoll.dev/BindingRequested"
+
+
+class PodRequests(Protocol):
+    """Writes the condition by which replicas ask each other to bind a pod."""
+
+    async def request(self, pod: Pod, reason: str, message: str, *, is_open: bool) -> WriteResult:
+        """Set the condition of this very pod, true while it is ``is_open``."""
+
+
 class PodReader(Protocol):
     """Reads pods as they are, every field of them."""
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.model.columns.columns import BoolArray
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.attempt import AttemptFailures
@@ -90,6 +91,11 @@ class SchedulingLoop:
                 await asyncio.sleep(0)
                 turn = self._clock.monotonic()
 
+    def _home(self, scheduler: ProfileScheduler) -> BoolArray | None:
+        """The nodes that this replica binds to itself; None where it binds to all."""
+        shares = self._served.shares
+        return None if shares is None else shares.home(scheduler.cluster)
+
     def _attempt(self, queued: QueuedPod) -> bool:
         """Try one pod; whether a binding was started that gives the slot back. No error harms other pods."""
         pod = queued.pod
@@ -103,7 +109,7 @@ class SchedulingLoop:
                     return False
                 began = self._clock.monotonic()
                 try:
-                    decision = schedule(scheduler, pod)
+                    decision = schedule(scheduler, pod, self._home(scheduler))
                 except Exception as exc:  # noqa: BLE001 - likewise
                     self._failures.crashed(queued, scheduler, exc, began)
                     return False

@@ -42,6 +42,12 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
     leader_elect_resource_namespace: Annotated[
         str, typer.Option(help="Its namespace; left out: the pod's own, or kube-system outside of a cluster.")
     ] = "",
+    share_work: Annotated[
+        str,
+        typer.Option(
+            metavar="true|false", help="Share the work with other replicas, with a Lease for each role."
+        ),
+    ] = "false",
 ) -> None:
     """Run the operator until SIGTERM."""
     flags = dict(locals())

@@ -5,13 +5,14 @@ server has is the memory; a process that starts goes on from there.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from plimsoll.api.schema.conditions import Condition, ConditionStatus, with_condition
 from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupResourceStatus
 from plimsoll.cluster.pod_groups import Group, Groups
+from plimsoll.framework import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -39,12 +40,18 @@ class GroupReports:
     """Keeps the status of PodGroups up to date while ``run`` is running."""
 
     def __init__(
-        self, groups: Groups, writer: PodGroupStatusWriter, clock: Clock, observer: Observer
+        self,
+        groups: Groups,
+        writer: PodGroupStatusWriter,
+        clock: Clock,
+        observer: Observer,
+        elsewhere: Callable[[Pod], bool] = lambda _: False,
     ) -> None:
         self._groups = groups
         self._writer = writer
         self._clock = clock
         self._observer = observer
+        self._elsewhere = elsewhere  #: whether another replica places a pod, and writes about its group
         self._due: dict[str, None] = {}
         self._news = asyncio.Event()
         self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
@@ -76,6 +83,9 @@ class GroupReports:
         """Write a group's status if it says something new; an open answer has put it in the next round."""
         group = self._groups.find(key)
         if group is None or group.object is None:
+            self._written.pop(key, None)
+            return WriteResult(WriteOutcome.DONE)
+        if any(map(self._elsewhere, group.members.values())):
             self._written.pop(key, None)
             return WriteResult(WriteOutcome.DONE)
         metadata = group.object.metadata

@@ -37,6 +37,8 @@ class QueueFeed:
                     self._take_over_nomination(pod)
             case PodUpdated(old, pod):
                 self._set_pod(pod, now)
+                if self._served.is_elsewhere(pod):
+                    self._mind_nomination(pod)
                 self._forgo_nomination(old, pod, now)
             case PodDeleted(pod):
                 self._book.release_uid(pod.uid)
@@ -45,11 +47,15 @@ class QueueFeed:
         for change in self._mirror.changes:
             self._move(change, now)
 
-    def take_over(self) -> None:
-        """This process leads from now on: nominations are what the pods say, whatever was seen before."""
+    def take_over(self, scheduler: str | None = None) -> None:
+        """This process leads from now on: nominations are what the pods say, whatever was seen before.
+
+        With a scheduler name, it leads for that one.
+        """
         for pod in self._book.cache.waiting.values():
-            self._book.release_uid(pod.uid)
-            self._take_over_nomination(pod)
+            if scheduler in (None, pod.spec.scheduler_name):
+                self._book.release_uid(pod.uid)
+                self._take_over_nomination(pod)
 
     def requeue_all(self) -> None:
         """The profiles changed: look at every pod without a node again."""
@@ -93,8 +99,20 @@ class QueueFeed:
     def _take_over_nomination(self, pod: Pod) -> None:
         """A pod seen for the first time says where room was made for it, maybe by an earlier process."""
         node = pod.nominated_node_name
-        if node and pod.uid in self._queue:
+        is_theirs = self._served.is_elsewhere(pod) and not self._book.cache.node_of(pod.uid)
+        if node and (pod.uid in self._queue or is_theirs):
             self._book.nominate(self._book.cache.info(pod), node, pod.spec.scheduler_name)
+
+    def _mind_nomination(self, pod: Pod) -> None:
+        """Another replica made room for a pod of its own: no pod of ours takes it."""
+        if pod.node_name or pod.is_terminal or self._book.cache.node_of(pod.uid):
+            return
+        held = self._book.held_by_uid(pod.uid)
+        if pod.nominated_node_name != ("" if held is None else held.node):
+            self._book.release_uid(pod.uid)
+            if pod.nominated_node_name:
+                info = self._book.cache.info(pod)
+                self._book.nominate(info, pod.nominated_node_name, pod.spec.scheduler_name)
 
     def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
         """A pod that waited for a node's room waits no longer, or for another's: others may have it."""

@@ -1,0 +1,153 @@
+"""Takes part in the elections of all roles that replicas share, and evens them out.
+
+It runs in the election's thread. A replica watches the lease of every role, claims those that it should
+have (:mod:`plimsoll.leadership.roles`), and asks for others by writing its identity on their leases. What it
+should give away is said through ``given``, in the main loop, which stops the work first.
+
+Before all of them comes the lease of the group, which every replica that shares the work renews under one
+identity: as long as one of them lives, no process that would do all the work by itself gets it, and while
+such a process has it, none of them does anything.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from plimsoll.leadership.election import Election, Terms
+from plimsoll.leadership.leader import Elected
+from plimsoll.leadership.roles import Holding, Holdings, Role, gift, may_take, patience_s, wish
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.leases import LeasePort
+
+#: The identity under which all replicas that share the work renew the lease of the group.
+GROUP = "replicas-that-share-the-work"
+
+#: Seconds between two looks at who has what, and for which a lease that was asked for is looked at often.
+LOOK_S, HURRY_S = 0.25, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCandidacy:
+    """This replica's part in the election of one role."""
+
+    election: Election
+    elected: Elected
+    leases: LeasePort
+
+
+class RoleElections:
+    """The elections of this replica.
+
+    Args:
+        leases: The lease of a role.
+        elect: Builds the shell of an election over a lease.
+        notify: Runs a call in the main loop.
+        given: Told, there, of a role that should be given away; more than once, until it is.
+
+    Attributes:
+        identity: Unlike every other replica's.
+        group: The lease of the group.
+        bound: The roles that go with rebalancing; replaced as a whole.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        terms: Terms,
+        group: LeasePort,
+        leases: Callable[[Role], LeasePort],
+        elect: Callable[[Election, LeasePort], Elected],
+        notify: Callable[[Callable[[], None]], object],
+        given: Callable[[Role], None],
+        clock: Clock,
+    ) -> None:
+        self.identity = identity
+        self.bound: frozenset[Role] = frozenset()
+        self._terms = terms
+        self._leases = leases
+        self._elect = elect
+        self._notify = notify
+        self._given = given
+        self._clock = clock
+        election = Election(GROUP, terms, stands=False, is_shared=True)
+        self.group = RoleCandidacy(election, elect(election, group), group)
+        # Replaced as a whole: the main loop adds and removes roles.
+        self._candidates: Mapping[Role, RoleCandidacy] = {}
+
+    @property
+    def now(self) -> float:
+        """The present moment, in seconds that never go back."""
+        return self._clock.monotonic()
+
+    @property
+    def candidates(self) -> Mapping[Role, RoleCandidacy]:
+        """The present candidacies."""
+        return self._candidates
+
+    def enter(self, role: Role) -> Elected:
+        """Take part in the election of a role from its beginning; the shell to be run."""
+        election, leases = Election(self.identity, self._terms, stands=False), self._leases(role)
+        entered = RoleCandidacy(election, self._elect(election, leases), leases)
+        self._candidates = {**self._candidates, role: entered}
+        return entered.elected
+
+    def leave(self, role: Role) -> None:
+        """There is no such role any more."""
+        self._candidates = {each: found for each, found in self._candidates.items() if each != role}
+
+    def holdings(self) -> Holdings:
+        """Who has which role, as far as it was seen."""
+        now, bound = self._clock.monotonic(), self.bound
+        found: dict[Role, Holding] = {}
+        for role, each in self._candidates.items():
+            observed = each.election.observed
+            wanted_by = "" if observed is None else observed.wanted_by
+            found[role] = Holding(each.election.live_holder(now), wanted_by, role in bound)
+        return found
+
+    async def run(self) -> None:
+        """Look, claim, ask and give until cancelled."""
+        while True:
+            await self._clock.sleep(LOOK_S)
+            await self.look()
+
+    async def look(self) -> None:
+        """Decide what to claim, to ask for and to give."""
+        candidates, now = self._candidates, self._clock.monotonic()
+        if not self.group.election.is_leading(now) or not all(
+            each.election.has_looked for each in candidates.values()
+        ):
+            return
+        holdings = self.holdings()
+        for role, each in candidates.items():
+            if not each.election.is_leading(now):
+                each.election.patience_s = patience_s(role, holdings, self.identity)
+                stood, each.election.stands = each.election.stands, may_take(role, holdings, self.identity)
+                if each.election.stands and not stood:
+                    each.elected.stand()
+        wanted, spare = wish(holdings, self.identity), gift(holdings, self.identity)
+        if wanted is not None:
+            await self._ask(candidates[wanted])
+        if spare is not None:
+            self._notify(partial(self._given, spare))
+
+    async def _ask(self, candidate: RoleCandidacy) -> None:
+        """Write on a lease that we would like to have it; its holder finds that at its next renewal."""
+        observed = candidate.election.observed
+        if observed is None or observed.wanted_by:
+            return
+        answer, _ = await candidate.leases.write(replace(observed, wanted_by=self.identity))
+        if answer.is_done:
+            candidate.election.hurries_until = self._clock.monotonic() + HURRY_S
+        candidate.elected.stand()  # look now: it stands already
+
+    async def release(self) -> None:
+        """Give all leases away but the group's, unless a write of ours may still happen."""
+        await asyncio.gather(*(each.elected.release() for each in self._candidates.values()))
+
+    def overdue_s(self) -> float:
+        """Seconds since the latest election should have made its next step."""
+        every = (self.group, *self._candidates.values())
+        return max((each.elected.overdue_s() for each in every), default=-math.inf)

@@ -1,0 +1,95 @@
+"""Binds pods of other replicas to the nodes that this one holds, or refuses them where there is no room.
+
+Their profile's filters are asked about the one node, as the cluster is here: with all that this replica has
+assumed, which the one that asks cannot see yet.
+"""
+
+from dataclasses import dataclass, field
+
+from plimsoll.cluster.node_shares import NodeShares
+from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import Pod, PodInfo
+from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated, WatchEvent
+from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.pods import PodRequests
+from plimsoll.ports.writes import WriteOutcome
+from plimsoll.scheduling.binding.binder import ConfirmedBinder
+from plimsoll.scheduling.binding.pipeline import BindingPipeline
+from plimsoll.scheduling.shared_nodes.request import RequestReason, requested_node
+
+
+@dataclass(eq=False)
+class RequestAnswers:
+    """Answers what other replicas ask for, behind the mirror among the subscribers of events."""
+
+    _served: ServedProfiles
+    _book: ReservationBook
+    _binder: ConfirmedBinder
+    _requests: PodRequests
+    _shares: NodeShares
+    _pipeline: BindingPipeline
+    _observer: Observer
+    _answering: set[str] = field(default_factory=set, init=False)
+
+    def observe(self, event: WatchEvent) -> None:
+        """A pod may ask for a node."""
+        match event:
+            case PodAdded(pod) | PodUpdated(_, pod) if pod.status.conditions:
+                self._look_at(pod)
+
+    def look_at_all(self) -> None:
+        """This replica holds other nodes than before: some pods may wait for them."""
+        for pod in list(self._book.cache.waiting.values()):
+            self._look_at(pod)
+
+    def _look_at(self, pod: Pod) -> None:
+        node = requested_node(pod)
+        if not node or pod.node_name or pod.is_terminal or pod.is_terminating:
+            return
+        scheduler = self._served.elsewhere.get(pod.spec.scheduler_name)
+        if scheduler is None or not self._shares.holds(node):
+            return
+        if pod.uid in self._answering or self._book.cache.node_of(pod.uid):
+            return
+        self._answering.add(pod.uid)
+        info = self._book.cache.info(pod)
+        if self._fits(scheduler, info, node):
+            self._book.release_uid(pod.uid)
+            self._book.cache.assume(info, node)
+            self._pipeline.start(self._bind(info, node))
+        else:
+            self._pipeline.start(self._refuse(pod, f"{node}: no room is left for it"))
+
+    def _fits(self, scheduler: ProfileScheduler, pod: PodInfo, node: str) -> bool:
+        row = scheduler.cluster.rows.get(node)
+        return row is not None and scheduler.holds(scheduler.filtered(pod, only=row), pod, row)
+
+    async def _bind(self, pod: PodInfo, node: str) -> None:
+        """Bind; a pod that could not be bound is the other replica's to try again."""
+        try:
+            answer = await self._binder.bind(pod.pod, node)
+        except BaseException:
+            self._undo(pod, node)
+            raise
+        facts = {"pod": pod.key, "node": node, "profile": pod.pod.spec.scheduler_name}
+        self._observer.placement_told(pod.uid, f"bound for another replica: {answer.verdict.value}", facts)
+        self._answering.discard(pod.uid)
+        if answer.is_done:
+            return
+        self._undo(pod, node)
+        if answer.verdict not in (WriteOutcome.CONFLICT, WriteOutcome.GONE):
+            why = f"{node}: {answer.message}"
+            await self._requests.request(pod.pod, RequestReason.REFUSED, why, is_open=False)
+
+    def _undo(self, pod: PodInfo, node: str) -> None:
+        self._answering.discard(pod.uid)
+        self._book.cache.forget(pod.uid)
+        self._pipeline.free(pod, node)
+
+    async def _refuse(self, pod: Pod, why: str) -> None:
+        try:
+            await self._requests.request(pod, RequestReason.REFUSED, why, is_open=False)
+        finally:
+            self._answering.discard(pod.uid)

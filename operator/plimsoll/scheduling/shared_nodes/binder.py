@@ -1,0 +1,101 @@
+"""Binds pods to the nodes that this replica holds, and has the others bound by the replicas that hold them.
+
+A node's holder is the only one that binds to it, so it alone decides what still fits. A pod that was decided
+for another replica's node stays assumed here while that one is asked, through a condition of the pod
+(:mod:`plimsoll.scheduling.shared_nodes.request`). If the answer is late, the request is withdrawn and the pod
+tried again; should it have been bound meanwhile, the API server refuses a second binding.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+
+from plimsoll.cluster.node_shares import NodeShares, share_of
+from plimsoll.framework import Pod
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.pods import PodBinding, PodRequests
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.scheduling.shared_nodes.request import RequestReason, refusal
+from plimsoll.timing.signal import Signal
+
+#: Seconds that the replica that holds a node gets to bind a pod to it.
+ANSWER_S = 5.0
+
+#: Pods that wait for an answer simultaneously: each of them has one of the hundred slots for bindings.
+MOST_ASKED = 50
+
+
+@dataclass(eq=False)
+class SharedNodeBinder:
+    """Binds through another binder what this replica may bind."""
+
+    _binder: PodBinding
+    _requests: PodRequests
+    _shares: NodeShares
+    _clock: Clock
+    _asked: dict[str, asyncio.Future[WriteResult]] = field(default_factory=dict, init=False)
+    _nodes: dict[str, str] = field(default_factory=dict, init=False)  #: what was asked for, by uid
+    _under_way: Counter[int] = field(default_factory=Counter, init=False)
+    _ended: Signal = field(default_factory=Signal, init=False)
+
+    async def bind(self, pod: Pod, node: str) -> WriteResult:
+        """POST the binding, or have it posted."""
+        share = share_of(node)
+        if share not in self._shares.held:
+            return await self._ask(pod, node)
+        self._under_way[share] += 1
+        try:
+            return await self._binder.bind(pod, node)
+        finally:
+            self._under_way[share] -= 1
+            self._ended.notify()
+
+    async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
+        """Read the pod back."""
+        return await self._binder.node_of(pod)
+
+    async def until_idle(self, share: int) -> None:
+        """Wait until no binding to nodes of a share is under way."""
+        await self._ended.until(lambda: not self._under_way[share])
+
+    async def _ask(self, pod: Pod, node: str) -> WriteResult:
+        if len(self._asked) >= MOST_ASKED or pod.uid in self._asked:
+            return WriteResult(WriteOutcome.BUSY, "too many pods wait for other replicas to bind them")
+        answer: asyncio.Future[WriteResult] = asyncio.get_running_loop().create_future()
+        self._asked[pod.uid], self._nodes[pod.uid] = answer, node
+        try:
+            sent = await self._requests.request(pod, RequestReason.ASKED, node, is_open=True)
+            if not sent.is_done and sent.verdict is not WriteOutcome.UNKNOWN:
+                return sent
+            waiting = asyncio.ensure_future(self._clock.sleep(ANSWER_S))
+            try:
+                await asyncio.wait((answer, waiting), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+            if answer.done():
+                return answer.result()
+            late = f"the replica that holds {node} did not answer in {ANSWER_S:.0f} s"
+            await self._requests.request(pod, RequestReason.WITHDRAWN, late, is_open=False)
+            return WriteResult(WriteOutcome.CONFLICT, late)
+        finally:
+            del self._asked[pod.uid], self._nodes[pod.uid]
+
+    def observe(self, event: WatchEvent) -> None:
+        """A pod may have been answered."""
+        match event:
+            case PodUpdated(_, pod) | PodDeleted(pod) if pod.uid in self._asked:
+                answer = self._asked[pod.uid]
+                said = self._said(pod, is_gone=isinstance(event, PodDeleted) or pod.is_terminal)
+                if said is not None and not answer.done():
+                    answer.set_result(said)
+
+    def _said(self, pod: Pod, *, is_gone: bool) -> WriteResult | None:
+        if pod.node_name == self._nodes[pod.uid]:
+            return WriteResult(WriteOutcome.DONE)
+        if pod.node_name:
+            return WriteResult(WriteOutcome.CONFLICT, f"the pod is on {pod.node_name}")
+        if is_gone:
+            return WriteResult(WriteOutcome.GONE, f"pod {pod.key} is gone")
+        why = refusal(pod, self._nodes[pod.uid])
+        return WriteResult(WriteOutcome.CONFLICT, why) if why else None

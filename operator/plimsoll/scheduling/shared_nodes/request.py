@@ -1,0 +1,41 @@
+"""BindingRequest: the condition by which a replica asks the holder of a node to bind a pod to it.
+
+::
+
+    True, message: node   asked by the replica that places the pod
+    False, reason         answered by the node's replica: no room any more; or withdrawn by the one that asked
+    gone with a binding   done: the pod has its node
+
+A condition of the pod, because both replicas see it where they see everything else, in order with the pod's
+binding, and because writing it takes no right that a scheduler does not have.
+"""
+
+from enum import StrEnum
+
+from plimsoll.framework import Pod
+from plimsoll.ports.pods import BINDING_REQUESTED
+
+
+class RequestReason(StrEnum):
+    """The condition's reason."""
+
+    ASKED = "NodeOfAnotherReplica"
+    REFUSED = "NoRoom"
+    WITHDRAWN = "NotAnswered"
+
+
+def requested_node(pod: Pod) -> str:
+    """The node that a pod should be bound to by its replica, "" for none."""
+    for each in pod.status.conditions:
+        if each.type == BINDING_REQUESTED and each.status == "True":
+            return each.message
+    return ""
+
+
+def refusal(pod: Pod, node: str) -> str:
+    """What the replica that holds a node said against binding a pod to it, "" when it did not refuse."""
+    for each in pod.status.conditions:
+        is_refused = (each.status, each.reason) == ("False", RequestReason.REFUSED)
+        if each.type == BINDING_REQUESTED and is_refused and each.message.startswith(f"{node}: "):
+            return each.message
+    return ""
