@@ -62,7 +62,7 @@ def control_plane(programs: Path, folder: Path) -> Iterator[Path]:
                     f"--service-account-key-file={key}",
                     f"--service-account-signing-key-file={key}",
                     "--service-cluster-ip-range=10.0.0.0/24",
-                    "--disable-admission-plugins=ServiceAccount",
+                    "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
                     "--max-requests-inflight=2000",
                     "--max-mutating-requests-inflight=1000",
                 ],
