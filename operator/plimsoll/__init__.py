@@ -24,7 +24,7 @@ A policy, from its schedule to a verified move::
     plimsoll.rebalancing.controller          the policies, and when each runs
     plimsoll.rebalancing.runs.run            one run of one policy
     plimsoll.rebalancing.runs.config         the policy as plain values
-    plimsoll.rebalancing.runs.plan_runner    computes the plan in a thread
+    plimsoll.rebalancing.runs.plan_runner    has the plan computed in a fork
     plimsoll.planning.planners               selects the planner of a policy
     plimsoll.planning.proven.planner         strategies and proofs
     plimsoll.planning.proven.plan_builder    the plan on a fork

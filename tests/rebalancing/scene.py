@@ -110,6 +110,7 @@ class Scene:
         surges: Any = None,
         requests: Any = None,
         evictor: Any = None,
+        forks: Any = None,
     ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
@@ -149,7 +150,7 @@ class Scene:
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
                 requests or partial(EvictionsByRequest, self.requester),
             ),
-            Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll"),
+            Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll", forks),
         )
         self.rebalancers, self.runs = self.wing.rebalancers, self.wing.runs
         self.wing.executor.machine._validates = True  # off in production

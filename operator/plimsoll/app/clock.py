@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -46,12 +47,22 @@ class SeededRandomness:
         return self._random.random()
 
 
+#: Seconds after which a thread that computes gives up the interpreter's lock when the loop wants it, which it
+#: does several times for each pod (5 ms by default).
+SWITCH_S = 0.0005
+
+
 class ThreadComputer:
     """Runs each computation in a thread of its own, so that pods are placed meanwhile.
 
     The threads are daemons and belong to no pool: one that never ends takes no place from later ones, and
-    does not keep the process from ending.
+    does not keep the process from ending. While there are any, the lock changes hands more often.
     """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._interval_s = 0.0
 
     async def compute(self, function: Callable[[], T]) -> T:
         """The function's result."""
@@ -72,9 +83,20 @@ class ThreadComputer:
                 value = context.run(function)
             except BaseException as exc:  # noqa: BLE001 - it is raised where the result is awaited
                 problem = exc
+            self._count(-1)
             with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                 loop.call_soon_threadsafe(settle, value, problem)
 
         context = contextvars.copy_context()
+        self._count(+1)
         threading.Thread(target=work, name="plan", daemon=True).start()
         return await result
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            if not self._running:
+                self._interval_s = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._interval_s, SWITCH_S))
+            self._running += change
+            if not self._running:
+                sys.setswitchinterval(self._interval_s)

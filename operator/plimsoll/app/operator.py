@@ -127,6 +127,7 @@ class Operator:
             groups=Groups(),
             conditions=self.conditions,
             seed=settings.seed,
+            forks_plans=settings.plans == "process",
         )
         elections = lease_session.observed(self.observer)
         self.callers = CallerReviews(elections)

@@ -4,6 +4,7 @@ import functools
 
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.app.clock import SeededRandomness, ThreadComputer
+from plimsoll.app.forks.forked_computer import ForkedComputer
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -47,5 +48,13 @@ def rebalancing_wing(
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),
             requests=functools.partial(EvictionsByRequest, requester),
         ),
-        Runtime(parts.timer, clock, ThreadComputer(), observer, parts.conditions, namespace),
+        Runtime(
+            parts.timer,
+            clock,
+            ThreadComputer(),
+            observer,
+            parts.conditions,
+            namespace,
+            ForkedComputer() if parts.forks_plans else None,
+        ),
     )

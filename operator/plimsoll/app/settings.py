@@ -32,6 +32,10 @@ class Settings(BaseModel):
     log_format: Literal["json", "text"] = "json"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     seed: int | None = Field(default=None, description="Seed of random numbers; None differs each time.")
+    plans: Literal["process", "thread"] = Field(
+        default="process",
+        description="Where long plans are made: in a fork, or in a thread.",
+    )
     leader_elect: bool = True
     leader_elect_lease_duration: Seconds = Field(default=15.0, description="Whole seconds.")
     leader_elect_renew_deadline: Seconds = 10.0

@@ -21,6 +21,7 @@ class SharedParts:
         session: The connection; its writes pass the fence.
         access: What the API server allows.
         conditions: Notified when sentences in the status of policies have changed.
+        forks_plans: Whether long plans are made in forks of the process.
     """
 
     session: Session
@@ -33,3 +34,4 @@ class SharedParts:
     groups: Groups
     conditions: Signal
     seed: int | None
+    forks_plans: bool = True

@@ -212,12 +212,29 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusalCounts:
+    """What a plan says of pods in numbers.
+
+    Attributes:
+        considered: Pods that strategies wanted to move.
+        refusals: How many there were, by machine reason, the most frequent first.
+        pods: The same by pods: each counts once for a reason.
+        violations: Pods that each strategy complained about, whether they move or stay.
+    """
+
+    considered: int
+    refusals: Mapping[str, int]
+    pods: Mapping[str, int]
+    violations: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class EvictionPlan:
     """What to do, and why not more.
 
     Attributes:
         moves: In the order planned; each was proved with all before it made.
-        refused: Every other pod that a strategy wanted to move.
+        refused: Every other pod that a strategy wanted to move; with ``counts``, examples of them.
         optimisation: How good the plan is, by planner Optimal.
         imbalance: How unevenly the nodes were used before the moves, in percentage points by resource and
             kind of usage.
@@ -230,18 +247,37 @@ class EvictionPlan:
     remarks: tuple[tuple[str, str], ...] = ()
     optimisation: Optimisation | None = None
     imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    counts: RefusalCounts | None = None
+
+    def counted(self) -> RefusalCounts:
+        """What it says in numbers."""
+        return self.counts or RefusalCounts(
+            self.considered, self.refused_by_reason(), self.refused_pods(), self.violations()
+        )
 
     @property
     def considered(self) -> int:
         """How many pods strategies wanted to move."""
+        if self.counts is not None:
+            return self.counts.considered
         return len({each.pod.uid for each in self.moves} | {each.pod.uid for each in self.refused})
 
     def refused_by_reason(self) -> dict[str, int]:
         """How many refusals there were, by machine reason, the most frequent first."""
+        if self.counts is not None:
+            return dict(self.counts.refusals)
         return dict(Counter(each.refusal.reason for each in self.refused).most_common())
+
+    def refused_pods(self) -> dict[str, int]:
+        """How many pods were refused, by machine reason: each counts once for a reason."""
+        if self.counts is not None:
+            return dict(self.counts.pods)
+        return dict(Counter(reason for reason, _ in {(e.refusal.reason, e.pod.uid) for e in self.refused}))
 
     def violations(self) -> dict[str, int]:
         """How many pods each strategy complained about, whether they move or stay."""
+        if self.counts is not None:
+            return dict(self.counts.violations)
         moved = {(each.strategy, each.pod.uid) for each in self.moves}
         stay = {(each.strategy, each.pod.uid) for each in self.refused}
         return dict(Counter(strategy for strategy, _ in moved | stay))

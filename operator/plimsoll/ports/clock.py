@@ -1,7 +1,9 @@
-"""Ports for time, random numbers and threads."""
+"""Ports for time, random numbers, threads and processes."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
+
+from plimsoll.framework.errors import PlimsollError
 
 T = TypeVar("T")
 
@@ -34,3 +36,33 @@ class Computer(Protocol):
 
     async def compute(self, function: Callable[[], T]) -> T:
         """The function's result; it must not use state that changes meanwhile."""
+
+
+class SnapshotComputer(Protocol):
+    """Runs long computations on a snapshot of this process, in another one."""
+
+    def obstacle(self) -> str:
+        """Why none can be run now, "" when one can."""
+
+    async def compute(self, function: Callable[[], bytes]) -> bytes:
+        """What the function returns. It sees all objects as they are now; what it changes is lost.
+
+        One that is cancelled has ended when this returns.
+
+        Raises:
+            NoRoomForProcess: The system refused another process.
+            ComputationFailed: The function raised.
+            ComputationLost: The other process ended without an answer.
+        """
+
+
+class NoRoomForProcess(PlimsollError):
+    """The system refused another process."""
+
+
+class ComputationFailed(PlimsollError):
+    """A function raised in another process; the text is what ``repr`` says of the exception."""
+
+
+class ComputationLost(PlimsollError):
+    """The process that computed something has ended without an answer."""

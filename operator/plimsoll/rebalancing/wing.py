@@ -24,7 +24,7 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 from plimsoll.planning.moves import Move
-from plimsoll.ports.clock import Clock, Computer
+from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
 from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
@@ -93,6 +93,7 @@ class Runtime:
     observer: Observer
     conditions: Signal  #: notified when the sentences about policies have changed
     namespace: str = ""  #: the operator's own, which carries the stop button; "" has none
+    forks: SnapshotComputer | None = None  #: None makes all plans in threads
 
 
 class RebalancingWing:
@@ -129,7 +130,7 @@ class RebalancingWing:
         displacements = DisplacementBreaker(
             cache.cluster, pending.waiting, lambda name: name in self.configs.profiles, clock
         )
-        self.planning = PlanRunner(runtime.computer, clock, changed)
+        self.planning = PlanRunner(runtime.computer, clock, changed, runtime.forks)
         surges = ports.surges
         requests = ports.requests(
             RequestNeeds(policies, stop, cache, runtime.timer, clock, observer, changed)

@@ -26,6 +26,9 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
     seed: Annotated[
         int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
     ] = None,
+    plans: Annotated[
+        str, typer.Option(help="Where long plans are made: process (a fork of this one) or thread.")
+    ] = "process",
     leader_elect: Annotated[
         str, typer.Option(metavar="true|false", help="Decide and write only while holding the lease below.")
     ] = "true",

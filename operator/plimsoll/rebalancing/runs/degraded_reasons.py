@@ -91,6 +91,7 @@ class DegradedReasons:
     def spec_changed(self, name: str) -> None:
         """What the policy did before counts no longer."""
         self.breakers.displacements.forget(name)
+        self.breakers.planning.call_off(name)
         self.scopes.forget(name)
 
     # -- runs ----------------------------------------------------------------------------------------

@@ -1,17 +1,25 @@
-"""Makes plans off the event loop, each in a thread of its own and within a time limit.
+"""Makes plans off the event loop and within a time limit: in forks of the process, or in threads.
 
-A thread cannot be ended from outside. A plan that exceeds its limit is abandoned: its policy does not run
-while the thread lives, except once an hour or after its spec was changed, and not even then while too many
-such threads live. A policy whose abandoned threads have ended runs as before. Others are not affected.
+A fork shares neither the interpreter's lock nor the loop's processor, so placing does not wait for a plan
+(docs/adr/0028). It is killed when it exceeds its limit, and when its policy changes or goes.
+
+In a thread are made: plans that took little the last time, steps of a run that goes on here, and all plans
+where no fork can be had. A thread cannot be ended from outside. A plan that exceeds its limit there is
+abandoned: its policy does not run while the thread lives, except once an hour or after its spec was changed,
+and not even then while too many such threads live. A policy whose abandoned threads have ended runs as
+before. Others are not affected.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy, SchedulingPolicySpec
-from plimsoll.ports.clock import Clock, Computer
+from plimsoll.framework.errors import PlimsollError
+from plimsoll.ports.clock import Clock, Computer, NoRoomForProcess, SnapshotComputer
+from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.timing.signal import Signal
 
 T = TypeVar("T")
@@ -25,6 +33,14 @@ SLOTS, SLOW_S = 4, 30.0
 
 #: Abandoned threads that may live, and seconds until a policy that has one may try again.
 ABANDONED, RETRY_S = 4, 3_600.0
+
+#: Seconds that the latest plan of a policy took, up to which the next one is made in a thread: the fork of a
+#: large process itself holds the loop up. Of the first plan the pods are counted.
+SMALL_S, FEW_PODS = 0.05, 1_000
+
+
+class PlanCalledOff(PlimsollError):
+    """The policy was changed, or deleted, while its plan was made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,11 +57,18 @@ class PlanRunner:
     computer: Computer  #: runs each function in a thread of its own
     clock: Clock
     ended: Signal  #: notified when an abandoned plan has ended
+    forks: SnapshotComputer | None = (
+        None  #: runs each function in a fork of the process, where one can be had
+    )
     _slots: Any = field(default=asyncio.Semaphore(SLOTS), init=False)
     _abandoned: set[_Abandoned] = field(default_factory=set, init=False)
     _slow: set[str] = field(default_factory=set, init=False)
     #: the latest plan of a policy, where it was abandoned
     _hanging: dict[str, _Abandoned] = field(default_factory=dict, init=False)
+    #: seconds that the latest one took, by policy and content
+    _took: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    #: plans that are made in forks, by policy
+    _forked: dict[str, asyncio.Future[Any]] = field(default_factory=dict, init=False)
 
     @property
     def abandoned(self) -> int:
@@ -74,33 +97,108 @@ class PlanRunner:
     def forget(self, policy: str) -> None:
         """The policy rebalances no longer."""
         self._hanging.pop(policy, None)
+        for known in [known for known in self._took if known[0] == policy]:
+            del self._took[known]
+        self.call_off(policy)
+
+    def call_off(self, policy: str) -> None:
+        """End the plan of a policy if it is made in a fork: it is not wanted any more."""
+        task = self._forked.pop(policy, None)
+        if task is not None:
+            task.cancel()
+
+    async def make_apart(
+        self, policy: SchedulingPolicy, function: Callable[[], T], parcel: PlanParcel, limit_s: float
+    ) -> T:
+        """The function's result, made in a fork unless it is small or none can be had.
+
+        Raises:
+            TimeoutError: It was ended, or abandoned.
+            PlanCalledOff: The policy has changed.
+            ComputationFailed: The function raised in the fork.
+            ComputationLost: The fork has ended without a result.
+            Exception: What the function raised in a thread.
+        """
+        name, forks = policy.metadata.name, self.forks
+
+        def timed() -> tuple[T, float]:
+            began = self.clock.monotonic()
+            return function(), self.clock.monotonic() - began
+
+        packed: bytes | None = None
+        if forks is not None and not self._is_small(name, parcel) and not forks.obstacle():
+            with contextlib.suppress(NoRoomForProcess):
+                packed = await self._make_in_fork(policy, forks, lambda: parcel.pack(timed()), limit_s)
+        if packed is None:
+            made, took = await self.make(policy, timed, limit_s)
+        else:
+            made, took = cast("tuple[T, float]", parcel.unpack(packed))
+        self._took[name, parcel.content] = took
+        return made
+
+    def _is_small(self, policy: str, parcel: PlanParcel) -> bool:
+        took = self._took.get((policy, parcel.content))
+        return parcel.pods < FEW_PODS if took is None else took <= SMALL_S
+
+    async def _make_in_fork(
+        self,
+        policy: SchedulingPolicy,
+        forks: SnapshotComputer,
+        function: Callable[[], bytes],
+        limit_s: float,
+    ) -> bytes:
+        name = policy.metadata.name
+        await self._slots.acquire()
+        task = asyncio.ensure_future(forks.compute(function))
+        self._forked[name] = task
+        try:
+            if not await self._waited(name, task, limit_s):
+                raise TimeoutError(f"the plan was not ready within {limit_s:.0f} s")
+        finally:
+            is_called_off = self._forked.pop(name, None) is not task
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # retrieved, so that asyncio does not report it as lost
+        if is_called_off:
+            raise PlanCalledOff("the policy was changed while its plan was made")
+        self._hanging.pop(name, None)
+        packed: bytes = task.result()
+        return packed
 
     async def make(self, policy: SchedulingPolicy, function: Callable[[], T], limit_s: float) -> T:
-        """The function's result.
+        """The function's result, made in a thread.
 
         Raises:
             TimeoutError: It was abandoned.
+            Exception: What the function raised.
         """
         await self._slots.acquire()
         task = asyncio.ensure_future(self.computer.compute(function))
         try:
-            done, _ = await asyncio.wait({task}, timeout=min(SLOW_S, limit_s))
+            is_done = await self._waited(policy.metadata.name, task, limit_s)
         except asyncio.CancelledError:
             task.cancel()
             raise
-        finally:
-            self._slots.release()
-        if not done and limit_s > SLOW_S:
-            self._slow.add(policy.metadata.name)
-            try:
-                done, _ = await asyncio.wait({task}, timeout=limit_s - SLOW_S)
-            finally:
-                self._slow.discard(policy.metadata.name)
-        if not done:
+        if not is_done:
             self._abandon(policy, task)
             raise TimeoutError(f"the plan was not ready within {limit_s:.0f} s")
         self._hanging.pop(policy.metadata.name, None)
         return task.result()
+
+    async def _waited(self, policy: str, task: asyncio.Future[Any], limit_s: float) -> bool:
+        """Wait for a computation that holds a slot, which it gives back when it is slow; whether it ended."""
+        try:
+            done, _ = await asyncio.wait({task}, timeout=min(SLOW_S, limit_s))
+        finally:
+            self._slots.release()
+        if not done and limit_s > SLOW_S:
+            self._slow.add(policy)
+            try:
+                done, _ = await asyncio.wait({task}, timeout=limit_s - SLOW_S)
+            finally:
+                self._slow.discard(policy)
+        return bool(done)
 
     def _abandon(self, policy: SchedulingPolicy, task: asyncio.Future[T]) -> None:
         name = policy.metadata.name

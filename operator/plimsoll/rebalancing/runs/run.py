@@ -14,12 +14,15 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
+from plimsoll.planning.refusal_examples import abridged
 from plimsoll.planning.upstream.planner import upstream_run
+from plimsoll.ports.clock import ComputationFailed, ComputationLost
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInput, RunInputs
 from plimsoll.rebalancing.runs.modes import PlanModes
-from plimsoll.rebalancing.runs.plan_runner import PlanRunner
+from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
+from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports, RunResult, RunTotals
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
@@ -53,6 +56,10 @@ class PolicyRuns:
             raise
         except TimeoutError as exc:
             result, problem = RunResult.TIMED_OUT, str(exc) or "an answer was not there in time"
+        except PlanCalledOff:
+            result = RunResult.SKIPPED
+        except (ComputationFailed, ComputationLost) as exc:
+            result, problem = RunResult.CRASHED, str(exc)
         except Exception as exc:  # noqa: BLE001 - whatever a strategy or the server did, the next run comes
             result, problem = RunResult.CRASHED, repr(exc)
         self.statistics.finished(name, result)
@@ -100,6 +107,7 @@ class PolicyRuns:
             run, limit_s = upstream_run(*read), plan_runner.PLANNING_S
             await self.upstream.carry_out(totals, run, inputs.memory, limit_s)
         else:
-            totals.plan = await self.planning.make(
-                totals.policy, lambda: make_plan(*read), plan_runner.PLANNING_S
+            parcel = PlanParcel("plan", inputs.cluster, inputs.context.unplaced)
+            totals.plan = await self.planning.make_apart(
+                totals.policy, lambda: abridged(make_plan(*read)), parcel, plan_runner.PLANNING_S
             )

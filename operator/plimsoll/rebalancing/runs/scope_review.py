@@ -13,8 +13,9 @@ from plimsoll.model.selectors import Selector
 from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.policies.conditions import near
-from plimsoll.ports.clock import Clock
-from plimsoll.rebalancing.runs.plan_runner import PlanRunner
+from plimsoll.ports.clock import Clock, ComputationLost
+from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
+from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
 
 #: Seconds between two reviews of one scope, and for which it must match nothing before that is said.
 REVIEW_S, EMPTY_S = 60.0, 60.0
@@ -125,10 +126,14 @@ class ScopeReviews:
             self._scopes[name] = scoped
             if self._is_due(policy):
                 others = self._others(policy)
-                with contextlib.suppress(TimeoutError):  # told as Hanging; the run itself has done its work
+                parcel = PlanParcel("review", cluster)
+                # Told as Hanging, or not at all; the run itself has done its work.
+                with contextlib.suppress(TimeoutError, PlanCalledOff, ComputationLost):
                     self._keep(
                         policy,
-                        await self.planning.make(policy, lambda: review(scoped, others, cluster), LIMIT_S),
+                        await self.planning.make_apart(
+                            policy, lambda: review(scoped, others, cluster), parcel, LIMIT_S
+                        ),
                     )
 
     def _is_due(self, policy: SchedulingPolicy) -> bool:

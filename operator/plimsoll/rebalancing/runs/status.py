@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -23,6 +23,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import (
 )
 from plimsoll.framework import PluginError
 from plimsoll.planning.moves import EvictionPlan, Optimisation, Refused
+from plimsoll.planning.refusal_examples import examples
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventNote, EventRecorder
@@ -42,8 +43,8 @@ class RunResult(StrEnum):
     SKIPPED = "skipped"  #: it was due and did not begin
 
 
-#: Pods named as examples of one refusal, characters of its sentence, and of the message about a run.
-EXAMPLES, SENTENCE, STORY = 5, 1024, 4096
+#: Characters of the sentence about a refusal, and of the message about a run.
+SENTENCE, STORY = 1024, 4096
 
 #: Reason of the policy's event, and what becomes of the moves of a plan.
 _DONE = {
@@ -227,6 +228,7 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
     by_reason: dict[str, dict[str, Refused]] = defaultdict(dict)  # by pod: each counts once
     for each in made.refused:
         by_reason[each.refusal.reason].setdefault(each.pod.uid, each)
+    pods = made.refused_pods()
     failures = {each.plugin: each.problem[:SENTENCE] for each in made.failures}
     outcome = RunOutcome.FAILED if failures else RunOutcome.SUCCEEDED
     status = SchedulingPolicyStatus(
@@ -245,11 +247,11 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
             refused=tuple(
                 RefusalExample(
                     reason=reason,
-                    count=len(found),
+                    count=pods[reason],
                     message=next(iter(found.values())).refusal.message[:SENTENCE],
-                    examples=_examples(found.values()),
+                    examples=examples(found.values()),
                 )
-                for reason, found in sorted(by_reason.items(), key=lambda one: (-len(one[1]), one[0]))[:100]
+                for reason, found in sorted(by_reason.items(), key=lambda one: (-pods[one[0]], one[0]))[:100]
             ),
             planned=len(made.moves),
             evicted=totals.evicted,
@@ -266,23 +268,6 @@ def _story(counts: str, made: EvictionPlan) -> str:
     said = [sentence_of(each) for each in made.failures]
     said += [f"{strategy}: {remark}" for strategy, remark in made.remarks]
     return "; ".join([counts, *dict.fromkeys(said)])[:STORY]
-
-
-def _examples(refused: Iterable[Refused]) -> tuple[str, ...]:
-    """Some of the pods with their owners; one of each owner before a second one of any."""
-    first: dict[str, str] = {}
-    others: list[str] = []
-    for each in refused:
-        owner = each.pod.pod.metadata.controller
-        text = each.pod.key + (f" ({owner.kind} {owner.name})" if owner else "")
-        workload = owner.uid if owner else each.pod.uid
-        if workload not in first:
-            first[workload] = text
-        elif len(others) < EXAMPLES:
-            others.append(text)
-        if len(first) == EXAMPLES:
-            break
-    return tuple(dict.fromkeys([*first.values(), *others]))[:EXAMPLES]
 
 
 def optimisation_status(found: Optimisation | None) -> OptimisationStatus | None:

@@ -1,0 +1,49 @@
+"""Abridges plans: counts of all refusals, and a few examples of each reason.
+
+A plan for a large cluster may refuse a hundred thousand pods. What a run reports of them is counted where the
+plan is made; the event loop gets the numbers and the examples.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from plimsoll.planning.moves import EvictionPlan, Refused
+
+#: Pods named as examples of one reason.
+EXAMPLES = 5
+
+
+def abridged(plan: EvictionPlan) -> EvictionPlan:
+    """The same plan with examples in place of all refusals; :func:`examples` finds the same in it."""
+    by_reason: dict[str, dict[str, Refused]] = defaultdict(dict)
+    for each in plan.refused:
+        by_reason[each.refusal.reason].setdefault(each.pod.uid, each)
+    few = {id(each) for found in by_reason.values() for each in chosen(found.values())}
+    refused = tuple(each for each in plan.refused if id(each) in few)
+    return replace(plan, refused=refused, counts=plan.counted())
+
+
+def chosen(refused: Iterable[Refused]) -> tuple[Refused, ...]:
+    """Some of the refusals, in their order; one of each owner before a second one of any."""
+    first: dict[str, Refused] = {}
+    others: list[Refused] = []
+    for each in refused:
+        owner = each.pod.pod.metadata.controller
+        workload = owner.uid if owner else each.pod.uid
+        if workload not in first:
+            first[workload] = each
+        elif len(others) < EXAMPLES:
+            others.append(each)
+        if len(first) == EXAMPLES:
+            break
+    return (*first.values(), *others)
+
+
+def examples(refused: Iterable[Refused]) -> tuple[str, ...]:
+    """Some of the pods with their owners."""
+    texts = []
+    for each in chosen(refused):
+        owner = each.pod.pod.metadata.controller
+        texts.append(each.pod.key + (f" ({owner.kind} {owner.name})" if owner else ""))
+    return tuple(dict.fromkeys(texts))[:EXAMPLES]

@@ -1,0 +1,94 @@
+"""PlanParcels carry what was planned in another process back: pods by their uids, all else as it is.
+
+The process that gets the parcel resolves uids in the cluster that was planned for, so a move has the same
+pod, by identity, as if it had been planned here.
+"""
+
+import io
+import pickle
+from collections.abc import Iterable
+from typing import Any
+
+from plimsoll.framework import PluginError, PodInfo
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import Holder
+from plimsoll.planning.strategy_run import TIMER
+
+
+class PlanParcel:
+    """Packs what is computed about one cluster, and unpacks it.
+
+    Args:
+        content: What it carries, in a word.
+        cluster: What is planned for.
+        unplaced: Pods without a place, as the plan knows them.
+    """
+
+    def __init__(self, content: str, cluster: Cluster, unplaced: Iterable[PodInfo] = ()) -> None:
+        self.content = content
+        self._cluster = cluster
+        self._unplaced = {pod.uid: pod for pod in unplaced}
+
+    @property
+    def pods(self) -> int:
+        """How many pods are placed."""
+        return len(self._cluster.pods)
+
+    def pack(self, made: object) -> bytes:
+        """In the process that computes it: the result, and how long each strategy took."""
+        timer = TIMER.get()
+        seconds = {} if timer is None else timer.seconds
+        file = io.BytesIO()
+        _Packer(self, file).dump((made, seconds))
+        return file.getvalue()
+
+    def unpack(self, parcel: bytes) -> object:
+        """In the process that wants it; the timer of the context gets the seconds."""
+        made, seconds = _Unpacker(self, io.BytesIO(parcel)).load()
+        timer = TIMER.get()
+        if timer is not None:
+            timer.seconds.update(seconds)
+        return made
+
+    def known(self, uid: str) -> PodInfo | None:
+        """A pod that both processes know."""
+        return self._cluster.pods.get(uid) or self._unplaced.get(uid)
+
+    def info(self, pod: Pod, stands_in_for: Holder | None) -> PodInfo:
+        """A pod that only the other process knew."""
+        return self._cluster.templates.info(pod, stands_in_for)
+
+
+class _Packer(pickle.Pickler):
+    """Pickles a result; of a pod that both processes know, its uid."""
+
+    def __init__(self, parcel: PlanParcel, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._parcel = parcel
+
+    def persistent_id(self, obj: Any) -> tuple[str, object] | None:
+        """What is sent in place of a pod or a failure; None for all else, which is pickled."""
+        if isinstance(obj, PluginError):  # without what third parties have added, which may not fit
+            return "failure", (obj.plugin, obj.point, obj.problem)
+        if not isinstance(obj, PodInfo):
+            return None
+        if self._parcel.known(obj.uid) is obj:
+            return "known", obj.uid
+        return "new", (obj.pod, obj.stands_in_for)
+
+
+class _Unpacker(pickle.Unpickler):
+    def __init__(self, parcel: PlanParcel, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self._parcel = parcel
+
+    def persistent_load(self, pid: tuple[str, Any]) -> PodInfo | PluginError:
+        """The pod or failure that something was sent for."""
+        kind, said = pid
+        if kind == "failure":
+            return PluginError(*said)
+        found = self._parcel.known(said) if kind == "known" else self._parcel.info(*said)
+        if found is None:
+            raise pickle.UnpicklingError(f"pod {said} is not in the cluster that was planned for")
+        return found
