@@ -64,8 +64,9 @@ class Counter:
 
 
 @pytest.fixture
-def benchmark() -> Iterator[Any]:
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """benchmarks/engine.py, which is a script and no package."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
     spec = importlib.util.spec_from_file_location("benchmarks_engine", BENCHMARKS / "engine.py")
     assert spec is not None
     assert spec.loader is not None

@@ -128,7 +128,7 @@ def _round(
 
 def _best(
     scheduler: ProfileScheduler, pod: PodInfo, found: Filtered, rows: RowArray, points: Mapping[str, int]
-) -> tuple[RowArray, int | None]:
+) -> tuple[Sequence[int] | RowArray, int | None]:
     """The rows with the highest total, and that total with what extenders add by node name."""
     if not points:
         return found.lane.best(pod, rows)

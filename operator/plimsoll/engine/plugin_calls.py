@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
+from typing import TypeVar
 
 from plimsoll.framework import MAX_SCORE, IntArray, PluginError
 from plimsoll.framework.errors import CannotJudgeError
@@ -69,8 +70,40 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
         if calls is not None and calls.clock is not None and calls.timed is not None:
             calls.timed(self._plugin, self._point, raised is not None, calls.clock() - self._began)
         if isinstance(raised, Exception) and not isinstance(raised, PluginError):
-            named = "" if isinstance(raised, CannotJudgeError) else f"{type(raised).__name__}: "
-            raise PluginError(self._plugin, self._point, f"{named}{raised}") from raised
+            raise _named(self._plugin, self._point, raised) from raised
+
+
+AnswerT = TypeVar("AnswerT")
+
+
+def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: object) -> AnswerT:
+    """Call a plugin's function as in ``calling``, where it is called for almost every pod.
+
+    Raises:
+        PluginError: Chained to the plugin's own exception.
+    """
+    calls = METER.get()
+    if calls is not None:
+        if calls.clock is not None:
+            with calling(plugin, point):
+                return function(*args)
+        calls.counts[plugin, point] += 1
+    try:
+        return function(*args)
+    except PluginError:
+        raise
+    except Exception as exc:
+        raise _named(plugin, point, exc) from exc
+
+
+def _named(plugin: str, point: str, raised: Exception) -> PluginError:
+    kind = "" if isinstance(raised, CannotJudgeError) else f"{type(raised).__name__}: "
+    return PluginError(plugin, point, f"{kind}{raised}")
+
+
+def are_any(values: IntArray) -> bool:
+    """Whether some value is not 0, without what numpy's ``any`` costs a short array."""
+    return bool(values.size) and bool(values.item(values.argmax()) or values.item(values.argmin()))
 
 
 def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:

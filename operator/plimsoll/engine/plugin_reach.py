@@ -6,6 +6,7 @@ what they said holds until the row changes. *Far* ones are asked again after any
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from plimsoll.framework import (
     FilterPlugin,
@@ -20,12 +21,18 @@ from plimsoll.framework import (
 from plimsoll.framework.capabilities import (
     CountsDomains,
     CountsResources,
+    Dated,
     EasesLocally,
     Linear,
     NodeSignature,
     RunsInParallel,
     reads_of,
 )
+
+
+@runtime_checkable
+class DatedPlugin(Plugin, Dated, Protocol):
+    """A plugin that tells whether its answers still hold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +44,8 @@ class Stages:
         node_filter: Filters that look at node objects only, with their position among all filters.
         row_filter: Filters that look at a node's own pods as well, likewise.
         near_score: Score plugins that look no further than the node, with their weight.
+        dated: Plugins that look further than the node and tell whether their answers still hold.
+        far_names: Plugins that look further than the node in PreFilter or Filter.
         individual: Whether some plugin looks at more of a pod than its template: then nothing is kept from
             one pod to the next without asking.
     """
@@ -49,7 +58,11 @@ class Stages:
     near_pre_score: tuple[PreScorePlugin, ...]
     far_pre_score: tuple[PreScorePlugin, ...]
     near_score: tuple[tuple[ScorePlugin, int], ...]
+    row_score: tuple[tuple[ScorePlugin, int], ...]
     far_score: tuple[tuple[ScorePlugin, int], ...]
+    far_score_names: frozenset[str]
+    dated: tuple[DatedPlugin, ...]
+    far_names: frozenset[str]
     individual: bool
 
 
@@ -117,6 +130,7 @@ def stages_of(
 ) -> Stages:
     """Sort the plugins of each stage."""
     placed = tuple(enumerate(filters))
+    everyone: dict[str, Plugin] = {each.name: each for each in (*pre_filter, *filters, *pre_score, *score)}
     scored = [(plugin, weights[plugin.name]) for plugin in score]
     return Stages(
         near_pre_filter=frozenset(plugin.name for plugin in pre_filter if is_near(plugin)),
@@ -127,7 +141,15 @@ def stages_of(
         near_pre_score=tuple(plugin for plugin in pre_score if is_near(plugin)),
         far_pre_score=tuple(plugin for plugin in pre_score if not is_near(plugin)),
         near_score=tuple(each for each in scored if each[0].reads <= Reads.ROW),
+        row_score=tuple(each for each in scored if each[0].reads is Reads.ROW),
+        far_score_names=frozenset(each.name for each, _ in scored if each.reads > Reads.ROW),
         far_score=tuple(each for each in scored if each[0].reads > Reads.ROW),
+        dated=tuple(
+            plugin
+            for plugin in everyone.values()
+            if isinstance(plugin, DatedPlugin) and reads_of(plugin) is Reads.CLUSTER
+        ),
+        far_names=frozenset(plugin.name for plugin in (*pre_filter, *filters) if not is_near(plugin)),
         individual=any(reads_of(plugin) is Reads.POD for plugin in (*pre_filter, *filters)),
     )
 

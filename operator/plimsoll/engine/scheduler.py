@@ -8,7 +8,7 @@ explanations have. Nothing here changes the cluster.
 Source: kube-scheduler v1.36, ``schedule_one.go``.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -177,7 +177,12 @@ class ProfileScheduler:
         return {} if status.is_success else {row: status}
 
     def placed(
-        self, pod: PodInfo, found: Filtered, best: RowArray, total: int | None = None, feasible: int = 1
+        self,
+        pod: PodInfo,
+        found: Filtered,
+        best: Sequence[int] | RowArray,
+        total: int | None = None,
+        feasible: int = 1,
     ) -> Decision:
         """The pod goes to one of these equally good nodes; ``total`` is None where nothing was scored."""
         row = int(best[self._choose(len(best)) if len(best) > 1 else 0])

@@ -5,9 +5,10 @@ members of its protocol; a flag counts only where it is true.
 """
 
 from collections.abc import Hashable
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from plimsoll.framework.extension_points import Plugin, Reads
+from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodTemplate
 
 
@@ -32,6 +33,36 @@ class NodeSignature(Protocol):
 
     def signature(self, template: PodTemplate) -> Hashable | None:
         """Equal for templates to which all answers of the plugin are equal; None: shared with no other."""
+
+
+class Edition(NamedTuple):
+    """What a plugin's answers about one template follow from, in short.
+
+    Attributes:
+        mark: Equal as long as the answers are the same.
+        by_row: Whether the filter's answers may be other ones on rows that changed, and on those alone.
+        lasts: Whether it holds whatever pods come and go.
+    """
+
+    mark: Hashable
+    by_row: bool = False
+    lasts: bool = False
+
+
+#: The edition of a plugin that never has anything to say of a template.
+INDIFFERENT = Edition((), lasts=True)
+
+
+@runtime_checkable
+class Dated(Protocol):
+    """A plugin that reads CLUSTER and tells, faster than it answers, that its answers are what they were."""
+
+    def edition(self, template: PodTemplate, snapshot: Snapshot) -> Edition | None:
+        """Equal while PreFilter answers and Filter refuses as before, and PreScore skips if it skipped.
+
+        Asked about all nodes. The engine compares editions as long as no node and no other object than
+        pods has changed. None: the plugin does not know, and is asked again.
+        """
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from plimsoll.model.columns.snapshot import CPU as CPU
 from plimsoll.model.columns.snapshot import MEMORY as MEMORY
 from plimsoll.model.columns.snapshot import PODS as PODS
 from plimsoll.model.columns.snapshot import STORAGE as STORAGE
+from plimsoll.model.columns.snapshot import Capacity as Capacity
 from plimsoll.model.columns.term_counts import TermCounts as TermCounts
 from plimsoll.model.kinds.node import allocatable_of as allocatable_of
 from plimsoll.model.kinds.pod import Container as Container

@@ -28,7 +28,7 @@ class CycleState:
     __slots__ = ("_values",)
 
     def __init__(self) -> None:
-        self._values: dict[type, object] = {}
+        self._values: dict[type, Any] = {}
 
     def write(self, value: object) -> None:
         """Keep ``value`` under its type, replacing an earlier one."""
@@ -40,11 +40,13 @@ class CycleState:
         Raises:
             KeyError: None was written; the plugin's PreFilter or PreScore did not run or skipped.
         """
-        return cast("T", self._values[kind])
+        value: T = self._values[kind]
+        return value
 
     def find(self, kind: type[T]) -> T | None:
         """The value of type ``kind``, or None."""
-        return cast("T | None", self._values.get(kind))
+        value: T | None = self._values.get(kind)
+        return value
 
     def clone(self) -> "CycleState":
         """A copy whose cloneable values are independent."""

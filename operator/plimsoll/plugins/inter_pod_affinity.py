@@ -24,7 +24,7 @@ Source: kube-scheduler v1.36, ``interpodaffinity/filtering.go`` and ``scoring.go
 Differs: counts are kept by (term, domain) on every pod event instead of summed at each attempt.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -32,11 +32,14 @@ import numpy as np
 from pydantic import Field
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import PodClass, PodCounts, PodTerm, TermCounts, TermKind
+from plimsoll.framework.columns import DomainSums, PodClass, PodCounts, PodTerm, TermCounts, TermKind
 
 AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY_UNMET = fwk.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+#: So many domains are compared one by one to see whether verdicts have changed.
+FEW_DOMAINS = 256
+NOTHING = fwk.Edition(())
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
 
 
@@ -102,6 +105,40 @@ class InterPodAffinity(
             return fwk.SUCCESS
         return fwk.SKIP
 
+    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+        """Which domains are near to which pods; nothing of them where each domain is a node."""
+        terms = snapshot.index(TermCounts)
+        if not template.terms and not terms.are_any and not template.terms_error:
+            return NOTHING
+        own = _own_terms(template, snapshot.objects)
+        concerning = terms.concerning(template, _namespace_labels(template, snapshot.objects))
+        if own is NO_TERMS and not concerning and not template.terms_error:
+            return NOTHING
+        said: list[Hashable] = []
+        by_row = scores = False
+        domains: list[tuple[str, DomainSums]] = []
+        for term, counts in concerning:
+            if counts.total and term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+                domains.append((term.topology_key, counts.sums(term.topology_key, snapshot)))
+            elif counts.total and not scores and self._weight_of_existing(term):
+                scores = counts.sums(term.topology_key, snapshot).occupied > 0
+        index = snapshot.index(PodCounts)
+        domains += [(key, index.of(pods).sums(key, snapshot)) for key, pods in own.anti_affinity]
+        if own.affinity is not None:
+            near = [(key, index.of(own.affinity).sums(key, snapshot)) for key in own.affinity_keys]
+            said.append(any(each.occupied for _, each in near))
+            domains += near
+        for key, each in domains:
+            if len(each.sums) <= FEW_DOMAINS:
+                said.append((key, (each.sums > 0).tobytes()))
+            elif each.is_single:
+                said.append((key, each.occupied > 0))
+                by_row = True
+            else:
+                return None
+        scores = scores or any(index.of(pods).sums(key, snapshot).occupied for key, pods, _ in own.preferred)
+        return fwk.Edition((scores, *said), by_row)
+
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The index of the refusal plus 1, shape (N,)."""
         own = _own_terms(pod.template, snapshot.objects)
@@ -113,11 +150,11 @@ class InterPodAffinity(
             codes[near[snapshot.label_ids(key)]] = 2
         if own.affinity is not None:
             counts_of = snapshot.index(PodCounts).of(own.affinity)
-            by_key = {key: counts_of.sums(key, snapshot).sums for key in own.affinity_keys}
-            alone = own.is_first and not any(counts.any() for counts in by_key.values())
-            for key, counts in by_key.items():
+            by_key = {key: counts_of.sums(key, snapshot) for key in own.affinity_keys}
+            alone = own.is_first and not any(domains.occupied for domains in by_key.values())
+            for key, domains in by_key.items():
                 ids = snapshot.label_ids(key)
-                codes[(ids == fwk.ABSENT) if alone else (counts <= 0)[ids]] = 1
+                codes[(ids == fwk.ABSENT) if alone else (domains.sums <= 0)[ids]] = 1
         return codes
 
     def eased(self, template: fwk.PodTemplate) -> bool:
@@ -137,13 +174,13 @@ class InterPodAffinity(
         for key, pods, weight in own.preferred:
             counts = snapshot.index(PodCounts).of(pods)
             if counts.total:
-                _add_points(by_key, key, counts.sums(key, snapshot).sums, weight)
+                _add_points(by_key, key, counts.sums(key, snapshot), weight)
         for term, counts in snapshot.index(TermCounts).concerning(
             pod.template, _namespace_labels(pod, snapshot.objects)
         ):
             weight = self._weight_of_existing(term)
             if weight and counts.total:
-                _add_points(by_key, term.topology_key, counts.sums(term.topology_key, snapshot).sums, weight)
+                _add_points(by_key, term.topology_key, counts.sums(term.topology_key, snapshot), weight)
         if not by_key:
             return fwk.SKIP
         state.write(Points(by_key))
@@ -242,9 +279,9 @@ def _matches(terms: Collection[PodTerm], pod: fwk.PodInfo, change: fwk.ClusterEv
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, labels) for term in terms)
 
 
-def _add_points(by_key: dict[str, fwk.IntArray], key: str, counts: fwk.IntArray, weight: int) -> None:
-    if counts.any():
-        points = counts * weight
+def _add_points(by_key: dict[str, fwk.IntArray], key: str, counts: DomainSums, weight: int) -> None:
+    if counts.occupied:
+        points = counts.sums * weight
         by_key[key] = by_key[key] + points if key in by_key else points
 
 
@@ -255,13 +292,13 @@ def _keeping_away(pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Iterable[tuple[st
         pod.template, _namespace_labels(pod, snapshot.objects)
     ):
         if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and counts.total:
-            sums = counts.sums(term.topology_key, snapshot).sums
-            if sums.any():
-                away.append((term.topology_key, sums))
+            domains = counts.sums(term.topology_key, snapshot)
+            if domains.occupied:
+                away.append((term.topology_key, domains.sums))
     return away
 
 
-def _namespace_labels(pod: fwk.PodInfo, objects: fwk.ClusterObjects) -> dict[str, str]:
+def _namespace_labels(pod: fwk.PodInfo | fwk.PodTemplate, objects: fwk.ClusterObjects) -> dict[str, str]:
     namespace = objects.namespaces.get(pod.namespace)
     return {} if namespace is None else namespace.labels
 

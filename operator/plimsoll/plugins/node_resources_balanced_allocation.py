@@ -23,6 +23,9 @@ from pydantic import Field, field_validator
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import columns_of, is_scalar
 
+#: The use of so many nodes at most is compared in one array with and without the pod.
+FEW = 64
+
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
@@ -53,7 +56,7 @@ class NodeResourcesBalancedAllocationArgs(fwk.PluginArgs):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compared:
-    """What the score looks at, for one template: K axes of R, and what the pod requests, shape (K,)."""
+    """What the score looks at, for one template: K axes of R, and what the pod requests, shape (K, 1)."""
 
     template: fwk.PodTemplate
     resources: tuple[str, ...]
@@ -63,10 +66,25 @@ class _Compared:
 
     def without_pod(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """150 less the balance without the pod, shape (N,): the same for all pods compared by these axes."""
-        return 150 - self.balance(snapshot.requested[:, self.columns], snapshot)
+        return 150 - self.balance(snapshot.requested.T[self.columns], snapshot)
+
+    def gain(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
+        """The points of a few nodes, shape (N,): both balances in one array."""
+        capacity = snapshot.capacity(self.axes)
+        taken = snapshot.requested.T[self.columns]
+        both = np.empty((len(self.axes), 2, len(snapshot)), dtype=np.float64)
+        both[:, 0] = taken
+        both[:, 1] = taken + self.amounts
+        both /= capacity.doubles[:, None]
+        counted = None if capacity.counted is None else capacity.counted[:, None].repeat(2, axis=1)
+        balance = _balance(both, counted)
+        points: fwk.IntArray = balance[1] - balance[0]
+        points += 150
+        points >>= 1
+        return points
 
     def balance(self, taken: fwk.IntArray, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """How even the use of each node is if so much is taken, shape (N, K) to (N,), 0..100."""
+        """How even the use of each node is if so much is taken, shape (K, N) to (N,), 0..100."""
         capacity = snapshot.capacity(self.axes)
         return _balance(taken / capacity.doubles, capacity.counted)
 
@@ -90,7 +108,9 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
         compared = self._compared(state, pod, snapshot)
         if not len(compared.amounts):
             return fwk.all_feasible(snapshot) + 75
-        points = compared.balance(snapshot.requested[:, compared.columns] + compared.amounts, snapshot)
+        if len(snapshot) <= FEW:
+            return compared.gain(snapshot)
+        points = compared.balance(snapshot.requested.T[compared.columns] + compared.amounts, snapshot)
         # The formula in one sum; shifting divides, and rounds down as // does.
         points += snapshot.kept(("150 - balance", compared.axes), compared.without_pod)
         points >>= 1
@@ -114,32 +134,31 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
             resources=snapshot.resources,
             axes=tuple(axes.values()),
             columns=columns_of(list(axes.values())),
-            amounts=np.array([requests.get(name, 0) for name in axes], dtype=np.int64),
+            amounts=np.array([[requests.get(name, 0)] for name in axes], dtype=np.int64),
         )
         state.write(compared)
         return compared
 
 
 def _balance(fractions: FloatArray, counted: fwk.BoolArray | None) -> fwk.IntArray:
-    """How even the fractions of each node are, (N, K) to (N,), 0..100; counted where a node has any."""
-    if fractions.max(initial=0) > 1:
-        np.minimum(fractions, 1.0, out=fractions)
-    if fractions.shape[1] == 2:
-        deviation = fractions[:, 0] - fractions[:, 1]
+    """How even the fractions of each node are, (K, ...) to (...), 0..100; counted where a node has any."""
+    np.minimum(fractions, 1.0, out=fractions)
+    if len(fractions) == 2:
+        deviation: FloatArray = fractions[0] - fractions[1]
         np.abs(deviation, out=deviation)
         deviation *= 0.5
         if counted is not None:
-            deviation *= counted.all(axis=1)
+            deviation *= counted.all(axis=0)
     else:
         counted = np.ones(fractions.shape, dtype=np.bool_) if counted is None else counted
-        deviation = _deviation(fractions.T, counted.T)
+        deviation = _deviation(fractions, counted)
     np.subtract(1, deviation, out=deviation)
     deviation *= fwk.MAX_SCORE
     return deviation.astype(np.int64)
 
 
 def _deviation(fractions: FloatArray, counted: fwk.BoolArray) -> FloatArray:
-    """The standard deviation of what is counted of each column, shape (K, N) to (N,).
+    """The standard deviation of what is counted of each column, shape (K, ...) to (...).
 
     Of two it is half the difference: exact, where the square root would not be.
     """

@@ -31,11 +31,10 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import PODS, allocatable_of, columns_of, is_extended, is_scalar
+from plimsoll.framework.columns import PODS, Capacity, allocatable_of, columns_of, is_extended, is_scalar
 from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (
     EXACT,
-    EXACT_ROOM,
     ScoringStrategy,
     divided,
     interpolated,
@@ -92,7 +91,7 @@ class _Wanted:
 
     Attributes:
         resources: Name and amount, in the order in which reasons are given.
-        least: Shape (4,): what must be free of each fixed resource; ANY of those that are not requested.
+        least: Shape (4, 1): what must be free of each fixed resource; ANY of those that are not requested.
         scalar: Position in ``resources``, name and amount of the others.
     """
 
@@ -110,7 +109,8 @@ class _Scored:
         defaults: Of these, position and column of ``nonzero_requested`` for those that have a minimum.
         default_columns: These columns, if all K have a minimum.
         amounts: Shape (K,): what the pod requests.
-        is_modest: Whether the amounts are doubles: then no sum with them wraps around to a small number.
+        by_axis: The same, shape (K, 1).
+        is_modest: Whether the amounts are doubles.
     """
 
     template: fwk.PodTemplate
@@ -120,6 +120,7 @@ class _Scored:
     defaults: tuple[tuple[int, int], ...]
     default_columns: slice | list[int] | None
     amounts: fwk.IntArray
+    by_axis: fwk.IntArray
     weights: tuple[int, ...]
     is_modest: bool
 
@@ -138,6 +139,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         self._ignored_groups = args.ignored_resource_groups
         self._strategy = args.scoring_strategy
         self._weights = {each.name: each.weight or 1 for each in self._strategy.resources}
+        self._is_least = args.scoring_strategy.type == "LeastAllocated"
         ratio = self._strategy.requested_to_capacity_ratio
         self._shape = (
             None
@@ -148,13 +150,13 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List what is wanted."""
         requests, resources = pod.template.requests, self._wanted(pod)
-        least = np.array([*(requests.get(name, 0) or ANY for name in NATIVE), 1], dtype=np.int64)
+        least = [*(requests.get(name, 0) or ANY for name in NATIVE), 1]
         others = tuple(
             (position, name, amount)
             for position, (name, amount) in enumerate(resources, FIRST_RESOURCE)
             if name not in NATIVE
         )
-        state.write(_Wanted(resources, least, others))
+        state.write(_Wanted(resources, np.array(least, dtype=np.int64)[:, None], others))
         return fwk.SUCCESS
 
     def _wanted(self, pod: fwk.PodInfo) -> tuple[tuple[str, int], ...]:
@@ -174,23 +176,23 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The bits of all that is short, shape (N,)."""
         wanted = state.read(_Wanted)
-        allocatable, requested = snapshot.allocatable, snapshot.requested
         codes = fwk.all_feasible(snapshot)
+        allocatable, requested = snapshot.allocatable.T, snapshot.requested.T
         # One look at the four fixed resources together: on most nodes none is short.
-        short = allocatable[:, :FIXED] - requested[:, :FIXED] < wanted.least
-        if np.count_nonzero(short):
-            codes |= short[:, PODS] * np.int64(PODS_FULL)
+        short = allocatable[:FIXED] - requested[:FIXED] < wanted.least
+        if short.size and short.item(short.argmax()):
+            codes |= short[PODS] * np.int64(PODS_FULL)
             for position, (name, amount) in enumerate(wanted.resources, FIRST_RESOURCE):
                 if name in NATIVE:
                     axis = NATIVE.index(name)
-                    codes |= _bits(position, short[:, axis], amount > allocatable[:, axis])
+                    codes |= _bits(position, short[axis], amount > allocatable[axis])
         for position, name, amount in wanted.scalar:
             scalar = snapshot.axis_of(name)
             if scalar is None:
                 codes |= (1 << position) | HOPELESS
                 continue
-            most = allocatable[:, scalar]
-            codes |= _bits(position, amount > most - requested[:, scalar], amount > most)
+            most = allocatable[scalar]
+            codes |= _bits(position, amount > most - requested[scalar], amount > most)
         return codes
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
@@ -208,14 +210,13 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         scored = self._scored(state, pod, snapshot)
         if not scored.weights:
             return fwk.all_feasible(snapshot)
+        capacity = snapshot.capacity(scored.axes)
+        is_plain = capacity.is_exact and capacity.counted is None
+        if is_plain and scored.is_modest and self._is_least and not snapshot.is_large:
+            return _least_allocated(scored, snapshot, capacity)
         allocatable = snapshot.allocatable[:, scored.columns]
         taken = _taken(scored, snapshot)
-        capacity = snapshot.capacity(scored.axes)
-        counted = capacity.counted
-        if counted is None and scored.is_modest and self._strategy.type == "LeastAllocated":
-            room = np.maximum(allocatable - taken, 0)
-            if np.bitwise_or.reduce(room, axis=None) < EXACT_ROOM:
-                return least_allocated(room, scored.weights, capacity.doubles)
+        counted = None if capacity.counted is None else capacity.counted.T
         points = self._points(
             taken, allocatable, allocatable if counted is None else np.maximum(allocatable, 1)
         )
@@ -243,6 +244,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         defaults = tuple(
             (position, WITH_DEFAULTS[name]) for position, name in enumerate(axes) if name in WITH_DEFAULTS
         )
+        amounts = np.array([requests.get(name, 0) for name in axes], dtype=np.int64)
         scored = _Scored(
             template=pod.template,
             resources=snapshot.resources,
@@ -252,7 +254,8 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             default_columns=(
                 columns_of([column for _, column in defaults]) if len(defaults) == len(axes) else None
             ),
-            amounts=np.array([requests.get(name, 0) for name in axes], dtype=np.int64),
+            amounts=amounts,
+            by_axis=amounts[:, None],
             weights=tuple(self._weights[name] for name in axes),
             is_modest=all(requests.get(name, 0) < EXACT for name in axes),
         )
@@ -305,6 +308,16 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return fwk.QueueingHint.of(
             any(new.get(name, 0) > old.get(name, 0) for name in ("pods", *(name for name, _ in wanted)))
         )
+
+
+def _least_allocated(scored: _Scored, snapshot: fwk.Snapshot, capacity: Capacity) -> fwk.IntArray:
+    """The default strategy where no amount is absurd."""
+    if scored.default_columns is not None:
+        room = snapshot.allocatable.T[scored.columns] - snapshot.nonzero_requested.T[scored.default_columns]
+        room -= scored.by_axis
+    else:
+        room = snapshot.allocatable.T[scored.columns] - _taken(scored, snapshot).T
+    return least_allocated(room, scored.weights, capacity.doubles)
 
 
 def _taken(scored: _Scored, snapshot: fwk.Snapshot) -> fwk.IntArray:

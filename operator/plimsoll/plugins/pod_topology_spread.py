@@ -24,6 +24,7 @@ KEP-3094.
 Differs: counts are kept by (selector, domain) on every pod event instead of summed at each attempt.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import log
 from typing import ClassVar, Literal
@@ -32,7 +33,7 @@ import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import PodCounts
+from plimsoll.framework.columns import DomainSums, PodCounts
 from plimsoll.framework.selectors import TopologySpreadConstraint, is_label_key
 from plimsoll.toolkit.scheduling.topology_spread import (
     HOSTNAME,
@@ -48,6 +49,9 @@ SKEWED = fwk.unschedulable("node(s) didn't match pod topology spread constraints
 LABEL_MISSING = fwk.unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
 )
+
+#: So many domains are compared one by one to see whether verdicts have changed.
+FEW_DOMAINS = 256
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
@@ -182,16 +186,29 @@ class PodTopologySpread(
                 counts = counts.copy()
                 for domain, amount in hard.extra[position].items():
                     counts[domain] += amount
-            least = 0
-            if domains.size and domains.size >= constraint.min_domains:
-                whole = domains.size == len(counts) - 1
-                least = int((counts[:-1] if whole else counts[domains.exists]).min())
             ids = snapshot.label_ids(constraint.topology_key)
             verdicts = np.zeros(len(counts), dtype=np.int64)
-            verdicts[counts > constraint.max_skew + least - constraint.selects_itself] = 2
+            verdicts[counts > _most(constraint, domains, counts)] = 2
             verdicts[-1] = 1
-            codes = np.where(codes == 0, verdicts[ids], codes) if position else verdicts[ids]
+            here = verdicts[ids]
+            codes = np.where(codes == 0, here, codes) if position else here
         return codes
+
+    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+        """Which domains hold too many pods; where each domain is a node, how many are too many."""
+        marks: list[Hashable] = []
+        by_row = False
+        for constraint in self._constraints(template, snapshot.objects).hard:
+            domains = constraint.counts(snapshot)
+            most = _most(constraint, domains, domains.sums)
+            if len(domains.sums) <= FEW_DOMAINS:
+                marks.append((domains.sums > most).tobytes())
+            elif domains.is_single:
+                marks.append(most)
+                by_row = True
+            else:
+                return None
+        return fwk.Edition(tuple(marks), by_row) if marks else fwk.INDIFFERENT
 
     def eased(self, template: fwk.PodTemplate) -> bool:
         """A domain that loses a pod comes nearer to the least, or stays the least."""
@@ -355,6 +372,15 @@ class PodTopologySpread(
             [(each, selector) for each in self._defaults],
             all_keys_required=not self._is_system,
         )
+
+
+def _most(constraint: Constraint, domains: DomainSums, counts: fwk.IntArray) -> int:
+    """How many matching pods a domain may hold before it takes this one."""
+    least = 0
+    if domains.size and domains.size >= constraint.min_domains:
+        whole = domains.size == len(counts) - 1
+        least = int((counts[:-1] if whole else counts[domains.exists]).min())
+    return constraint.max_skew + least - constraint.selects_itself
 
 
 def _simulate(hard: HardState, other: fwk.PodInfo, node: int, snapshot: fwk.Snapshot, amount: int) -> None:

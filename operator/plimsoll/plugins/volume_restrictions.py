@@ -46,6 +46,10 @@ class VolumeRestrictions(
     name: ClassVar = "VolumeRestrictions"
     reads: ClassVar = fwk.Reads.CLUSTER
 
+    def edition(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> fwk.Edition | None:
+        """Pods without volumes do not concern it."""
+        return None if template.sample.spec.volumes else fwk.INDIFFERENT
+
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Look up the claims; SKIP when there is neither a disk nor a claim in use."""
         if not has_volumes(pod):

@@ -9,13 +9,13 @@ Axis letter: N nodes.
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import calling, checked
+from plimsoll.engine.plugin_calls import are_any, called, calling, checked
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
 from plimsoll.model.columns.cluster import Cluster
@@ -30,12 +30,25 @@ FEASIBLE, EXCLUDED = 2**15 - 1, -1
 Refusing: TypeAlias = tuple[int, IntArray]
 
 
+class StandingVerdicts(NamedTuple):
+    """What is known of plugins that look further than the node, by name.
+
+    Attributes:
+        plugins: Those whose answers hold.
+        by_row: Those of all of whom that is not said about the rows that changed.
+    """
+
+    plugins: frozenset[str]
+    by_row: frozenset[str]
+
+
 class FilterResults:
     """The verdicts of one lane.
 
     Attributes:
         failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
+        generation: Rises when verdicts may be other ones on more rows than those that changed.
         quiet: Plugins that look at nodes only and are known to refuse none.
     """
 
@@ -44,7 +57,11 @@ class FilterResults:
         self._cluster = cluster
         self._shared = shared
         self._codes: dict[str, IntArray] = {}
+        self.generation = 0
         self.quiet: set[str] = set()
+        self._far_loud: set[str] = set()
+        self._row_live: list[tuple[int, FilterPlugin]] = []
+        self._far_live: list[tuple[int, FilterPlugin]] = []
         self._node_failed: PositionArray | None = None
         self._near_failed: PositionArray = np.empty(0, dtype=np.int16)
         self.failed: PositionArray = self._near_failed
@@ -54,16 +71,19 @@ class FilterResults:
         """Nothing that is kept holds any more."""
         self._codes.clear()
         self.quiet.clear()
+        self._far_loud.clear()
 
     def leave_out(self, plugins: Iterable[str]) -> None:
         """These plugins' PreFilter had nothing to say: their filter takes no part."""
         for name in plugins:
             self._codes.pop(name, None)
             self.quiet.discard(name)
+            self._far_loud.discard(name)
 
     def exclude_all(self) -> None:
         """PreFilter rejected the pod for all nodes."""
         self.forget()
+        self.generation += 1
         self.failed = np.full(len(self._cluster), EXCLUDED, dtype=np.int16)
         self.feasible = np.empty(0, dtype=np.intp)
 
@@ -89,6 +109,7 @@ class FilterResults:
         node_part: Snapshot | None,
         again: bool,
         allowed: frozenset[str] | None,
+        standing: StandingVerdicts,
     ) -> None:
         """Ask the filters where something changed.
 
@@ -100,6 +121,7 @@ class FilterResults:
             node_part: Those whose node object changed; None: all.
             again: Whether the plugins that take part are other ones than the last time.
             allowed: Names of the nodes that PreFilter left; None: all.
+            standing: Which of the plugins that look further than the node need not be asked.
         """
         snapshot = Snapshot(self._cluster)
         again = again or part is None or not self._codes
@@ -108,9 +130,8 @@ class FilterResults:
                 if plugin.name not in skipped:
                     again |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
         refusing: list[Refusing] = []
-        for position, plugin in self._stages.row_filter:
-            if plugin.name in skipped:
-                continue
+        self._row_live = [each for each in self._stages.row_filter if each[1].name not in skipped]
+        for position, plugin in self._row_live:
             known = self._codes.get(plugin.name)
             if known is None or part is None:
                 self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot).copy()
@@ -118,23 +139,72 @@ class FilterResults:
                 continue
             codes = self._ask(plugin, state, pod, part)
             known[part.rows] = codes
-            if np.count_nonzero(codes):
+            if are_any(codes):
                 refusing.append((position, codes))
-        far: list[Refusing] = []
-        for position, plugin in self._stages.far_filter:
-            if plugin.name not in skipped:
-                codes = self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot)
-                if np.count_nonzero(codes):
-                    far.append((position, codes))
+        far = self._renew_far(state, pod, skipped, part, standing)
         if part is None or again:
             self._combine_near()
         else:
             self._patch_near(part.rows, refusing)
         self._add_far(far, allowed)
 
+    def renew_rows(self, state: CycleState, pod: PodInfo, part: Snapshot, by_row: frozenset[str]) -> None:
+        """Ask the filters about rows of which nothing but their pods has changed; all else stands."""
+        rows = part.rows
+        refusing: list[Refusing] = []
+        for position, plugin in self._row_live:
+            codes = self._ask(plugin, state, pod, part)
+            self._codes[plugin.name][rows] = codes
+            if are_any(codes):
+                refusing.append((position, codes))
+        self._patch_near(rows, refusing)
+        if not self._far_live:
+            return
+        far: list[Refusing] = []
+        for position, plugin in self._far_live:
+            name = plugin.name
+            if name in by_row:
+                codes = self._ask(plugin, state, pod, part)
+                self._codes[name][rows] = codes
+                if are_any(codes):
+                    self._far_loud.add(name)
+            if name in self._far_loud:
+                far.append((position, self._codes[name]))
+        if far and self.failed is not self._near_failed:
+            self._patch_far(rows, far)
+        else:
+            self._add_far(far, None)
+
+    def _renew_far(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        skipped: frozenset[str],
+        part: Snapshot | None,
+        standing: StandingVerdicts,
+    ) -> list[Refusing]:
+        """Ask the filters that look further than the node, unless they stand; those that refuse some node."""
+        far: list[Refusing] = []
+        snapshot = Snapshot(self._cluster)
+        self._far_live = [each for each in self._stages.far_filter if each[1].name not in skipped]
+        for position, plugin in self._far_live:
+            name = plugin.name
+            if part is None or name not in standing.plugins or name not in self._codes:
+                codes = self._ask(plugin, state, pod, snapshot)
+                self._codes[name] = codes.copy() if name in standing.by_row else codes
+                (self._far_loud.add if are_any(codes) else self._far_loud.discard)(name)
+            elif name in standing.by_row:
+                codes = self._ask(plugin, state, pod, part)
+                self._codes[name][part.rows] = codes
+                if are_any(codes):
+                    self._far_loud.add(name)
+            if name in self._far_loud:
+                far.append((position, self._codes[name]))
+        return far
+
     def _ask(self, plugin: FilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        with calling(plugin.name, "filter"):
-            return checked(plugin.filter(state, pod, snapshot), len(snapshot), plugin.name, "filter")
+        codes = called(plugin.name, "filter", plugin.filter, state, pod, snapshot)
+        return checked(codes, len(snapshot), plugin.name, "filter")
 
     def _ask_about_nodes(
         self,
@@ -193,7 +263,7 @@ class FilterResults:
         before = self._near_failed[rows]
         if self._node_failed is not None:
             after = self._node_failed[rows]
-        elif refusing or np.count_nonzero(before != FEASIBLE):
+        elif refusing or (len(rows) and before.item(before.argmin()) != FEASIBLE):
             after = np.full(len(rows), FEASIBLE, dtype=np.int16)
         else:
             return
@@ -204,13 +274,24 @@ class FilterResults:
             if self.failed is self._near_failed:
                 self.feasible = np.flatnonzero(self.failed == FEASIBLE)
 
+    def _patch_far(self, rows: RowArray, far: Iterable[Refusing]) -> None:
+        """Add the refusals of the other plugins where rows changed; elsewhere they stand."""
+        after = self._near_failed[rows]
+        for position, codes in far:
+            _note(after, position, codes[rows])
+        if np.count_nonzero(self.failed[rows] != after):
+            self.failed[rows] = after
+            self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+
     def _add_far(self, far: Iterable[Refusing], allowed: frozenset[str] | None) -> None:
         """Add the refusals of the other plugins, and what PreFilter left out."""
         if not far and allowed is None:
             if self.failed is not self._near_failed:
                 self.failed = self._near_failed
                 self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+                self.generation += 1
             return
+        self.generation += 1
         self.failed = self._near_failed.copy()
         for position, codes in far:
             _note(self.failed, position, codes)

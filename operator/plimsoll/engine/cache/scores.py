@@ -9,13 +9,15 @@ Edges: without score plugins and extenders every node's total is 1, and PreScore
 Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNodes``).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from plimsoll.engine.cache.best_rows import BestRows
+from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import calling, checked, in_range
+from plimsoll.engine.plugin_calls import called, calling, checked, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
@@ -67,6 +69,7 @@ class TemplateScores:
         self._profile = profile
         self._stages = profile.stages
         self._normalizing = profile.capabilities.normalizing
+        self._dated = frozenset(plugin.name for plugin in profile.stages.dated)
         self._scores = bool(profile.score or profile.extenders)
         self._cluster = cluster
         self._shared = shared
@@ -79,6 +82,8 @@ class TemplateScores:
         self._settled: bool | None = None
         self._stale_rows: RowArray | None = None
         self._is_stale: BoolArray | None = None  #: shape (N,), once rows have become stale a second time
+        self._unscored: frozenset[str] = frozenset()
+        self._best = BestRows()
 
     def forget(self) -> None:
         """Nothing that is kept holds any more."""
@@ -86,6 +91,7 @@ class TemplateScores:
         self._same.clear()
         self._base = 0  # else it is as long as there were nodes then
         self._totals = self._settled = self._stale_rows = self._is_stale = None
+        self._best.forget()
 
     def note_stale(self, rows: RowArray) -> None:
         """These rows have changed; they are scored again when somebody asks."""
@@ -97,16 +103,38 @@ class TemplateScores:
             self._is_stale[self._stale_rows] = True
         self._is_stale[rows] = True
 
+    def note_standing(self, plugins: frozenset[str]) -> None:
+        """Of the plugins that look further than the node, only these would skip again if they skipped."""
+        if self._unscored:
+            self._unscored &= plugins
+
     def best(
-        self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
-    ) -> tuple[RowArray, int]:
-        """The rows with the highest total among ``rows`` (feasible ones), and that total."""
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        rows: RowArray,
+        part: Snapshot | None = None,
+        verdicts: FilterResults | None = None,
+    ) -> tuple[Sequence[int] | RowArray, int]:
+        """The rows with the highest total among ``rows`` (feasible ones), and that total.
+
+        ``verdicts`` are given where ``rows`` are all the feasible ones.
+        """
+        if verdicts is not None and self._are_kept():
+            self._renew(state, pod, part)
+            if self._are_kept() and self._totals is not None:
+                return self._best.among(verdicts, self._totals)
         totals = self._kept_totals(state, pod, rows, part)
         if totals is None:
             totals = self.score(state, pod, rows, part).totals
         highest = totals[totals.argmax()]
         ties = (totals == highest).nonzero()[0]
         return ties if len(rows) == len(self._cluster) else rows[ties], int(highest)
+
+    def _are_kept(self) -> bool:
+        """Whether the kept sums are the totals."""
+        is_all = self._settled and not self._varying
+        return bool(is_all) and self._stages.far_score_names <= self._unscored
 
     def totals(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None = None
@@ -193,20 +221,21 @@ class TemplateScores:
         if rows is None or not len(rows):
             return
         if part is None or part.rows is not rows:
-            part = Snapshot(self._cluster).at(rows)
+            part = Snapshot(self._cluster, rows)
         base = self._base
         totals = base if isinstance(base, int) else base[rows]
-        for plugin, weight in self._stages.near_score:
-            known = self._raw.get(plugin.name)
-            if known is None or plugin.reads is not Reads.ROW:
+        raw = self._raw
+        for plugin, weight in self._stages.row_score:
+            if plugin.name not in raw:
                 continue
-            scores = known[rows] = _asked(plugin, state, pod, part)
+            scores = raw[plugin.name][rows] = _asked(plugin, state, pod, part)
             if plugin.name in self._summands:
                 totals = totals + (scores if weight == 1 else scores * weight)
                 if not _lie_in_range(scores):
                     self._settled = False
         if self._totals is not None:
             self._totals[rows] = totals
+            self._best.note_changed(rows)
 
     def _kept_totals(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None
@@ -230,10 +259,14 @@ class TemplateScores:
             raw = self._raw[plugin.name]
             points = self._normalized(state, plugin, pod, raw if whole else raw[rows])
             totals = totals + points * weight
-        if self._stages.far_score:
+        known = self._unscored
+        far = [each for each in self._stages.far_score if each[0].name not in known]
+        if far:
             feasible = Snapshot(self._cluster) if whole else Snapshot(self._cluster).at(rows)
-            unscored = self._pre_score(state, pod, feasible, self._stages.far_pre_score)
-            for plugin, weight in self._stages.far_score:
+            asked = [plugin for plugin in self._stages.far_pre_score if plugin.name not in known]
+            unscored = self._pre_score(state, pod, feasible, asked)
+            self._unscored = known.union(self._dated.intersection(unscored))
+            for plugin, weight in far:
                 if plugin.name not in unscored:
                     raw = _asked(plugin, state, pod, feasible)
                     totals = totals + self._normalized(state, plugin, pod, raw) * weight
@@ -273,11 +306,11 @@ def _unscored(rows: RowArray) -> IntArray:
 
 
 def _asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-    with calling(plugin.name, "score"):
-        scores = checked(plugin.score(state, pod, snapshot), len(snapshot), plugin.name, "score")
-    return scores.astype(np.int64, copy=False)
+    scores = called(plugin.name, "score", plugin.score, state, pod, snapshot)
+    return checked(scores, len(snapshot), plugin.name, "score").astype(np.int64, copy=False)
 
 
 def _lie_in_range(points: IntArray) -> bool:
     # One look instead of two, as the least score is 0: without a sign, negative numbers are the largest.
-    return not len(points) or bool(points.view(np.uint64).max() <= MAX_SCORE)
+    unsigned = points.view(np.uint64)
+    return not len(points) or unsigned.item(unsigned.argmax()) <= MAX_SCORE

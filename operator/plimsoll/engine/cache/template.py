@@ -8,11 +8,17 @@ only. Plugins that look across the cluster are evaluated on all nodes after any 
 make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE, FilterResults, PositionArray
+from plimsoll.engine.cache.filter_results import (
+    EXCLUDED,
+    FEASIBLE,
+    FilterResults,
+    PositionArray,
+    StandingVerdicts,
+)
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.plugin_calls import calling
@@ -32,6 +38,7 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
+from plimsoll.framework.capabilities import Dated, Edition
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray, told_apart
@@ -69,6 +76,10 @@ class TemplateCache:
         self._near_skipped: frozenset[str] | None = None
         self._far_skipped: list[str] = []
         self._part: Snapshot | None = None
+        self._editions: list[Edition | None] = []
+        self._standing: frozenset[str] = frozenset()
+        self._by_row: frozenset[str] = frozenset()
+        self._watched: list[tuple[Dated, Edition]] | None = None
         self._tick = -1
         self._node_tick = -1
         self._epoch = -1
@@ -87,6 +98,12 @@ class TemplateCache:
         self._diagnosis = None
         self._refused.clear()
         snapshot = Snapshot(cluster)
+        if rows is not None and self._node_tick == cluster.node_tick and self._all_stand(pod, snapshot):
+            changed = Snapshot(cluster, rows)
+            self._scores.note_stale(rows)
+            self.filters.renew_rows(self.state, pod, changed, self._by_row)
+            self._note_renewed(changed)
+            return
         part = node_part = None
         if rows is not None:
             part = snapshot.at(rows)
@@ -99,6 +116,10 @@ class TemplateCache:
             self._answers.clear()
         elif rows is not None:
             self._scores.note_stale(rows)
+        editions = self._compare_editions(
+            pod, snapshot, comparable=node_part is not None and not len(node_part)
+        )
+        self._scores.note_standing(self._standing)
         skipped_before = self.skipped
         allowed = self._pre_filter(pod, snapshot)
         if self.rejected.is_success:
@@ -113,16 +134,73 @@ class TemplateCache:
                 node_part=node_part,
                 again=joined,
                 allowed=allowed,
+                standing=StandingVerdicts(self._standing, self._by_row),
             )
-            self._part = part
         else:
             self.filters.exclude_all()
+        self._note_renewed(part if self.rejected.is_success else self._part)
+        self._note_editions(editions if self._near_skipped is not None else [])
+
+    def _note_renewed(self, part: Snapshot | None) -> None:
+        """The masks are those of the cluster as it is now."""
+        cluster = self.cluster
+        self._part = part
         self.failed, self.feasible = self.filters.failed, self.filters.feasible
         # Building columns and indexes on the way may have added axes: read the marks last.
         self._tick = cluster.tick
         self._node_tick = cluster.node_tick
         self._epoch = cluster.epoch
         self._objects_version = cluster.objects.version
+
+    def _note_editions(self, editions: list[Edition | None]) -> None:
+        """The answers of the plugins that look further than the node are of these editions."""
+        self._editions = editions
+        dated = [
+            (plugin, edition)
+            for plugin, edition in zip(self._stages.dated, editions, strict=False)
+            if edition
+        ]
+        known = {plugin.name for plugin, _ in dated}
+        self._watched = None
+        if editions and self._stages.far_names <= known and not self._stages.individual:
+            self._watched = [(plugin, edition) for plugin, edition in dated if not edition.lasts]
+
+    def _all_stand(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether every plugin that looks further than the node answers as it did."""
+        if self._watched is None:
+            return False
+        for plugin, edition in self._watched:
+            try:
+                if plugin.edition(pod.template, snapshot) != edition:
+                    return False
+            except Exception:  # noqa: BLE001 - asked again, and then named
+                return False
+        return True
+
+    def _compare_editions(
+        self, pod: PodInfo, snapshot: Snapshot, *, comparable: bool
+    ) -> list[Edition | None]:
+        """Find the plugins whose answers stand; the editions of all that have some."""
+        editions: list[Edition | None] = []
+        dated = self._stages.dated
+        try:
+            for plugin in dated:
+                editions.append(plugin.edition(pod.template, snapshot))  # noqa: PERF401 - who raised is known
+        except Exception as exc:
+            raise PluginError(dated[len(editions)].name, "preFilter", f"{type(exc).__name__}: {exc}") from exc
+        former = self._editions if comparable else []
+        if editions != former or None in editions or len(self._standing) != len(dated):
+            self._standing = frozenset(
+                plugin.name
+                for plugin, now, then in zip(dated, editions, former, strict=False)
+                if now is not None and now == then
+            )
+            self._by_row = frozenset(
+                plugin.name
+                for plugin, now in zip(dated, editions, strict=True)
+                if now is not None and now.by_row
+            )
+        return editions
 
     def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
         """Run PreFilter; the names of the nodes to look at, None for all."""
@@ -141,6 +219,10 @@ class TemplateCache:
         """Ask only the plugins that look across the cluster; whether all agree or skip, as the others did."""
         skipped = []
         for plugin in self._stages.far_pre_filter:
+            if plugin.name in self._standing:
+                if plugin.name in self.skipped:
+                    skipped.append(plugin.name)
+                continue
             with calling(plugin.name, "preFilter"):
                 answer = plugin.pre_filter(self.state, pod, snapshot)
             if isinstance(answer, PreFilterResult):
@@ -272,12 +354,15 @@ class TemplateCache:
             self._diagnosis = diagnosis
         return diagnosis
 
-    def best(self, pod: PodInfo, rows: RowArray) -> tuple[RowArray, int | None]:
+    def best(self, pod: PodInfo, rows: RowArray) -> tuple[Sequence[int] | RowArray, int | None]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.
 
-        The only row is not scored; its total is None.
+        The only row is not scored; its total is None. Valid until the next refresh.
         """
-        return self._scores.best(self.state, pod, rows, self._part) if len(rows) > 1 else (rows, None)
+        if len(rows) == 1:
+            return rows, None
+        verdicts = self.filters if rows is self.feasible else None
+        return self._scores.best(self.state, pod, rows, self._part, verdicts)
 
     def totals(self, pod: PodInfo, rows: RowArray) -> IntArray:
         """The weighted scores of ``rows`` (feasible ones), shape (F,)."""

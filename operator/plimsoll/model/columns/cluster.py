@@ -47,6 +47,7 @@ class Cluster:
         taints: The taints of each node, coded.
         labels: The values of each label that somebody asked for, coded.
         kept: Columns that plugins derived from these.
+        capacities: Allocatable amounts to divide by, with the clocks of the nodes; Snapshot keeps them here.
     """
 
     def __init__(self, templates: Templates | None = None, capacity: int = 64) -> None:
@@ -72,6 +73,7 @@ class Cluster:
         self._images: ImageTable | None = None
         self._indexes: dict[type[PodIndex], PodIndex] = {}
         self.kept = KeptColumns()
+        self.capacities: dict[tuple[int, ...], tuple[tuple[int, int], Any]] = {}
         self._changes = ChangeLog()
         self._node_ticks: IntArray = np.zeros(capacity, dtype=np.int64)
         self.node_tick = 0
@@ -105,6 +107,11 @@ class Cluster:
             self._name_ranks = self.epoch, ranks
         return self._name_ranks[1]
 
+    @property
+    def is_large(self) -> bool:
+        """Whether some node's sums are so large that they are counted exactly."""
+        return bool(self._large_rows)
+
     def pods_on(self, row: int) -> Iterable[PodInfo]:
         """The pods of one node, in order of arrival."""
         return self._pods_on.on(row).values()
@@ -136,13 +143,14 @@ class Cluster:
 
     def index(self, kind: type[IndexT]) -> IndexT:
         """The pod index of that class (constructed with this cluster), built on first use."""
-        found = self._indexes.get(kind)
+        found: Any = self._indexes.get(kind)
         if found is None:
             found = cast("Callable[[Cluster], PodIndex]", kind)(self)
             for pod, row in self.placed():
                 found.add(pod, row)
             self._indexes[kind] = found
-        return cast("IndexT", found)
+        index: IndexT = found
+        return index
 
     def placed(self) -> Iterator[tuple[PodInfo, int]]:
         """Every pod on a known node, with its row."""
@@ -316,30 +324,36 @@ class Cluster:
         return pod
 
     def _enter(self, pod: PodInfo, row: int) -> None:
-        amounts = self.requests_row(pod.requests)
+        for name in pod.requests:
+            if name not in self._resource_axis:
+                self._add_resource(name)
         self._pods_on.writable(row)[pod.uid] = pod
         if pod.is_large or row in self._large_rows:
             self._recount(row)
         else:
-            self.requested[row] += amounts
-            self.nonzero_requested[row, CPU] += pod.nonzero_cpu_milli
-            self.nonzero_requested[row, MEMORY] += pod.nonzero_memory_bytes
+            self._count(pod, row, 1)
         for index in self._indexes.values():
             index.add(pod, row)
         self._changes.note(row)
 
     def _leave(self, pod: PodInfo, row: int) -> None:
-        amounts = self.requests_row(pod.requests)
         del self._pods_on.writable(row)[pod.uid]
         if row in self._large_rows:
             self._recount(row)
         else:
-            self.requested[row] -= amounts
-            self.nonzero_requested[row, CPU] -= pod.nonzero_cpu_milli
-            self.nonzero_requested[row, MEMORY] -= pod.nonzero_memory_bytes
+            self._count(pod, row, -1)
         for index in self._indexes.values():
             index.remove(pod, row)
         self._changes.note(row)
+
+    def _count(self, pod: PodInfo, row: int, sign: int) -> None:
+        """Add a pod's amounts to its node's, or take them off."""
+        requested, axes = self.requested, self._resource_axis
+        for name, amount in pod.requests.items():
+            requested[row, axes[name]] += sign * amount
+        requested[row, PODS] += sign
+        self.nonzero_requested[row, CPU] += sign * pod.nonzero_cpu_milli
+        self.nonzero_requested[row, MEMORY] += sign * pod.nonzero_memory_bytes
 
     def _recount(self, row: int) -> None:
         """Sum a node's requests in exact integers: absurd amounts must not wrap around into free room."""

@@ -20,7 +20,7 @@ class CodedColumn(Generic[ValueT]):
     """A value for each node.
 
     Attributes:
-        ids: Shape (capacity,), int32; ``ABSENT`` where a node has none.
+        ids: Shape (capacity,), as numpy indexes with; ``ABSENT`` where a node has none.
         values: The value of each id. Some may be of no node any more. Ids keep their meaning for as long as
             ``Cluster.epoch`` stays.
     """
@@ -28,7 +28,7 @@ class CodedColumn(Generic[ValueT]):
     __slots__ = ("_id_of", "ids", "values")
 
     def __init__(self, capacity: int) -> None:
-        self.ids: IdArray = np.full(capacity, ABSENT, dtype=np.int32)
+        self.ids: IdArray = np.full(capacity, ABSENT, dtype=np.intp)
         self.values: list[ValueT] = []
         self._id_of: dict[ValueT, int] = {}
 

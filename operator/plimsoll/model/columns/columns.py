@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plimsoll.model.kinds.pod_info import PodInfo
 
 IntArray = NDArray[np.int64]
-IdArray = NDArray[np.int32]
+IdArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 RowArray = NDArray[np.intp]
 

@@ -31,31 +31,46 @@ class DomainSums:
         sums: Shape (D + 1,) int64: pods in each domain, indexed by the label's coded values. The last cell is
             of nodes without the label and stays 0, so that ``sums[label_ids]`` never needs a mask.
         exists: Shape (D + 1,): whether some node of the set is in the domain.
+        occupied: How many domains hold pods.
         size: How many domains exist.
+        is_single: Whether no two nodes have the same value of the label, in the set or not.
         domain_of_row: Shape (capacity,): the domain in which a node counts, ABSENT when in none.
         mark: ``Snapshot.node_mark`` when it was summed.
     """
 
     sums: IntArray
     exists: BoolArray
+    occupied: int
     size: int
     domain_of_row: IdArray
+    is_single: bool
     mark: tuple[int, int]
     is_shared: bool = False
 
     def add(self, row: int, amount: int) -> None:
         """Pods came to, or left, the node of ``row``."""
-        domain = self.domain_of_row[row]
+        domain = self.domain_of_row.item(row)
         if domain != ABSENT:
             if self.is_shared:
                 self.sums = self.sums.copy()
                 self.is_shared = False
-            self.sums[domain] += amount
+            before = self.sums.item(domain)
+            self.sums[domain] = before + amount
+            self.occupied += (before + amount > 0) - (before > 0)
 
     def fork(self) -> "DomainSums":
         """A copy that shares its arrays until either side writes."""
         self.is_shared = True
-        return DomainSums(self.sums, self.exists, self.size, self.domain_of_row, self.mark, is_shared=True)
+        return DomainSums(
+            self.sums,
+            self.exists,
+            self.occupied,
+            self.size,
+            self.domain_of_row,
+            is_single=self.is_single,
+            mark=self.mark,
+            is_shared=True,
+        )
 
 
 def summed(column: IntArray, topology_key: str, nodes: NodeSet | None, snapshot: Snapshot) -> DomainSums:
@@ -63,7 +78,7 @@ def summed(column: IntArray, topology_key: str, nodes: NodeSet | None, snapshot:
     whole = snapshot.whole
     ids = whole.label_ids(topology_key)
     domains = len(whole.label(topology_key).values) + 1
-    domain_of_row: IdArray = np.full(len(column), ABSENT, dtype=np.int32)
+    domain_of_row: IdArray = np.full(len(column), ABSENT, dtype=np.intp)
     domain_of_row[: len(ids)] = ids if nodes is None else np.where(nodes.among(whole), ids, ABSENT)
     # The last bin collects ABSENT (-1) and is emptied.
     bins = domain_of_row[: len(ids)] % domains
@@ -71,4 +86,13 @@ def summed(column: IntArray, topology_key: str, nodes: NodeSet | None, snapshot:
     exists: BoolArray = np.bincount(bins, minlength=domains) > 0
     sums[-1] = 0
     exists[-1] = False
-    return DomainSums(sums, exists, int(exists.sum()), domain_of_row, snapshot.node_mark)
+    is_single = bool(np.bincount(ids % domains, minlength=domains)[:-1].max(initial=0) <= 1)
+    return DomainSums(
+        sums,
+        exists,
+        int(np.count_nonzero(sums)),
+        int(np.count_nonzero(exists)),
+        domain_of_row,
+        is_single=is_single,
+        mark=snapshot.node_mark,
+    )

@@ -40,12 +40,18 @@ class Capacity(NamedTuple):
     """What nodes have of K resources, as one divides by it.
 
     Attributes:
-        doubles: Shape (N, K): allocatable; 1 where a node has none.
-        counted: Shape (N, K): where a node has some; None: everywhere.
+        doubles: Shape (K, N): allocatable; 1 where a node has none.
+        counted: Shape (K, N): where a node has some; None: everywhere.
+        is_exact: Whether every node's are below EXACT_AMOUNT.
     """
 
     doubles: NDArray[np.float64]
     counted: BoolArray | None
+    is_exact: bool
+
+
+#: 100 times any integer below is a double.
+EXACT_AMOUNT = 2**46
 
 
 class Snapshot:
@@ -56,6 +62,7 @@ class Snapshot:
         "_capacity",
         "_cluster",
         "_is_supposed",
+        "_length",
         "_nonzero_requested",
         "_requested",
         "_rows",
@@ -64,6 +71,7 @@ class Snapshot:
     def __init__(self, cluster: Cluster, rows: RowArray | None = None) -> None:
         self._cluster = cluster
         self._rows = rows
+        self._length = len(cluster.nodes if rows is None else rows)
         self._allocatable: IntArray | None = None
         self._requested: IntArray | None = None
         self._nonzero_requested: IntArray | None = None
@@ -71,7 +79,7 @@ class Snapshot:
         self._capacity: tuple[tuple[int, ...], Capacity] | None = None
 
     def __len__(self) -> int:
-        return len(self._cluster) if self._rows is None else len(self._rows)
+        return self._length
 
     @property
     def whole(self) -> "Snapshot":
@@ -136,7 +144,7 @@ class Snapshot:
 
     @property
     def taint_ids(self) -> IdArray:
-        """Shape (N,) int32: which of ``taint_sets`` each node has."""
+        """Shape (N,): which of ``taint_sets`` each node has."""
         return self.cut(self._cluster.taints.ids)
 
     @property
@@ -145,7 +153,7 @@ class Snapshot:
         return self._cluster.taints.values
 
     def label_ids(self, key: str) -> IdArray:
-        """Shape (N,) int32: coded values of a label, ``ABSENT`` (-1) where a node lacks it."""
+        """Shape (N,): coded values of a label, ``ABSENT`` (-1) where a node lacks it."""
         return self.cut(self._cluster.label(key).ids)
 
     def label(self, key: str) -> CodedColumn[str]:
@@ -203,18 +211,34 @@ class Snapshot:
         )
 
     def capacity(self, axes: tuple[int, ...]) -> Capacity:
-        """``allocatable`` of K resources, to divide by."""
+        """``allocatable`` of K resources, to divide by; of all nodes kept until one changes."""
         known = self._capacity
         if known is None or known[0] != axes:
-            allocatable = self.allocatable[:, columns_of(axes)]
-            doubles = self.kept(
-                ("capacity", axes),
-                lambda some: np.maximum(some.allocatable[:, columns_of(axes)], 1).astype(np.float64),
-                of_nodes=True,
-            )
-            everywhere = np.count_nonzero(allocatable) == allocatable.size
-            known = self._capacity = axes, Capacity(doubles, None if everywhere else allocatable > 0)
+            known = self._capacity = axes, self._capacity_of(axes)
         return known[1]
+
+    def _capacity_of(self, axes: tuple[int, ...]) -> Capacity:
+        cluster = self._cluster
+        mark = cluster.node_tick, cluster.epoch
+        kept = cluster.capacities.get(axes)
+        if kept is None or kept[0] != mark:
+            amounts = cluster.allocatable[: len(cluster), columns_of(axes)].T
+            doubles = np.maximum(amounts, 1).astype(np.float64)
+            everywhere = bool((amounts > 0).all())
+            whole = Capacity(
+                doubles, None if everywhere else amounts > 0, bool((amounts < EXACT_AMOUNT).all())
+            )
+            kept = cluster.capacities[axes] = mark, whole
+        whole = kept[1]
+        if self._rows is None:
+            return whole
+        counted = None if whole.counted is None else whole.counted.take(self._rows, axis=1)
+        return Capacity(whole.doubles.take(self._rows, axis=1), counted, whole.is_exact)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether sums of requests may be near the largest amount."""
+        return self._is_supposed or self._cluster.is_large
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
         """Amounts along the R axis, shape (R,), counting one pod. A resource no node has gets an axis.

@@ -35,6 +35,11 @@ class TermCounts:
         self._of_template: dict[PodTemplate, tuple[ClassCounts, ...]] = {}
         self._concerning: dict[PodTemplate, tuple[int, Mapping[str, str], tuple[Counted, ...]]] = {}
 
+    @property
+    def are_any(self) -> bool:
+        """Whether some placed pod has, or lately had, a term."""
+        return bool(self._counted)
+
     def concerning(self, template: PodTemplate, namespace_labels: Mapping[str, str]) -> tuple[Counted, ...]:
         """The terms of placed pods that mean pods of this template, with how often each is had.
 

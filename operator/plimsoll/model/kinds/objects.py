@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod import Pod
@@ -74,7 +74,7 @@ class ClusterObjects:
     attachments: dict[str, VolumeAttachment] = field(default_factory=dict)
     version: int = 0
     budget_version: int = 0
-    _derived: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
+    _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     _derived_version: int = field(default=0, repr=False, compare=False)
 
     def above(self, pod: Pod) -> OwnerReference | None:
@@ -93,7 +93,8 @@ class ClusterObjects:
         found = self._derived.get(key)
         if found is None:
             found = self._derived[key] = build()
-        return cast("T", found)
+        value: T = found
+        return value
 
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""

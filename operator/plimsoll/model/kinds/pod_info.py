@@ -7,7 +7,7 @@ template, not a pod (docs/adr/0003).
 
 from collections.abc import Callable, Hashable
 from enum import StrEnum
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -78,7 +78,7 @@ class PodTemplate:
         except SelectorError as exc:
             self.terms = ()
             self.terms_error = str(exc)
-        self._memo: dict[Hashable, object] = {}
+        self._memo: dict[Hashable, Any] = {}
 
     @property
     def required_nodes(self) -> NodeMatcher:
@@ -99,7 +99,8 @@ class PodTemplate:
         """
         if key not in self._memo:
             self._memo[key] = build()
-        return cast("T", self._memo[key])
+        value: T = self._memo[key]
+        return value
 
 
 class HolderKind(StrEnum):
@@ -150,9 +151,10 @@ class PodInfo:
         self.pod = pod
         self.template = template
         self.stands_in_for = stands_in_for
-        self.namespace = pod.namespace
-        self.key = pod.key
-        self.uid = pod.uid
+        metadata = pod.metadata
+        self.namespace = metadata.namespace
+        self.key = f"{metadata.namespace}/{metadata.name}"
+        self.uid = metadata.uid
         if grants_the_spec(pod):
             self.requests = template.requests
             nonzero = template.nonzero_requests
@@ -263,14 +265,15 @@ def shape_of(pod: Pod) -> tuple[object, ...]:
     The claims of ephemeral volumes are named after the pod: with one, no other pod is of its shape.
     """
     spec = pod.spec
-    owner = pod.metadata.controller
-    return (
-        (pod.name, pod.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None,
-        pod.namespace,
-        pod.labels,
-        (owner.kind, owner.name) if owner else None,
-        msgspec.structs.replace(spec, node_name="", volumes=deciding_volumes(spec)),
-    )
+    metadata = pod.metadata
+    owner = metadata.controller if metadata.owner_references else None
+    own = None
+    if spec.volumes:
+        own = (pod.name, pod.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None
+        spec = msgspec.structs.replace(spec, node_name="", volumes=deciding_volumes(spec))
+    elif spec.node_name:
+        spec = msgspec.structs.replace(spec, node_name="")
+    return (own, metadata.namespace, metadata.labels, (owner.kind, owner.name) if owner else None, spec)
 
 
 def deciding_volumes(spec: PodSpec) -> tuple[Volume, ...]:

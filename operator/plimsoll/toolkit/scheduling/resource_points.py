@@ -15,8 +15,8 @@ from plimsoll.framework import MAX_SCORE, IntArray, PluginArgs
 
 EXACT = 2**53
 """Every integer up to here is a double."""
-EXACT_ROOM = 2**46
-"""100 times any integer below is a double; and these are the integers without a bit from here on."""
+
+ONE_EACH = (1, 1)
 
 
 def weighted(columns: NDArray[Any], weights: Sequence[int]) -> NDArray[Any]:
@@ -31,19 +31,25 @@ def weighted(columns: NDArray[Any], weights: Sequence[int]) -> NDArray[Any]:
 def least_allocated(room: IntArray, weights: Sequence[int], capacity: NDArray[np.float64]) -> IntArray:
     """The default strategy in doubles, several times as quick as in integers.
 
-    Exact for room below EXACT_ROOM: 100 times that is a double, and the correctly rounded quotient of two
+    Exact for capacities below 2**46: 100 times that is a double, and the correctly rounded quotient of two
     integers that are doubles reaches no integer that the true one does not.
 
     Args:
-        room: What is left with the pod, shape (N, K), at most the capacity.
+        room: What is left with the pod, shape (K, N), at most the capacity; overwritten.
         weights: Of the K resources.
-        capacity: Shape (N, K), positive.
+        capacity: Shape (K, N), positive.
     """
-    points = room.astype(np.float64)
-    points *= MAX_SCORE
+    np.maximum(room, 0, out=room)
+    points = np.multiply(room, float(MAX_SCORE))
     points /= capacity
     np.floor(points, out=points)
-    return (weighted(points, weights) / sum(weights)).astype(np.int64)
+    total: NDArray[np.float64]
+    if weights == ONE_EACH:
+        total = points[0] + points[1]
+        total *= 0.5
+    else:
+        total = weighted(points.T, weights) / sum(weights)
+    return total.astype(np.int64)
 
 
 def divided(numerator: IntArray, divisor: IntArray | int) -> IntArray:
