@@ -1,9 +1,9 @@
 """Pods bound per second, latency, CPU and memory of whole schedulers, end to end, against any API server.
 
-    python benchmarks/end_to_end --nodes 1000 --families basic                       # development cluster
-    python benchmarks/end_to_end --nodes 1000,5000 --kubeconfig FILE                 # yours
-    python benchmarks/end_to_end --kubeconfig FILE --scheduler-command "kube-scheduler --config FILE"
-    python benchmarks/end_to_end --programs FOLDER             # a control plane and kube-scheduler from there
+    make bench-e2e ARGS='--nodes 1000 --families basic'                              # development cluster
+    make bench-e2e ARGS='--nodes 1000,5000 --kubeconfig FILE'                        # yours
+    make bench-e2e ARGS='--kubeconfig FILE --scheduler-command "kube-scheduler --config FILE"'
+    make bench-e2e ARGS='--programs FOLDER'                    # a control plane and kube-scheduler from there
 
 For each number of nodes and each family, and for each scheduler in turn: pods are put on nodes, pods are made
 that wait, and only then the scheduler is started, so that it never waits for new pods. Measured are

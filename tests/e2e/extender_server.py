@@ -32,10 +32,13 @@ class Extenders:
         self.speaker = speaker
         self.programs: dict[str, dict[str, Obj]] = {}
         self.log: defaultdict[str, list[Obj]] = defaultdict(list)
+        self._changed: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
     async def program(self, request: web.Request) -> web.Response:
         """Take over what to do."""
-        self.programs[request.match_info["name"]] = await request.json()
+        name = request.match_info["name"]
+        self.programs[name] = await request.json()
+        self._changed.pop(name, asyncio.Event()).set()
         return web.Response()
 
     async def tell(self, request: web.Request) -> web.Response:
@@ -119,6 +122,11 @@ class Extenders:
     async def do_hang(self, _: web.Request, __: Obj, value: float) -> web.Response:
         """Say nothing for so many seconds, then nothing of use."""
         await asyncio.sleep(value)
+        return web.json_response({"NodeNames": [], "Error": "too late"})
+
+    async def do_wait(self, request: web.Request, _: Obj, __: Any) -> web.Response:
+        """Say nothing until there is another program, then nothing of use."""
+        await self._changed[request.match_info["name"]].wait()
         return web.json_response({"NodeNames": [], "Error": "too late"})
 
     async def do_huge(self, request: web.Request, _: Obj, value: int) -> web.StreamResponse:

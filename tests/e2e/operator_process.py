@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -22,13 +24,31 @@ if TYPE_CHECKING:
 #: Seconds to start, and to end.
 READY_S, END_S = 90.0, 30.0
 
+#: Ports of each worker: below those that Linux gives to sockets that ask for any.
+LOWEST_PORT, PORTS, WORKERS = 16_000, 1_000, 16
+_TURNS = itertools.count(os.getpid())
+
 
 def free_port() -> int:
-    """A port that no process listens on at present."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+    """A port that no process listens on at present, and that the system gives to none that asks for any."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % WORKERS
+    for turn in itertools.islice(_TURNS, PORTS):
+        port = LOWEST_PORT + worker * PORTS + turn % PORTS
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("all ports of this worker are taken")
+
+
+def summed(scraped: str, name: str, **labels: str) -> float:
+    """The sum of a metric's samples that bear these labels, in one scrape."""
+    total = 0.0
+    for line in scraped.splitlines():
+        head, _, value = line.rpartition(" ")
+        family, _, rest = head.partition("{")
+        if family == name and all(f'{key}="{wanted}"' in rest for key, wanted in labels.items()):
+            total += float(value)
+    return total
 
 
 @dataclass(slots=True)
@@ -77,14 +97,8 @@ class Operator:
             return 0, str(exc)
 
     def metric(self, name: str, **labels: str) -> float:
-        """The sum of a metric's samples that bear these labels."""
-        total = 0.0
-        for line in self.ask("/metrics")[1].splitlines():
-            head, _, value = line.rpartition(" ")
-            family, _, rest = head.partition("{")
-            if family == name and all(f'{key}="{wanted}"' in rest for key, wanted in labels.items()):
-                total += float(value)
-        return total
+        """The sum of a metric's samples that bear these labels, now."""
+        return summed(self.ask("/metrics")[1], name, **labels)
 
     def until_ready(self) -> Operator:
         """Wait for /readyz."""

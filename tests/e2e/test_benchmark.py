@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,10 @@ async def test_two_schedulers_are_measured_side_by_side(
     command += ["--scheduler-command", other, "--scheduler-name", "plimsoll-benchmark"]
 
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        *command,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": str(BENCHMARK.parent)},
     )
     said = (await process.communicate())[0].decode()
 

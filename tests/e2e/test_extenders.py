@@ -359,8 +359,9 @@ async def test_room_that_is_gone_when_the_answer_comes_is_not_given_twice(
 ) -> None:
     """While an extender thinks, others are placed; its pod is judged by the room that is left."""
     node = await scene.node("a", cpu="1")
-    await extender.does(filter={"hang": 2})
-    scheduler, _ = await with_extenders(scene, {"urlPrefix": extender.url, **FILTER, "ignorable": True})
+    await extender.does(filter={"wait": True})
+    patient: Obj = {"urlPrefix": extender.url, **FILTER, "ignorable": True, "httpTimeout": "55s"}
+    scheduler, _ = await with_extenders(scene, patient)
     await scene.scheduling()
     await scene.pod("slow", schedulerName=scheduler, cpu="700m")
     await extender.until_asked("filter")
@@ -368,6 +369,7 @@ async def test_room_that_is_gone_when_the_answer_comes_is_not_given_twice(
     await scene.pod("fast", cpu="700m")
 
     assert await scene.until_bound("fast") == node
+    await extender.does(filter={"only": [node]})
     condition = await told(scene, "slow")
     assert "1 Insufficient cpu" in condition["message"]
     assert await scene.node_of("slow") == ""

@@ -8,6 +8,7 @@ import pytest
 
 from e2e.gangs import a_gang, until_phase
 from e2e.polls import eventually, throughout
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.scene import Scene
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 
-async def fragmented(scene: Scene, grace_s: int = 1) -> tuple[str, str]:
+async def fragmented(scene: Scene) -> tuple[str, str]:
     """Two pods of 300m on a node of one cpu, half a cpu on another: nowhere 700m, though 900m are free."""
     old = await scene.node("old", cpu="1")
     await scene.scheduling()
-    await scene.deployment("small", 2, cpu="300m", terminationGracePeriodSeconds=grace_s)
+    await scene.deployment("small", 2, cpu="300m")
     new = await scene.node("new", cpu="500m")
     await scene.pod("big", cpu="700m")
     await eventually(lambda: scene.condition("big"), lambda one: one.get("reason") == "Unschedulable")
@@ -27,8 +28,16 @@ async def fragmented(scene: Scene, grace_s: int = 1) -> tuple[str, str]:
 
 
 def is_leaving(pod: dict[str, Any]) -> bool:
-    """Whether the pod is terminating, which lasts; a record may pass through its phases between two looks."""
+    """Whether the pod is terminating."""
     return "deletionTimestamp" in pod["metadata"]
+
+
+async def keep(scene: Scene, pods: list[dict[str, Any]], finalizers: list[str]) -> None:
+    """Let pods stay in the API while they have finalizers."""
+    for pod in pods:
+        path = scene.path(f"pods/{pod['metadata']['name']}")
+        change = {"metadata": {"finalizers": finalizers}}
+        (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
 
 
 async def test_a_pod_moves_so_that_a_pending_one_fits(scene: Scene) -> None:
@@ -65,13 +74,17 @@ async def test_room_is_made_and_kept_when_somebody_says_yes(scene: Scene) -> Non
 
 async def test_pods_that_race_for_reserved_room_do_not_get_it(scene: Scene) -> None:
     """Created while the moved pod leaves, when they would fit both nodes but for what is reserved there."""
-    old, new = await fragmented(scene, grace_s=10)  # long enough for a test that is slow to look
+    old, new = await fragmented(scene)
+    small = await scene.pods(app="small")
+    await keep(scene, small, ["plimsoll.dev/held"])  # it leaves when the test says so
     await scene.policy(scene.rebalancing("MakeRoomForPending"))
     await eventually(lambda: scene.pods(app="small"), lambda small: any(map(is_leaving, small)))
 
     racers = ["racer-0", "racer-1"]
     for racer in racers:
         await scene.pod(racer, cpu="350m")
+    await eventually(lambda: scene.condition(racers[-1]), lambda one: one.get("reason") == "Unschedulable")
+    await keep(scene, small, [])
 
     assert await scene.until_bound("big") == old
     (record,) = await scene.until_finished(1)

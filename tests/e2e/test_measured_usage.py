@@ -91,9 +91,11 @@ async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
             lambda: scene.running(app="web"), lambda found: len(found) == 4 and len(set(found)) == 2
         )
         assert max(Counter(nodes).values()) < 4
-        # The first run is reported when its moves have been made, which may be after they were seen.
-        status = await eventually(lambda: scene.policy_status(policy), lambda told: "lastRun" in told)
-        assert status["lastRun"].get("failures", []) == []
+        # A run that finds no recent measurement, on a machine with other work, is followed by one that does.
+        await eventually(
+            lambda: scene.policy_status(policy),
+            lambda told: "lastRun" in told and not told["lastRun"].get("failures"),
+        )
         assert await operator.stop() == 0
 
 

@@ -109,7 +109,7 @@ async def test_acting_policies_under_the_rights_of_a_dry_run(  # noqa: PLR0915 -
             await eventually(
                 lambda: scene.policy_status(moving), lambda found: found.get("totals", {}).get("moved") == 2
             )
-            assert await scene.phases() == ["Settled", "Settled"]
+            await eventually(scene.phases, lambda phases: phases == ["Settled", "Settled"])
             assert entrance.refused == set()
             shown = run(*kubectl, "get", "spol")
             row = next(line for line in shown.splitlines() if line.startswith(moving)).split()

@@ -37,7 +37,7 @@ async def test_a_mistyped_scheduler_name_is_reported(scene: Scene) -> None:
     assert event["type"] == "Warning"
     condition = await scene.until_condition(name, "PodsOrphaned", "True", "SchedulerNameUnknown")
     assert f"such as {scene.name}/lost" in condition["message"]
-    assert await scene.warnings(name, "SchedulerNameUnknown")
+    await eventually(lambda: scene.warnings(name, "SchedulerNameUnknown"))
     (await scene.speaker.request("DELETE", scene.path("pods/lost"), gracePeriodSeconds="0")).accepted()
     await scene.until_condition(name, "PodsOrphaned", "False")
     assert len(await scene.events("lost", "FailedScheduling")) == 1

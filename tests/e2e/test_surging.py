@@ -113,7 +113,7 @@ async def test_a_single_replica_moves_and_one_is_ready_at_every_moment(scene: Sc
     template = (await deployment_of(scene))["spec"]["template"]["metadata"]["annotations"]
     assert template == {SURGED: f"{record['metadata']['name']} from {old}"}
     assert status["counts"]["evicted"] == 0, "it moves once"
-    assert await scene.events("web", "PodSurging")
+    await eventually(lambda: scene.events("web", "PodSurging"))
 
 
 async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(scene: Scene) -> None:
