@@ -21,18 +21,22 @@ class Contestant:
         label: In the table.
         scheduler_name: Of the pods that it serves.
         command: Starts it, in the foreground; ended with SIGTERM.
+        environment: Variables that it has besides those of the benchmark.
     """
 
     label: str
     scheduler_name: str
     command: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
 
 
-def ours(kubeconfig: Path, scheduler_name: str) -> Contestant:
-    """``plimsoll run``."""
+def ours(kubeconfig: Path, scheduler_name: str, variant: str = "plimsoll") -> Contestant:
+    """``plimsoll run``; a variant is a label, and after a colon variables: ``before:PYTHONPATH=FOLDER``."""
     command: tuple[str, ...] = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig))
     command += ("--metrics-port", "0", "--health-port", "0", "--bind-address", "127.0.0.1")
-    return Contestant("plimsoll", scheduler_name, command)
+    label, _, settings = variant.partition(":")
+    pairs = (setting.partition("=") for setting in shlex.split(settings))
+    return Contestant(label, scheduler_name, command, tuple((name, value) for name, _, value in pairs))
 
 
 def another(command: str, scheduler_name: str) -> Contestant:
@@ -66,7 +70,10 @@ class Running:
         self._log = log
         with log.open("wb") as sink:
             self._process = subprocess.Popen(  # noqa: S603 - what the user asked for
-                contestant.command, stdout=sink, stderr=subprocess.STDOUT
+                contestant.command,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **dict(contestant.environment)},
             )
 
     def cpu_s(self) -> float:

@@ -239,13 +239,26 @@ class Load:
             number += 1
             await asyncio.sleep(CHURN_S)
 
+    async def events(self) -> int:
+        """How many events there are."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{NAME}/events"
+        params, found = {"limit": "5000"}, 0
+        while True:
+            page = orjson.loads(await self.session.request("GET", path, params=params))
+            found += len(page["items"])
+            params["continue"] = page["metadata"].get("continue", "")
+            if not params["continue"]:
+                return found
+
     async def empty(self) -> None:
         """Delete all pods and wait until they are gone; a busy API server may have to be asked again."""
         path = f"/api/v1/namespaces/{NAME}/pods"
+        events = f"/apis/events.k8s.io/v1/namespaces/{NAME}/events"
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             with suppress(APIError):
                 await self.session.request("DELETE", path, params={"gracePeriodSeconds": "0"}, timeout_s=60)
+                await self.session.request("DELETE", events, timeout_s=60)
             with suppress(APIError):
                 page = await self.session.request("GET", path, params={"limit": "1"})
                 if not orjson.loads(page)["items"]:

@@ -39,17 +39,20 @@ class ToldServer:
         if len(told) == 3:
             status, body, headers = told
             content = body if isinstance(body, bytes) else orjson.dumps(body)
-            return web.Response(
+            response = web.Response(
                 status=status, body=content, headers={"Content-Type": "application/json", **headers}
             )
+            if "Connection" in headers:
+                response.force_close()
+            return response
         lines, hold = told
-        response = web.StreamResponse()
-        await response.prepare(request)
+        stream = web.StreamResponse()
+        await stream.prepare(request)
         for line in lines:
-            await response.write(line if isinstance(line, bytes) else orjson.dumps(line) + b"\n")
+            await stream.write(line if isinstance(line, bytes) else orjson.dumps(line) + b"\n")
         if hold is not None:
             await hold.wait()
-        return response
+        return stream
 
 
 @asynccontextmanager

@@ -166,3 +166,19 @@ async def test_counts_of_many_series_are_written_at_a_bounded_rate(told: tuple[T
 
     methods = [method for method, *_ in server.requests]
     assert (methods.count("POST"), methods.count("PATCH")) == (1000, SERIES_BURST)
+
+
+async def test_events_without_an_answer_are_sent_once_more(told: tuple[ToldServer, Session]) -> None:
+    """The connection ends after the first of three; the second is there already, the third is not."""
+    server, session = told
+    server.then({}, 201, {"Connection": "close"})
+    server.then({"reason": "AlreadyExists"}, 409)
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        for word in ("one", "two", "three"):
+            recorder.record(a_note(word))
+        await recorder.drain()
+
+    assert [body["note"] for _, _, body, _ in server.requests] == ["one", "two", "three"]
+    assert recorder.dropped == 0

@@ -4,10 +4,13 @@ Whatever ends it is said in one line; then Kubernetes starts the container again
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from typing import Any, Literal
 
 import kopf
 import structlog
@@ -28,6 +31,10 @@ from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
+
+#: New objects until garbage is looked for among them, such looks until among the survivors, and those until
+#: among all objects. Python's own are 700, 10 and 10.
+THRESHOLDS = (20_000, 20, 20)
 
 #: Seconds that kopf has to end.
 KOPF_END_S = 10.0
@@ -181,7 +188,7 @@ async def run(settings: Settings, log: logging.Handler) -> None:
         TaskEnded: A task of ours, or kopf, has ended.
     """
     async with (
-        connected(settings.kubeconfig) as session,
+        connected(settings.kubeconfig, own_client=settings.http_client == "plimsoll") as session,
         LoopThread("election") as thread,
         thread.entered(connected(settings.kubeconfig)) as lease_session,
     ):
@@ -190,12 +197,31 @@ async def run(settings: Settings, log: logging.Handler) -> None:
         await OperatorProcess(operator).run()
 
 
+def loop_factory(wanted: Literal["auto", "asyncio"]) -> Callable[[], asyncio.AbstractEventLoop]:
+    """Makes the event loop: ``auto`` is uvloop's where it is installed."""
+    if wanted == "auto":
+        try:
+            import uvloop  # noqa: PLC0415 - there are platforms without it
+        except ImportError:
+            pass
+        else:
+            return uvloop.new_event_loop
+    return asyncio.new_event_loop
+
+
+def run_to_end(work: Coroutine[Any, Any, None], wanted: Literal["auto", "asyncio"]) -> None:
+    """Run the process's work in a new event loop."""
+    gc.set_threshold(*THRESHOLDS)
+    with asyncio.Runner(loop_factory=loop_factory(wanted)) as runner:
+        runner.run(work)
+
+
 def main(settings: Settings) -> int:
     """Run in an event loop of our own; the exit status."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     log = configure(settings.log_format, settings.log_level)
     try:
-        asyncio.run(run(settings, log))
+        run_to_end(run(settings, log), settings.event_loop)
     except PlimsollError as exc:
         cause = exc.__cause__ if isinstance(exc, TaskEnded) else None
         bug = None if isinstance(cause, kopf.LoginError) else cause

@@ -32,6 +32,10 @@ class Settings(BaseModel):
     log_format: Literal["json", "text"] = "json"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     seed: int | None = Field(default=None, description="Seed of random numbers; None differs each time.")
+    event_loop: Literal["auto", "asyncio"] = Field(
+        default="auto", description="auto: uvloop where it is installed, else asyncio's."
+    )
+    http_client: Literal["plimsoll", "aiohttp"] = Field(default="plimsoll", description="Sends the writes.")
     plans: Literal["process", "thread"] = Field(
         default="process",
         description="Where long plans are made: in a fork, or in a thread.",

@@ -3,18 +3,25 @@
 A storm of unschedulable pods must not become a storm of writes: an event equal to a recent one (same
 object, reason, action and text) raises the count of the first, at most once in SERIES_S and at a bounded
 rate; and when the queue is full new events are dropped and counted, never waited for.
+
+New events are sent some together over one connection: most of what a request costs is its system calls.
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from plimsoll.kube.session.errors import NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.rate_limit import Pace
 
 #: Bytes of an event's note.
@@ -27,10 +34,10 @@ SERIES_S, FORGET_S = 60.0, 360.0
 SERIES_PER_S, SERIES_BURST = 20.0, 50
 
 #: Events waiting to be written, and events remembered.
-QUEUED, REMEMBERED = 10_000, 20_000
+QUEUED, REMEMBERED = 20_000, 20_000
 
-#: Concurrent writers.
-WRITERS = 4
+#: Concurrent writers; a writer sends as many events together, and waits so many seconds for more.
+WRITERS, TOGETHER, LINGER_S = 8, 32, 0.05
 
 
 @dataclass(slots=True)
@@ -54,6 +61,7 @@ class EventPoster:
         self._clock = clock
         self._instance = instance
         self._queue: asyncio.Queue[EventNote] = asyncio.Queue(QUEUED)
+        self._turn = asyncio.Lock()
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
         self._made = 0
@@ -74,58 +82,91 @@ class EventPoster:
 
     async def _write_all(self) -> None:
         while True:
-            note = await self._queue.get()
+            async with self._turn:  # one writer takes what there is; each would take one
+                notes = [await self._queue.get()]
+                if self._queue.qsize() < TOGETHER:
+                    await asyncio.sleep(LINGER_S)
+                while len(notes) < TOGETHER and not self._queue.empty():
+                    notes.append(self._queue.get_nowait())
             try:
-                await self._write(note)
-            except Exception:  # noqa: BLE001 - an event that cannot be written (a plugin's broken text) is dropped
-                self.dropped += 1
+                await self._write(notes)
+            except Exception:  # noqa: BLE001 - an error of ours must not end the writer
+                self.dropped += len(notes)
             finally:
-                self._queue.task_done()
+                for _ in notes:
+                    self._queue.task_done()
 
     async def drain(self) -> None:
         """Wait until everything queued so far is written or dropped."""
         await self._queue.join()
 
-    async def _write(self, note: EventNote) -> None:
-        now = self._clock.now()
-        regarding = note.regarding
-        key = (
-            regarding.get("uid", ""),
-            regarding.get("name", ""),
-            note.reason,
-            note.action,
-            note.text,
-            note.reporter,
-            (note.related or {}).get("uid", ""),
-        )
-        series = self._series.get(key)
-        if series is not None and now - series.written < FORGET_S:
-            series.count += 1
-            if now - series.written < SERIES_S or not self._series_pace.try_accept():
-                return  # counted; written with a later one
-            series.written = now
-            body = {"series": {"count": series.count, "lastObservedTime": micro_time(now)}}
-            path = f"/apis/events.k8s.io/v1/namespaces/{series.namespace}/events/{series.name}"
+    async def _write(self, notes: Sequence[EventNote]) -> None:
+        now, new = self._clock.now(), defaultdict[str, list[tuple[tuple[str, ...], bytes]]](list)
+        for note in notes:
+            regarding = note.regarding
+            key = (
+                regarding.get("uid", ""),
+                regarding.get("name", ""),
+                note.reason,
+                note.action,
+                note.text,
+                note.reporter,
+                (note.related or {}).get("uid", ""),
+            )
+            series = self._series.get(key)
             try:
-                await self._session.request("PATCH", path, body, content_type=MERGE_PATCH)
-            except NotFound:
-                self._series.pop(key, None)  # it may be forgotten by now
+                if series is not None and now - series.written < FORGET_S:
+                    await self._count(key, series, now)
+                else:
+                    namespace = regarding.get("namespace") or "default"
+                    document = self._begun(key, note, namespace, now)
+                    new[namespace].append((key, document))
+            except Exception:  # noqa: BLE001 - an event that cannot be written (a plugin's broken text) is dropped
+                self.dropped += 1
+        for namespace, begun in new.items():
+            await self._post(namespace, begun)
+
+    async def _count(self, key: tuple[str, ...], series: _Series, now: float) -> None:
+        """One more of a series; its count is written now or with a later one."""
+        series.count += 1
+        if now - series.written < SERIES_S or not self._series_pace.try_accept():
             return
-        namespace = regarding.get("namespace") or "default"
+        series.written = now
+        body = {"series": {"count": series.count, "lastObservedTime": micro_time(now)}}
+        path = f"/apis/events.k8s.io/v1/namespaces/{series.namespace}/events/{series.name}"
+        try:
+            await self._session.request("PATCH", path, body, content_type=MERGE_PATCH)
+        except NotFound:
+            self._series.pop(key, None)  # it may be forgotten by now
+
+    def _begun(self, key: tuple[str, ...], note: EventNote, namespace: str, now: float) -> bytes:
+        """A new series; the JSON of its first event."""
         self._made += 1
-        name = f"{regarding.get('name', '')[:200]}.{int(now * 1e6):x}{self._made:x}"
+        name = f"{note.regarding.get('name', '')[:200]}.{int(now * 1e6):x}{self._made:x}"
+        document = orjson.dumps(self._document(note, name, namespace, now))
         self._series[key] = _Series(name, namespace, 1, now, now)
         while len(self._series) > REMEMBERED:
             self._series.popitem(last=False)
-        try:
-            await self._session.request(
-                "POST",
-                f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
-                self._document(note, name, namespace, now),
-            )
-        except Exception:
-            self._series.pop(key, None)  # there is nothing that a later one could add to
-            raise
+        return document
+
+    async def _post(self, namespace: str, begun: Sequence[tuple[tuple[str, ...], bytes]]) -> None:
+        """Write new events of a namespace, all requests together; those without an answer once more.
+
+        An event that is there already was written by a request whose answer was lost.
+        """
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        results = await self._session.write_all("POST", path, [body for _, body in begun])
+        is_reached = results[0].verdict is not WriteOutcome.UNKNOWN
+        for (key, body), first in zip(begun, results, strict=True):
+            result = first
+            if is_reached and first.verdict is WriteOutcome.UNKNOWN:
+                [result] = await self._session.write_all("POST", path, [body])
+                is_reached = result.verdict is not WriteOutcome.UNKNOWN
+                if result.verdict is WriteOutcome.CONFLICT:
+                    continue
+            if not result.is_done:
+                self.dropped += 1
+                self._series.pop(key, None)  # there is nothing that a later one could add to
 
     def _document(self, note: EventNote, name: str, namespace: str, now: float) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -148,7 +189,13 @@ class EventPoster:
 
 def micro_time(seconds: float) -> str:
     """RFC 3339 with microseconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    whole, micro = divmod(round(seconds * 1e6), 1_000_000)
+    return f"{_second(whole)}.{micro:06}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(whole: int) -> str:
+    return datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def shortened(text: str) -> str:

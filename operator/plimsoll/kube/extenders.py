@@ -17,7 +17,8 @@ from collections.abc import Collection
 
 import aiohttp
 
-from plimsoll.kube.session.session import JSON, bounded
+from plimsoll.kube.session.answer_bodies import bounded
+from plimsoll.kube.session.session import JSON
 from plimsoll.ports.extenders import Endpoint, Reply, TLSSettings
 
 #: An answer may have this many bytes, and so many for each byte of the question (it may repeat the nodes).

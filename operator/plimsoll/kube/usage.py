@@ -9,8 +9,9 @@ import msgspec
 
 from plimsoll.api.v1alpha1.metrics_providers import is_plain_url
 from plimsoll.framework.descheduling.measurements import Sample
+from plimsoll.kube.session.answer_bodies import bounded
 from plimsoll.kube.session.errors import APIError, answer_of
-from plimsoll.kube.session.session import JSON, Session, bounded
+from plimsoll.kube.session.session import JSON, Session
 from plimsoll.model.quantity import QuantityError, nanos
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult

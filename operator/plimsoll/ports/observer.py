@@ -133,6 +133,9 @@ def told_to_all(observers: Sequence[Observer]) -> Observer:
             if getattr(type(observer), name) is not getattr(Observer, name)
         ]
 
+        if len(hooks) == 1:
+            return staticmethod(hooks[0])  # without a call between
+
         @functools.wraps(getattr(Observer, name))
         def hook(_: Observer, *args: Any, **named: Any) -> None:
             for each in hooks:

@@ -43,6 +43,9 @@ class WriteResult:
         return _STATUSES.get(self.verdict, 0)
 
 
+#: It happened.
+DONE = WriteResult(WriteOutcome.DONE)
+
 _STATUSES = {
     WriteOutcome.GONE: 404,
     WriteOutcome.CONFLICT: 409,

@@ -15,6 +15,8 @@ from plimsoll.ports.observer import Observer
 
 LogFormat = Literal["json", "text"]
 
+_ROOT = logging.getLogger()
+
 SHOWN = 200
 """Characters of a problem with an object that are logged."""
 
@@ -92,8 +94,10 @@ class LoggingObserver(Observer):
 
     def placement_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
         """A step of a placement."""
-        tell = self._log.warning if "verdict" in facts else self._log.debug
-        tell(f"placement: {step}", decision=decision, **facts)
+        if "verdict" in facts:
+            self._log.warning(f"placement: {step}", decision=decision, **facts)
+        elif _ROOT.isEnabledFor(logging.DEBUG):
+            self._log.debug(f"placement: {step}", decision=decision, **facts)
 
     def move_told(self, decision: str, step: str, facts: Mapping[str, object]) -> None:
         """A step of a move."""

@@ -3,10 +3,11 @@
 import platform
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 import plimsoll
 from plimsoll.ports.observer import Observer
+from plimsoll.telemetry.tallies import Durations, Occurrences
 
 REQUEST_BUCKETS = tuple(0.005 * 2**power for power in range(14))
 LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -29,17 +30,18 @@ class ProcessMetrics(Observer):
             platform.python_version(),
             f"{platform.system()}/{platform.machine()}".lower(),
         ).set(1)
-        self.requests = Counter(
+        self.requests = Occurrences(
             "plimsoll_rest_client_requests",
             "Requests to the API server. Labeled by method and code (HTTP status; <error> without response).",
             ["method", "code"],
             registry=registry,
         )
-        self.seconds = histogram(
+        self.seconds = Durations(
             "plimsoll_rest_client_request_duration_seconds",
             "Time until the API server's response was read (of a watch, its headers). Labeled by method.",
             ["method"],
             buckets=REQUEST_BUCKETS,
+            registry=registry,
         )
         self.heard = gauge(
             "plimsoll_watch_last_heard_timestamp_seconds",
@@ -63,8 +65,8 @@ class ProcessMetrics(Observer):
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:
         """Count and time."""
-        self.requests.labels(method, str(status) if status else NO_ANSWER).inc()
-        self.seconds.labels(method).observe(seconds)
+        self.requests.add(method, str(status) if status else NO_ANSWER)
+        self.seconds.observe(seconds, method)
 
     def watch_heard(self, resource: str, now: float) -> None:
         """Remember."""

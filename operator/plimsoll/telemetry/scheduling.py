@@ -13,6 +13,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from plimsoll.ports.observer import Observer
+from plimsoll.telemetry.tallies import Durations, Occurrences
 
 ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(18))
 SLI_BUCKETS = tuple(0.01 * 2**power for power in range(20))
@@ -38,42 +39,43 @@ class MetricsObserver(Observer):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
-        self.attempts = counter(
+        tally, durations = partial(Occurrences, registry=registry), partial(Durations, registry=registry)
+        self.attempts = tally(
             "plimsoll_scheduler_schedule_attempts",
             "Attempts to schedule pods. Labeled by result (scheduled, unschedulable, error) and profile.",
             ["result", "profile"],
         )
-        self.attempt_seconds = histogram(
+        self.attempt_seconds = durations(
             "plimsoll_scheduler_scheduling_attempt_duration_seconds",
             "Duration of an attempt, binding included. Labeled by result and profile.",
             ["result", "profile"],
             buckets=ATTEMPT_BUCKETS,
         )
-        self.algorithm_seconds = histogram(
+        self.algorithm_seconds = durations(
             "plimsoll_scheduler_scheduling_algorithm_duration_seconds",
             "Duration of a scheduling cycle that found a node, without the binding.",
             buckets=ATTEMPT_BUCKETS,
         )
-        self.sli_seconds = histogram(
+        self.sli_seconds = durations(
             "plimsoll_scheduler_pod_scheduling_sli_duration_seconds",
             "Time from a pod's first entry into the queue to its binding. Labeled by attempts (1 to 14, "
             "15+).",
             ["attempts"],
             buckets=SLI_BUCKETS,
         )
-        self.pod_attempts = histogram(
+        self.pod_attempts = durations(
             "plimsoll_scheduler_pod_scheduling_attempts",
             "Attempts needed to bind a pod.",
             buckets=(1, 2, 4, 8, 16),
         )
-        self.point_seconds = histogram(
+        self.point_seconds = durations(
             "plimsoll_scheduler_framework_extension_point_duration_seconds",
             "Duration of all plugins of an extension point, measured in one attempt of ten. Labeled by "
             "extension_point, status (Success, Error) and profile.",
             ["extension_point", "status", "profile"],
             buckets=POINT_BUCKETS,
         )
-        self.plugin_seconds = histogram(
+        self.plugin_seconds = durations(
             "plimsoll_scheduler_plugin_execution_duration_seconds",
             "Duration of a call of a plugin, for all nodes of the call, measured in one attempt of ten. "
             "Labeled by plugin, extension_point and status (Success, Error).",
@@ -130,10 +132,10 @@ class MetricsObserver(Observer):
         self.watch_lists = counter(
             "plimsoll_watch_lists", "Complete lists. Labeled by resource.", ["resource"]
         )
-        self.watch_events = counter(
+        self.watch_events = tally(
             "plimsoll_watch_events", "Watch events received. Labeled by resource.", ["resource"]
         )
-        self.batch_seconds = histogram(
+        self.batch_seconds = durations(
             "plimsoll_watch_batch_duration_seconds",
             "Duration of applying a batch of events. Labeled by resource.",
             ["resource"],
@@ -149,7 +151,7 @@ class MetricsObserver(Observer):
             "Internal failures that were contained. Labeled by where.",
             ["where"],
         )
-        self.incoming = counter(
+        self.incoming = tally(
             "plimsoll_scheduler_queue_incoming_pods",
             "Pods added to a queue. Labeled by queue (active, backoff, unschedulable, gated) and event.",
             ["queue", "event"],
@@ -159,13 +161,13 @@ class MetricsObserver(Observer):
             "Pods bound at the first attempt after five minutes without a requeueing event; hints were too "
             "strict.",
         )
-        self.event_seconds = histogram(
+        self.event_seconds = durations(
             "plimsoll_scheduler_event_handling_duration_seconds",
             "Duration of requeueing the pods that a cluster event may help. Labeled by event.",
             ["event"],
             buckets=EVENT_BUCKETS,
         )
-        self.hint_seconds = histogram(
+        self.hint_seconds = durations(
             "plimsoll_scheduler_queueing_hint_execution_duration_seconds",
             "Duration of a queueing hint, for all pods of a group. Labeled by plugin, event and hint (Queue, "
             "QueueSkip, Error).",
@@ -186,8 +188,8 @@ class MetricsObserver(Observer):
 
     def batch_taken_in(self, resource: str, events: int, seconds: float) -> None:
         """Count and time."""
-        self.watch_events.labels(resource).inc(events)
-        self.batch_seconds.labels(resource).observe(seconds)
+        self.watch_events.add(resource, amount=events)
+        self.batch_seconds.observe(seconds, resource)
 
     def object_skipped(self, resource: str, name: str, problem: str) -> None:  # noqa: ARG002 - for the log
         """Count."""
@@ -199,16 +201,16 @@ class MetricsObserver(Observer):
 
     def attempt_ended(self, profile: str, result: str, seconds: float) -> None:
         """Count and time."""
-        self.attempts.labels(result, profile).inc()
-        self.attempt_seconds.labels(result, profile).observe(seconds)
+        self.attempts.add(result, profile)
+        self.attempt_seconds.observe(seconds, result, profile)
 
     def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
         """Time."""
-        self.plugin_seconds.labels(plugin, upstream_point(point), _status(failed)).observe(seconds)
+        self.plugin_seconds.observe(seconds, plugin, upstream_point(point), _status(failed))
 
     def point_passed(self, profile: str, point: str, failed: bool, seconds: float) -> None:
         """Time."""
-        self.point_seconds.labels(upstream_point(point), _status(failed), profile).observe(seconds)
+        self.point_seconds.observe(seconds, upstream_point(point), _status(failed), profile)
 
     def plugin_failed(self, plugin: str, point: str, problem: str) -> None:  # noqa: ARG002 - for the log
         """Count."""
@@ -221,7 +223,7 @@ class MetricsObserver(Observer):
     def pod_bound(self, attempts: int, seconds: float) -> None:
         """Time and count."""
         label = str(attempts) if attempts < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
-        self.sli_seconds.labels(label).observe(seconds)
+        self.sli_seconds.observe(seconds, label)
         self.pod_attempts.observe(attempts)
 
     def binding_failed(self, profile: str, verdict: str, message: str) -> None:  # noqa: ARG002 - for the log
@@ -259,15 +261,15 @@ class MetricsObserver(Observer):
 
     def pod_queued(self, queue: str, event: str) -> None:
         """Count."""
-        self.incoming.labels(queue, event).inc()
+        self.incoming.add(queue, event)
 
     def event_handled(self, event: str, seconds: float) -> None:
         """Time."""
-        self.event_seconds.labels(event).observe(seconds)
+        self.event_seconds.observe(seconds, event)
 
     def hint_asked(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         """Time."""
-        self.hint_seconds.labels(plugin, event, hint).observe(seconds)
+        self.hint_seconds.observe(seconds, plugin, event, hint)
 
     def bound_after_flush(self) -> None:
         """Count."""

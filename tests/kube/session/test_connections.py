@@ -337,6 +337,61 @@ async def test_the_time_of_a_request_holds_for_a_server_that_drips(begin: bytes,
         assert (await post(wire)).status == 201
 
 
+async def posts(wire: Wire, count: int, before: Callable[..., Any] = lambda: None) -> list[bytes]:
+    """The bodies of the answers to several requests that are sent together."""
+    bodies = [b"%d" % number for number in range(count)]
+    answers = await wire.exchanges("POST", "/things", {}, bodies, timeout_s=10.0, before=before)
+    return [answer.content for answer in answers]
+
+
+def saying(word: bytes, more: bytes = b"") -> bytes:
+    """An answer."""
+    return b"HTTP/1.1 201 Created\r\n%sContent-Length: %d\r\n\r\n%s" % (more, len(word), word)
+
+
+async def test_requests_are_sent_together_and_answered_in_order() -> None:
+    """Over one connection, which serves again afterwards."""
+    async with wired() as (server, wire):
+        server.answers += [saying(b"a"), [saying(b"b")[:9], saying(b"b")[9:]], saying(b"c"), saying(b"d")]
+
+        assert await posts(wire, 3) == [b"a", b"b", b"c"]
+        assert (await post(wire)).content == b"d"
+        assert [(number, request[-1:]) for number, request in server.requests[:3]] == [
+            *((1, b"0"), (1, b"1"), (1, b"2"))
+        ]
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param([b""], id="ends"),
+        pytest.param([saying(b"b", b"Connection: close\r\n")], id="says close"),
+        pytest.param([b"HTTP/1.1 201 Created\r\nContent-Length: -1\r\n\r\n"], id="nonsense"),
+    ],
+)
+async def test_of_requests_sent_together_those_answered_are_known(end: list[Any]) -> None:
+    """What came before the end counts, nothing else does, and the connection is not used again."""
+    async with wired() as (server, wire):
+        server.answers += [saying(b"a"), *end]
+
+        assert await posts(wire, 3) == [b"a", b"b"][: 2 if b"close" in end[0] else 1]
+        assert (await post(wire)).content == b"{}"
+        assert server.connections == 2
+
+
+async def test_a_gate_that_closes_stops_all_and_no_older_answer_is_taken_for_theirs() -> None:
+    async with wired() as (server, wire):
+        await posts(wire, 3)
+
+        def closed() -> None:
+            raise ConnectionAbortedError("closed")
+
+        with pytest.raises(ConnectionAbortedError):
+            await posts(wire, 3, before=closed)
+        assert len(server.requests) == 3
+
+
 async def test_a_connection_that_is_being_made_when_the_wire_closes_is_closed_too() -> None:
     async with wired() as (server, wire):
         connecting = asyncio.create_task(post(wire))

@@ -103,6 +103,22 @@ def test_one_parser_reads_one_answer_after_another(
         assert read(pieces_of(data, cuts), parser) == (status, body)
 
 
+@given(st.lists(answers(), min_size=1, max_size=4), CUTS)
+def test_answers_to_requests_sent_together_are_read_in_order(
+    exchanges: list[tuple[bytes, int, bytes]], cuts: list[int]
+) -> None:
+    """All of them, however their bytes are cut, and not before the last is there."""
+    parser, data = ResponseParser(), b"".join(data for data, _, _ in exchanges)
+    parser.begin(len(exchanges))
+
+    assert read(pieces_of(data[:-1], cuts), parser) is None
+    last = read([data[-1:]], parser)
+
+    assert [*((each.status, each.content) for each in parser.earlier), last] == [
+        (status, body) for _, status, body in exchanges
+    ]
+
+
 FRAMINGS = (
     *(b"Content-Length: 5", b"Content-Length: +5", b"Content-Length: 0x5", b"Content-Length: 5, 5"),
     *(b"Content-Length: 6", b"content-length:05", b"Content-Length : 5", b"Content-Length: 5\n"),

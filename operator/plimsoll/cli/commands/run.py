@@ -26,6 +26,12 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
     seed: Annotated[
         int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
     ] = None,
+    event_loop: Annotated[
+        str, typer.Option(help="auto: uvloop where it is installed; asyncio: without it.")
+    ] = "auto",
+    http_client: Annotated[
+        str, typer.Option(help="Sends the writes: plimsoll (less CPU), or aiohttp as for reads.")
+    ] = "plimsoll",
     plans: Annotated[
         str, typer.Option(help="Where long plans are made: process (a fork of this one) or thread.")
     ] = "process",

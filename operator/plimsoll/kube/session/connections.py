@@ -9,8 +9,9 @@ An exchange that fails closes its connection, so a late response cannot be taken
 
 import asyncio
 import contextlib
+import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -21,6 +22,10 @@ IDLE_S = 60.0
 
 #: Characters of a path that are not escaped.
 SAFE = "/:@!$&'()*+,;=~%"
+_UNESCAPED = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~%]*").fullmatch
+
+#: Sets of headers whose bytes are kept.
+HEADS = 16
 
 
 class _Connection(asyncio.Protocol):
@@ -69,20 +74,37 @@ class _Connection(asyncio.Protocol):
         """Whether another exchange may begin."""
         return not self._ended and self._transport is not None and not self._transport.is_closing()
 
-    async def exchange(self, request: bytes) -> Response:
-        """Send a request and wait for its answer."""
+    @property
+    def earlier(self) -> list[Response]:
+        """The answers before the one that is waited for, where several requests were sent together."""
+        return self._parser.earlier
+
+    async def exchange(self, request: bytes, deadline: float, count: int = 1) -> Response:
+        """Send one request or several and wait for the last answer, until a time of the event loop."""
+        self._parser.begin(count)
         if self._transport is None or not self.is_open:
             raise ConnectionResetError("the connection ended before the request")
-        self._parser.begin()
-        self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
-        return await self._answer
+        loop = asyncio.get_running_loop()
+        answer = self._answer = loop.create_future()
+        # A timer of the future, not of the task: asyncio.timeout costs three times as much.
+        timer = loop.call_at(deadline, _give_up, answer)
+        try:
+            self._transport.write(request)
+            response: Response = await answer
+            return response
+        finally:
+            timer.cancel()
 
     def abort(self) -> None:
         """Close without ado."""
         self._ended = True
         if self._transport is not None:
             self._transport.abort()
+
+
+def _give_up(answer: "asyncio.Future[Response]") -> None:
+    if not answer.done():
+        answer.set_exception(TimeoutError("no answer in time"))
 
 
 class Wire:
@@ -104,6 +126,7 @@ class Wire:
         self._tls = tls if url.scheme == "https" else None
         self._server_hostname = (server_hostname or self._host) if self._tls is not None else None
         self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {agent}\r\n"
+        self._heads: dict[tuple[tuple[str, str], ...], bytes] = {}
         self._places = asyncio.Semaphore(limit)
         self._open: set[_Connection] = set()
         self._idle: list[_Connection] = []
@@ -130,20 +153,67 @@ class Wire:
             OSError: No connection, no answer, or one that is no HTTP.
         """
         request = self._request(method, path, headers, body, params)
-        async with asyncio.timeout(timeout_s), self._places:
-            connection = self._kept() or await self._connected()
-            try:
-                before()
-                response = await connection.exchange(request)
-            except BaseException:
-                connection.abort()
-                raise
+        return (await self._exchanged(request, 1, timeout_s, before))[0]
+
+    async def exchanges(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        bodies: Sequence[bytes],
+        *,
+        timeout_s: float,
+        before: Callable[[], None],
+    ) -> list[Response]:
+        """Send several requests together over one connection (pipelining); a server answers them in order.
+
+        Where the connection ends in between, the answers that came before are returned, at least one.
+
+        Raises:
+            TimeoutError: No answer in time.
+            OSError: No connection, no answer, or one that is no HTTP.
+        """
+        requests = b"".join([self._request(method, path, headers, body, None) for body in bodies])
+        return await self._exchanged(requests, len(bodies), timeout_s, before)
+
+    async def _exchanged(
+        self, requests: bytes, count: int, timeout_s: float, before: Callable[[], None]
+    ) -> list[Response]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        if self._places.locked() or (connection := self._kept()) is None:
+            async with asyncio.timeout_at(deadline):
+                connection = await self._waited_for()
+        else:
+            await self._places.acquire()  # it is free
+        is_sent = False
+        try:
+            before()
+            is_sent = True
+            response = await connection.exchange(requests, deadline, count)
+        except BaseException as exc:
+            connection.abort()
+            if is_sent and isinstance(exc, OSError) and connection.earlier:
+                return connection.earlier
+            raise
+        else:
             if response.is_last or not connection.is_open:
                 connection.abort()
             else:
-                connection.idle_since = asyncio.get_running_loop().time()
+                connection.idle_since = loop.time()
                 self._idle.append(connection)
-            return response
+            return [*connection.earlier, response]
+        finally:
+            self._places.release()
+
+    async def _waited_for(self) -> _Connection:
+        """A connection, and the place that it takes."""
+        await self._places.acquire()
+        try:
+            return self._kept() or await self._connected()
+        except BaseException:
+            self._places.release()
+            raise
 
     async def close(self) -> None:
         """Close all connections, those that are being made as soon as they are."""
@@ -161,15 +231,32 @@ class Wire:
         body: bytes,
         params: Mapping[str, str] | None,
     ) -> bytes:
-        query = f"?{urlencode(params)}" if params else ""
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        if lines.count("\n") != len(headers):
-            raise ValueError("a header has more than one line")
-        target = quote(self._prefix + path, safe=SAFE)
-        head = (
-            f"{method} {target}{query} HTTP/1.1\r\n{self._common}{lines}Content-Length: {len(body)}\r\n\r\n"
+        target = self._prefix + path
+        if not _UNESCAPED(target):
+            target = quote(target, safe=SAFE)
+        if params:
+            target += f"?{urlencode(params)}"
+        return b"%s %s%s%d\r\n\r\n%s" % (
+            method.encode("latin-1"),
+            target.encode("latin-1"),
+            self._head(headers),
+            len(body),
+            body,
         )
-        return head.encode("latin-1") + body
+
+    def _head(self, headers: Mapping[str, str]) -> bytes:
+        """What follows the target, up to the length of the body: the same for many requests."""
+        key = tuple(headers.items())
+        head = self._heads.get(key)
+        if head is None:
+            lines = "".join(f"{name}: {value}\r\n" for name, value in key)
+            if lines.count("\n") != len(key):
+                raise ValueError("a header has more than one line")
+            head = f" HTTP/1.1\r\n{self._common}{lines}Content-Length: ".encode("latin-1")
+            if len(self._heads) >= HEADS:  # a token is replaced now and then
+                self._heads.clear()
+            self._heads[key] = head
+        return head
 
     def _kept(self) -> _Connection | None:
         """The connection that was used last, so that idle ones age and are closed."""

@@ -18,7 +18,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from plimsoll.framework.errors import PlimsollError
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
 
 class APIError(PlimsollError):
@@ -139,7 +139,7 @@ async def answered(write: Awaitable[object]) -> WriteResult:
         await write
     except APIError as exc:
         return answer_of(exc)
-    return WriteResult(WriteOutcome.DONE)
+    return DONE
 
 
 def answer_of(exc: APIError) -> WriteResult:

@@ -10,9 +10,10 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
+from plimsoll.kube.session.answer_bodies import bounded
 from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.errors import APIError, Unavailable, error_of
-from plimsoll.kube.session.session import Session, bounded
+from plimsoll.kube.session.session import Session
 from plimsoll.ports.audience import AUDIENCE, HEADER
 
 #: Seconds that a token is valid: the least that the API server grants.

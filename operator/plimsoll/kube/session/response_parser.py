@@ -5,17 +5,15 @@ framing that is given twice, other encodings than ``chunked``, and answers witho
 byte goes through the parser once, so the work grows with the bytes and not with the square of their pieces.
 """
 
-from dataclasses import dataclass
-
 import httptools
+import msgspec
 
 #: Bytes of one answer: of its body, and of all else: status lines, headers, interim answers (1xx), sizes and
 #: extensions of chunks, trailers. The API server accepts objects of up to 3 MiB.
 BODY_BYTES, FRAMING_BYTES = 2**24, 2**16
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """An answer.
 
     Attributes:
@@ -29,22 +27,32 @@ class Response:
 
 
 class ResponseParser:
-    """Parses the answers of one connection; the methods ``on_...`` are called by httptools."""
+    """Parses the answers of one connection; the methods ``on_...`` are called by httptools.
+
+    Attributes:
+        earlier: Of several that are expected, those before the last.
+    """
 
     def __init__(self) -> None:
+        self.earlier: list[Response] = []
         self._llhttp = httptools.HttpResponseParser(self)
         self._framing = b""
         self.begin()
 
-    def begin(self) -> None:
-        """Expect the answer to a new request."""
+    def begin(self, expected: int = 1) -> None:
+        """Expect the answer to a new request, or to several that are sent together."""
+        self._expected = expected
+        if self.earlier:
+            self.earlier = []
         self._received = self._body_bytes = 0
         self._problem = ""
         self._is_complete = self._is_followed = self._keeps_alive = False
         self._begin_message()
 
     def feed(self, data: bytes) -> Response | None:
-        """Take bytes as they arrive; return the answer when it is complete.
+        """Take bytes as they arrive; return the answer when it is complete, of several the last.
+
+        It is the last, too, if the connection ends with it before the others have come.
 
         Raises:
             ValueError: It is no HTTP/1.1, contradicts itself, or is too long.
@@ -56,7 +64,7 @@ class ResponseParser:
             if not self._is_complete:
                 raise ValueError(self._problem or str(exc)) from exc
             self._is_followed = True
-        if self._received - self._body_bytes > FRAMING_BYTES:
+        if self._received - self._body_bytes > FRAMING_BYTES * self._expected:
             raise ValueError(f"it has more than {FRAMING_BYTES} bytes besides its body")
         if self._body_bytes > BODY_BYTES:
             raise ValueError(f"its body has more than {BODY_BYTES} bytes")
@@ -121,8 +129,12 @@ class ResponseParser:
     def on_message_complete(self) -> None:
         """The end of a message."""
         if self._is_final and not self._is_complete:
-            self._is_complete = True
             self._keeps_alive = self._llhttp.should_keep_alive()
+            if self._keeps_alive and len(self.earlier) + 1 < self._expected:
+                self.earlier.append(self._response(is_last=False))
+                self._is_final = False
+            else:
+                self._is_complete = True
 
     def _begin_message(self) -> None:
         self._status = 0

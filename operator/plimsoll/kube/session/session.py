@@ -8,11 +8,10 @@ The generated client reads kubeconfigs and tokens. Its typed APIs send their req
 import copy
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from urllib.request import getproxies_environment
 
 import aiohttp
@@ -21,12 +20,22 @@ from aiohttp.abc import AbstractStreamWriter
 from kubernetes_asyncio import client
 
 import plimsoll
+from plimsoll.kube.session.answer_bodies import lines, parsed
 from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.connections import Wire
 from plimsoll.kube.session.credentials import Credentials, loader
-from plimsoll.kube.session.errors import APIError, Fenced, Unauthorized, Unavailable, answered, error_of
+from plimsoll.kube.session.errors import (
+    APIError,
+    Fenced,
+    Unauthorized,
+    Unavailable,
+    answer_of,
+    answered,
+    error_of,
+)
+from plimsoll.kube.session.write_gate import Gate, WriteFence, no_gate
 from plimsoll.ports.observer import Observer
-from plimsoll.ports.writes import WriteResult
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -52,36 +61,6 @@ _NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
 Permissions = Callable[[str, str], str]
 
 
-class WriteFence(Protocol):
-    """Says whether this process may write (:mod:`plimsoll.leadership.fence`)."""
-
-    def seconds_left(self) -> float:
-        """Seconds that a write which is sent now may take, 0 when none may be sent."""
-
-    def begin(self) -> None:
-        """A write is sent."""
-
-    def end(self, *, answered: bool) -> None:
-        """It was answered, or is waited for no longer."""
-
-
-@dataclass(slots=True)
-class _Gate:
-    """Passed right before a request is sent: it may have waited, or the process was paused."""
-
-    fence: WriteFence
-    was_closed: bool = False
-
-    def __call__(self) -> None:
-        if self.fence.seconds_left() <= 0:
-            self.was_closed = True
-            raise ConnectionAbortedError("the fence has closed")
-
-
-def _open() -> None:
-    """No fence."""
-
-
 class _Body(aiohttp.BytesPayload):
     """A body that passes a gate: without its body a request is incomplete."""
 
@@ -95,9 +74,16 @@ class _Body(aiohttp.BytesPayload):
 
 
 class Session:
-    """Sends requests; raises :mod:`plimsoll.kube.session.errors`."""
+    """Sends requests; raises :mod:`plimsoll.kube.session.errors`.
 
-    def __init__(self, api_client: client.ApiClient, credentials: Credentials) -> None:
+    Args:
+        own_client: Whether writes go over connections of ours (docs/adr/0016), which cost less; else through
+            aiohttp, as reads do.
+    """
+
+    def __init__(
+        self, api_client: client.ApiClient, credentials: Credentials, *, own_client: bool = True
+    ) -> None:
         self.credentials = credentials
         self._fence: WriteFence | None = None
         self._observer: Observer | None = None
@@ -117,7 +103,8 @@ class Session:
         self.address: str = str(self.configuration.host).rstrip("/")
         tls = getattr(pooled.connector, "_ssl", None)
         self._wire: Wire | None = None
-        if not self._proxy and not getproxies_environment() and isinstance(tls, ssl.SSLContext):
+        direct = own_client and not self._proxy and not getproxies_environment()
+        if direct and isinstance(tls, ssl.SSLContext):
             self._wire = Wire(self.address, tls, self._server_hostname, CONNECTIONS, AGENT)
 
     def fenced(self, fence: WriteFence) -> Self:
@@ -165,7 +152,7 @@ class Session:
         stopped = Fenced(f"{method} {path}", message="not sent: this process does not lead")
         if left_s <= 0:
             raise stopped
-        gate = _Gate(fence)
+        gate = Gate(fence)
         answered = False
         fence.begin()
         try:
@@ -198,7 +185,7 @@ class Session:
         *,
         params: Mapping[str, str] | None,
         timeout_s: float,
-        gate: Callable[[], None] = _open,
+        gate: Callable[[], None] = no_gate,
     ) -> bytes:
         """Send one request and read its answer; once more where credentials were refused that are old."""
         began = time.monotonic()
@@ -220,7 +207,7 @@ class Session:
         return answer
 
     def _refusal(self, attempt: str, status: int, answer: bytes) -> APIError:
-        refusal = error_of(attempt, status, _parsed(answer))
+        refusal = error_of(attempt, status, parsed(answer))
         if status == 401 and self.credentials.problem:
             refusal.message += f"; reading the credentials again failed: {self.credentials.problem}"
         return refusal
@@ -263,7 +250,7 @@ class Session:
                 ) as streamed:
                     status, answer = streamed.status, await streamed.read()
         except _NO_ANSWER as exc:
-            if not (isinstance(gate, _Gate) and gate.was_closed):  # what was not sent has no answer
+            if not (isinstance(gate, Gate) and gate.was_closed):  # what was not sent has no answer
                 self._report(method, 0, time.monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
         self._report(method, status, time.monotonic() - began)
@@ -273,13 +260,56 @@ class Session:
         """The same, with the outcome of the write instead of the answer."""
         return await answered(self.request(method, path, body, **options))
 
+    async def write_all(self, method: str, path: str, bodies: Sequence[bytes]) -> list[WriteResult]:
+        """Write several JSON objects of one collection, the requests together; each outcome by itself.
+
+        UNKNOWN where no answer came: the request may have been carried out, or never read.
+        """
+        if self._wire is None or len(bodies) == 1:
+            return [await self.write(method, path, orjson.Fragment(body)) for body in bodies]
+        denial = "" if self._permissions is None else self._permissions(method, path)
+        if denial:
+            return [WriteResult(WriteOutcome.REFUSED, denial)] * len(bodies)
+        fence, attempt, began = self._fence, f"{method} {path}", time.monotonic()
+        left_s = REQUEST_TIMEOUT_S if fence is None else min(REQUEST_TIMEOUT_S, fence.seconds_left())
+        if left_s <= 0:
+            return [WriteResult(WriteOutcome.FENCED, "not sent: this process does not lead")] * len(bodies)
+        headers, answers, why = await self._headers(JSON), [], ""
+        if fence is not None:
+            fence.begin()
+        try:
+            answers = await self._wire.exchanges(
+                method,
+                path,
+                headers,
+                bodies,
+                timeout_s=left_s,
+                before=no_gate if fence is None else Gate(fence),
+            )
+        except _NO_ANSWER as exc:
+            why = f"{type(exc).__name__}: {exc}"
+        finally:
+            if fence is not None:
+                fence.end(answered=len(answers) == len(bodies))
+        results = []
+        for answer in answers:
+            self._report(method, answer.status, time.monotonic() - began)
+            refused = answer.status >= 400
+            results.append(
+                answer_of(self._refusal(attempt, answer.status, answer.content)) if refused else DONE
+            )
+        if any(answer.status == 401 for answer in answers):
+            await self._is_renewed(headers)  # for the next ones
+        lost = WriteResult(WriteOutcome.UNKNOWN, why or "the connection ended before the answer")
+        return results + [lost] * (len(bodies) - len(results))
+
     async def merge(self, path: str, body: Any) -> WriteResult:
         """Write a merge patch."""
         return await self.write("PATCH", path, body, content_type=MERGE_PATCH)
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         """The same, the answer parsed."""
-        return _parsed(await self.request(method, path, body, **options))
+        return parsed(await self.request(method, path, body, **options))
 
     @asynccontextmanager
     async def stream(
@@ -314,7 +344,7 @@ class Session:
                 is_reported = True
                 if response.status >= 400:
                     raise self._refusal(attempt, response.status, await response.read())
-                yield _lines(response.content)
+                yield lines(response.content)
         except _NO_ANSWER as exc:
             if not is_reported:
                 self._report("WATCH", 0, time.monotonic() - began)
@@ -340,41 +370,10 @@ class Session:
         return await self.credentials.refused(headers.get("Authorization", ""))
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
-    """Complete lines, however long; aiohttp's own readline refuses those beyond its buffer."""
-    pending: list[bytes] = []
-    async for chunk in content.iter_any():
-        head, newline, tail = chunk.rpartition(b"\n")
-        if not newline:
-            pending.append(chunk)
-            continue
-        lines = b"".join((*pending, head)).split(b"\n")
-        pending = [tail] if tail else []
-        yield [line for line in lines if line]
-
-
-async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The body that another server than the API server sent; None when it has more than ``limit`` bytes."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > limit:
-            return None
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _parsed(content: bytes) -> dict[str, Any]:
-    try:
-        answer = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return {"message": content[:200].decode(errors="replace")}
-    return answer if isinstance(answer, dict) else {"message": str(answer)[:200]}
-
-
 @asynccontextmanager
-async def connected(kubeconfig: Path | None = None, context: str = "") -> AsyncIterator[Session]:
+async def connected(
+    kubeconfig: Path | None = None, context: str = "", *, own_client: bool = True
+) -> AsyncIterator[Session]:
     """A session from a kubeconfig; without one in-cluster, else from the default kubeconfig.
 
     The context is one of the kubeconfig's, "" its current one.
@@ -385,7 +384,7 @@ async def connected(kubeconfig: Path | None = None, context: str = "") -> AsyncI
     load = loader(kubeconfig, context)
     loaded = await load()
     async with opened_client(loaded.configuration) as api_client:
-        session = Session(api_client, Credentials(loaded, load))
+        session = Session(api_client, Credentials(loaded, load), own_client=own_client)
         try:
             yield session
         finally:

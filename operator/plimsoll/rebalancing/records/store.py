@@ -25,6 +25,7 @@ from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.record import Record
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 
 #: Longest sentence in a record.
@@ -35,6 +36,9 @@ RETRY_S = 2.0
 
 #: Seconds until a record is written again that could not be.
 CATCH_UP_S = 5.0
+
+#: Deleting a record that may have been created: nothing else would ever finish it.
+DROP_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
 #: Answers to a write that no further attempt would change.
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
@@ -136,7 +140,7 @@ class EvictionRecordStore:
             self._told(record)
         elif answer.verdict is not WriteOutcome.CONFLICT:
             self.observer.record_dropped(spec.policy, answer.verdict.value)
-            await self.records.delete(namespace, name)
+            await retry(lambda: self.records.delete(namespace, name), DROP_RETRIES, self.clock)
         return answer
 
     async def write(

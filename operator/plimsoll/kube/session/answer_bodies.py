@@ -1,0 +1,41 @@
+"""Reads the bodies of answers: lines of a watch, JSON objects, bytes up to a limit."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import orjson
+
+
+async def lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+    """Complete lines, however long; aiohttp's own readline refuses those beyond its buffer."""
+    pending: list[bytes] = []
+    async for chunk in content.iter_any():
+        head, newline, tail = chunk.rpartition(b"\n")
+        if not newline:
+            pending.append(chunk)
+            continue
+        lines = b"".join((*pending, head)).split(b"\n")
+        pending = [tail] if tail else []
+        yield [line for line in lines if line]
+
+
+async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The body that another server than the API server sent; None when it has more than ``limit`` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > limit:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def parsed(content: bytes) -> dict[str, Any]:
+    """A JSON object; anything else becomes its message."""
+    try:
+        answer = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {"message": content[:200].decode(errors="replace")}
+    return answer if isinstance(answer, dict) else {"message": str(answer)[:200]}
