@@ -233,6 +233,23 @@ class Noted(ForkedComputer):
         return function()  # type: ignore[no-any-return]
 
 
+@pytest.mark.usefixtures("_always")
+async def test_what_is_prepared_stays_in_the_operator() -> None:
+    """The plan finds it, in whatever process; what it adds is lost with the fork."""
+    plans = plan_runner.PlanRunner(InlineComputer(), FakeClock(), Signal(), ForkedComputer())
+    kept: list[str] = []
+
+    def compute() -> list[str]:
+        kept.append("found by the plan")
+        return kept
+
+    parcel = PlanParcel("plan", a_drifted_cluster(1))
+    made = await plans.make_apart(policy(), compute, parcel, 60, prepare=lambda: kept.append("prepared"))
+
+    assert made == ["prepared", "found by the plan"]
+    assert kept == ["prepared"]
+
+
 async def test_small_plans_are_made_in_a_thread() -> None:
     """By what the latest one took, or by the number of pods; and all where no process can be had."""
     clock, forks, cluster = FakeClock(), Noted(), a_drifted_cluster(1)

@@ -108,9 +108,17 @@ class PlanRunner:
             task.cancel()
 
     async def make_apart(
-        self, policy: SchedulingPolicy, function: Callable[[], T], parcel: PlanParcel, limit_s: float
+        self,
+        policy: SchedulingPolicy,
+        function: Callable[[], T],
+        parcel: PlanParcel,
+        limit_s: float,
+        prepare: Callable[[], object] | None = None,
     ) -> T:
         """The function's result, made in a fork unless it is small or none can be had.
+
+        What is kept for later runs must be found here, as all that a fork finds but its result is lost:
+        ``prepare`` runs in a thread of this process, and the function afterwards.
 
         Raises:
             TimeoutError: It was ended, or abandoned.
@@ -125,6 +133,8 @@ class PlanRunner:
             began = self.clock.monotonic()
             return function(), self.clock.monotonic() - began
 
+        if prepare is not None:
+            await self.make(policy, prepare, limit_s)
         packed: bytes | None = None
         if forks is not None and not self._is_small(name, parcel) and not forks.obstacle():
             with contextlib.suppress(NoRoomForProcess):
