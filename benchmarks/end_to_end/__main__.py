@@ -8,10 +8,11 @@ r"""Pods bound per second, latency, CPU and memory of whole schedulers, end to e
 For each number of nodes and each family, and for each scheduler in turn: pods are put on nodes, pods are made
 that wait, and only then the scheduler is started, so that it never waits for new pods. Measured are
 
-* bound/s: from the first waiting pod that a watch shows bound to the last;
-* CPU s per 1,000 pods: of the scheduler's process, from that first moment until it has become idle (events
+* bound/s: from the scheduler's first write that a watch of the pods shows to the last of them bound;
+* CPU s per 1,000 pods: of the scheduler's process, from that first write until it has become idle (events
   and what its watches bring back are part of it; reading the cluster at its start is not);
 * p50 and p99: from a pod's appearance in the watch to its node's, with pods made at a fixed rate;
+* alone: the same, p50, with pods made one at a time, each when the one before has its node;
 * peak memory of the process, as the kernel saw it;
 * events that the API server has of them afterwards: a scheduler that drops some spares their cost.
 
@@ -33,6 +34,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from contestants import Contestant, Running, another, kube_scheduler, ours
@@ -77,6 +79,7 @@ class Scale:
         pods: Pods that wait when the scheduler starts, at most.
         arriving: Pods made at a fixed rate, at most.
         rate: Of them, a second.
+        alone: Pods made one at a time, at most.
         patience_s: Seconds a family takes at most.
         per_node: Pods of it at most, by node; 0: what the family says.
     """
@@ -86,6 +89,7 @@ class Scale:
     pods: int
     arriving: int
     rate: float
+    alone: int
     patience_s: float
     per_node: float
 
@@ -106,6 +110,7 @@ class Result:
     started_s: float
     p50_s: float
     p99_s: float
+    alone_s: float
     late: int
     peak_mib: float
     events: int
@@ -156,7 +161,8 @@ class Measurement:
         """Prepare, start the scheduler, measure, end it."""
         load, what, scale = self.load, self.what, self.scale
         room = int(scale.nodes * (scale.per_node or what.most))
-        waiting, arriving = min(scale.pods, room * 2 // 3), min(scale.arriving, room // 3)
+        waiting, alone = min(scale.pods, room * 2 // 3), min(scale.alone, room // 6)
+        arriving = min(scale.arriving, room // 3 - alone)
         scheduler = self.contestant.scheduler_name
         for index, pattern in enumerate(what.initial):
             # Preemption needs a full cluster; elsewhere there is enough for the others to look at.
@@ -171,7 +177,7 @@ class Measurement:
             running = Running(self.contestant, self.log)
             churning = asyncio.create_task(load.churn(scheduler)) if what.churns else None
             try:
-                return await self._measured(running, sightings, waiting, arriving)
+                return await self._measured(running, sightings, waiting, arriving, alone)
             finally:
                 if churning is not None:
                     churning.cancel()
@@ -179,8 +185,10 @@ class Measurement:
                         await churning
                 running.stop()
 
-    async def _measured(self, running: Running, seen: Sightings, waiting: int, arriving: int) -> Result:
-        """Let the scheduler bind what waits, then what arrives."""
+    async def _measured(
+        self, running: Running, seen: Sightings, waiting: int, arriving: int, alone: int
+    ) -> Result:
+        """Let the scheduler bind what waits, then what arrives, then pods one at a time."""
         patience_s = self.scale.patience_s
 
         def bound(prefix: str, least: int) -> bool:
@@ -188,18 +196,24 @@ class Measurement:
 
         events = await self.load.events()
         began = time.perf_counter()
-        await seen.until(lambda: bound("pod", 1), patience_s)
+        await seen.until(lambda: seen.began is not None or not running.is_alive(), patience_s)
         at_start = running.cpu_s()
         await seen.until(lambda: bound("pod", waiting), patience_s)
         # A scheduler that is kept busy by pods that fit nowhere is never idle.
         done = running.cpu_s() if self.what.churns else await rest(running, self.load.events, 60)
         events = await self.load.events() - events
         moments = seen.bound_of("pod")
+        first = seen.began or began
         if not moments or not running.is_alive():
             raise RuntimeError(f"{running.contestant.label} does not bind: {running.said()}")
         await arrive(self.load, self.what, running.contestant.scheduler_name, arriving, self.scale.rate)
         await seen.until(lambda: bound("late", arriving), 30.0)
-        waits = [at - seen.seen[name] for name, at in seen.bound.items() if name.startswith("late-")]
+        waits = seen.waits_of("late")
+        for number in range(alone):
+            await self.load.pod(
+                a_pod(f"alone-{number:06}", self.what.measured, self.contestant.scheduler_name, number % 10)
+            )
+            await seen.until(partial(bound, "alone", number + 1), 30.0)
         return Result(
             nodes=self.scale.nodes,
             family=self.what.name,
@@ -207,19 +221,20 @@ class Measurement:
             ceiling_per_s=round(self.ceiling_per_s, 1),
             pods=waiting,
             unbound=waiting - len(moments),
-            bound_per_s=round((len(moments) - 1) / max(moments[-1] - moments[0], 1e-9), 1),
+            bound_per_s=round((len(moments) - 1) / max(moments[-1] - first, 1e-9), 1),
             cpu_s_per_1000=round((done - at_start) / len(moments) * 1000, 3),
             cpu_s_at_start=round(at_start, 2),
-            started_s=round(moments[0] - began, 2),
+            started_s=round(first - began, 2),
             p50_s=round(percentile(waits, 0.5), 4),
             p99_s=round(percentile(waits, 0.99), 4),
+            alone_s=round(percentile(seen.waits_of("alone"), 0.5), 4),
             late=arriving - len(waits),
             peak_mib=round(running.peak_mib(), 1),
             events=events,
         )
 
 
-COLUMNS = "nodes family scheduler pods bound/s CPU-s/1,000 p50-ms p99-ms peak-MiB ceiling/s events"
+COLUMNS = "nodes family scheduler pods bound/s CPU-s/1,000 p50-ms p99-ms alone-ms peak-MiB ceiling/s events"
 HEADER = f"| {COLUMNS.replace(' ', ' | ').replace('-', ' ')} |"
 
 
@@ -230,8 +245,8 @@ def row(result: Result) -> str:
     return (
         f"| {result.nodes:,} | {result.family} | {result.scheduler} | {result.pods:,}{unbound} "
         f"| {result.bound_per_s:,.0f} | {result.cpu_s_per_1000:.2f} | {1000 * result.p50_s:,.0f} "
-        f"| {1000 * result.p99_s:,.0f}{late} | {result.peak_mib:,.0f} | {result.ceiling_per_s:,.0f} "
-        f"| {result.events:,} |"
+        f"| {1000 * result.p99_s:,.0f}{late} | {1000 * result.alone_s:,.0f} "
+        f"| {result.peak_mib:,.0f} | {result.ceiling_per_s:,.0f} | {result.events:,} |"
     )
 
 
@@ -288,6 +303,7 @@ async def main() -> None:
     parser.add_argument("--pods", type=int, default=2000, help="pods that wait, at most")
     parser.add_argument("--arriving", type=int, default=300, help="pods for the latency, at most")
     parser.add_argument("--rate", type=float, default=50.0, help="of them, a second")
+    parser.add_argument("--alone", type=int, default=50, help="pods one at a time, at most")
     parser.add_argument("--per-node", type=float, default=0.0, help="pods on a node; 0: the family's")
     parser.add_argument("--variant", action="append", help="of plimsoll: LABEL, or LABEL:NAME=VALUE ...")
     parser.add_argument("--pairs", type=int, default=1, help="measure the variants so many times, in turn")
@@ -307,6 +323,7 @@ async def main() -> None:
             chosen.pods,
             chosen.arriving,
             chosen.rate,
+            chosen.alone,
             chosen.patience,
             chosen.per_node,
         )
@@ -314,7 +331,7 @@ async def main() -> None:
     ]
     print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}\n")
     print(HEADER)
-    print("| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    print("| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

@@ -86,6 +86,10 @@ class Sightings:
         """When the pods of a prefix were bound, in order."""
         return sorted(at for name, at in self.bound.items() if name.startswith(f"{prefix}-"))
 
+    def waits_of(self, prefix: str) -> list[float]:
+        """Seconds from the appearance of the pods of a prefix to their nodes'."""
+        return [at - self.seen[name] for name, at in self.bound.items() if name.startswith(f"{prefix}-")]
+
 
 @asynccontextmanager
 async def watching(session: Session, namespace: str) -> AsyncIterator[Sightings]:

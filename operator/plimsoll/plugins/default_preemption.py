@@ -106,7 +106,9 @@ class PreemptionSearch:
         """The candidate to pick; the first by row of those that are equal by every rule."""
         equal = self.kept.best(self.rows)
         best = [self.kept.at(int(equal[0]), self.snapshot)] if len(equal) else []
-        return min([*best, *self.found], key=lambda each: (each.cost(), each.row), default=None)
+        if not self.found:
+            return best[0] if best else None
+        return min([*best, *self.found], key=lambda each: (each.cost(), each.row))
 
     def candidates(self) -> dict[str, fwk.PreemptionCandidate]:
         """By node name."""
@@ -220,6 +222,8 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
         together = rows[by_sums]
         kept.complete(pod, together, snapshot, what_if)
         search = PreemptionSearch(snapshot, what_if, together, kept)
+        if len(together) == len(rows):
+            return search
         share = len(rows) * self.args.min_candidate_nodes_percentage // 100
         wanted = min(len(rows), max(share, self.args.min_candidate_nodes_absolute))
         budgets = DisruptionBudgets(snapshot.objects)

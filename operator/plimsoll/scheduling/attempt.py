@@ -67,16 +67,17 @@ class AttemptFailures:
             plugins |= nomination.waits_for
         # After an error, or without a PostFilter plugin to keep it, a nomination ends.
         node = "" if nomination is None else nomination.node
-        self._explanations.explain(
-            queued.pod.pod, "Unschedulable" if unschedulable else "SchedulerError", decision.message, node
-        )
+        reason = "Unschedulable" if unschedulable else "SchedulerError"
         if nomination is not None and nomination.status.is_success and nomination.node:
             # Before the next decision: no other pod may count on that room, or preempt the same victims.
             self._book.nominate(queued.pod, nomination.node, name)
             for outranked in nomination.outranked:
                 self._book.release_uid(outranked.uid)
+            # The request that the pod waits for is sent first, and the nomination immediately after it.
             self.start_preemption(queued, nomination, plugins)
+            self._explanations.explain(pod.pod, reason, decision.message, node)
             return
+        self._explanations.explain(pod.pod, reason, decision.message, node)
         if node == "":
             self._book.release_uid(queued.pod.uid)
         self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)

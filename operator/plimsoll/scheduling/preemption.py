@@ -42,9 +42,10 @@ class Preemption:
     ) -> bool:
         """Carry one nomination out while the pod is wanted; whether every victim is on its way."""
         node = nomination.node or ""
-        await asyncio.gather(
-            *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)
-        )
+        if nomination.outranked:
+            await asyncio.gather(
+                *(self._preemptor.clear_nomination(outranked.pod) for outranked in nomination.outranked)
+            )
         self._observer.preempted(len(nomination.victims))
         leaving = [victim.key for victim in nomination.victims]
         facts = {"pod": pod.key, "node": node, "victims": leaving}
@@ -68,14 +69,19 @@ class Preemption:
         return True
 
     async def _delete_all(self, victims: Sequence[PodInfo], pod: PodInfo, node: str) -> bool:
-        slots = asyncio.Semaphore(MOST_DELETIONS)
+        if not victims:
+            return True
+        *others, last = victims
+        if others:
+            slots = asyncio.Semaphore(MOST_DELETIONS)
 
-        async def one(victim: PodInfo) -> bool:
-            async with slots:
-                return await self._delete(victim, pod, node)
+            async def one(victim: PodInfo) -> bool:
+                async with slots:
+                    return await self._delete(victim, pod, node)
 
-        gone = await asyncio.gather(*(one(victim) for victim in victims[:-1]))
-        return all(gone) and (not victims or await self._delete(victims[-1], pod, node))
+            if not all(await asyncio.gather(*map(one, others))):
+                return False
+        return await self._delete(last, pod, node)
 
     async def _delete(self, victim: PodInfo, pod: PodInfo, node: str) -> bool:
         name = pod.pod.spec.scheduler_name

@@ -147,6 +147,8 @@ class KeptVictims:
         fits = kinds == CANDIDATE
         if not fits.all():
             rows, lower, taken, requested = rows[fits], lower[:, fits], taken[:, fits], requested[fits]
+            if not len(rows):
+                return
 
         def still_fits(some: RowArray | slice, amounts: IntArray) -> BoolArray:
             fitting: BoolArray = what_if.refusals_if(rows[some], amounts) == CANDIDATE
