@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from plimsoll.planning.moves import EvictionPlan
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.scope_review import ScopeReview
+from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunResult
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.testing.builders import a_node
@@ -212,3 +214,14 @@ def test_the_observer_counts_and_times_by_policy() -> None:
     assert value("run_duration_seconds_sum") == 3
     assert value("run_duration_seconds_count") == 1
     assert value("strategy_duration_seconds_sum", strategy="Tidy") == 0.2
+
+
+def test_the_next_run_of_any_policy_counts_as_near() -> None:
+    """What is kept for it is let go when it is far off, or when no policy runs."""
+    clock = Scene().clock
+    near = {"near": datetime.fromtimestamp(clock.now() + 100.0, UTC)}
+    found = RunStatistics(["far", "near"], near.get, tuple, clock, Observer())
+
+    assert found.runs_within(100.0)
+    assert not found.runs_within(99.0)
+    assert not RunStatistics(["far"], near.get, tuple, clock, Observer()).runs_within(100.0)

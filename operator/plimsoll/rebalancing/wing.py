@@ -239,7 +239,7 @@ class RebalancingWing:
             executor,
             degraded,
             predictions,
-            (reports, statistics, inputs),
+            (reports, statistics, inputs, self.runs),
         )
         nodes, objects_of = (NodeAdded, NodeUpdated), (ObjectAdded, ObjectUpdated, ObjectDeleted)
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (

@@ -70,10 +70,11 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Node by node, the pods that matter least first."""
-        groups = [group for group in context.siblings() if self.args.covers(group[1][0])]
-        rivals = _rivals_of(groups, context)
-        if not rivals:
+        about = _terms_about(self.args, context)
+        if not about:
             return
+        groups = list(context.siblings(among=about))
+        rivals = _rivals_of(groups, about, context)
         scope: dict[str, list[PodInfo]] = {name: [] for name in context.nodes}
         for _, pods in groups:
             if anti_affinity_terms(pods[0]):
@@ -183,19 +184,47 @@ def _sentence(pod: PodInfo) -> str:
     return f"pod {pod.key} is near a pod that its required anti-affinity forbids"
 
 
-def _rivals_of(
-    groups: list[tuple[PodTemplate, list[PodInfo]]], context: StrategyContext
-) -> dict[AntiAffinityTerm, Rivals]:
-    """The pods that each term objects to; terms are looked up by a label that they ask for."""
-    terms = {term for _, pods in groups for term in anti_affinity_terms(pods[0])}
-    rivals = {term: Rivals(term) for term in terms}
+def _terms_about(
+    args: ScopedArgs, context: StrategyContext
+) -> dict[PodTemplate, tuple[AntiAffinityTerm, ...]]:
+    """The terms about each template; templates with terms of their own are among them, and no others.
+
+    Terms are looked up by a label that they ask for.
+    """
+    templates = [
+        (template, pod)
+        for template, pods in context.templates_of(None)
+        if args.covers(pod := next(iter(pods.values())))
+    ]
+    found: dict[PodTemplate, tuple[AntiAffinityTerm, ...]] = {}
+    terms: dict[AntiAffinityTerm, None] = {}
+    for template, pod in templates:
+        own = anti_affinity_terms(pod) if template.sample.spec.affinity is not None else ()
+        if own:
+            found[template] = ()
+            terms.update(dict.fromkeys(own))
     by_label: dict[tuple[str, str] | None, list[AntiAffinityTerm]] = {}
     for term in terms:
         by_label.setdefault(_asked_label(term), []).append(term)
-    for template, pods in groups:
+    for template, pod in templates:
         labels: list[tuple[str, str] | None] = [None, *template.labels.items()]
-        for term in (term for label in labels for term in by_label.get(label, ())):
-            if term.matches(pods[0]):
+        matching = [term for label in labels for term in by_label.get(label, ()) if term.matches(pod)]
+        if matching:
+            found[template] = tuple(matching)
+    return found
+
+
+def _rivals_of(
+    groups: list[tuple[PodTemplate, list[PodInfo]]],
+    about: Mapping[PodTemplate, Iterable[AntiAffinityTerm]],
+    context: StrategyContext,
+) -> dict[AntiAffinityTerm, Rivals]:
+    """The pods that each term objects to."""
+    terms = {term for _, pods in groups for term in anti_affinity_terms(pods[0])}
+    rivals = {term: Rivals(term) for term in terms}
+    for template, pods in groups:
+        for term in about[template]:
+            if term in rivals:
                 for pod in pods:
                     rivals[term].add(pod, context.node(context.node_of(pod)))
     return rivals

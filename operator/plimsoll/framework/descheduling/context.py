@@ -4,7 +4,7 @@ Nodes are ordered by name and the pods of a node by namespace and name. Upstream
 random order of its maps, so this is one of its possible outcomes, always the same one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -117,25 +117,27 @@ class StrategyContext:
         """The pods that hold a place on the node, terminating ones included, by namespace and name."""
         return sorted((pod for pod in self.placed(node) if not pod.pod.is_terminal), key=by_key)
 
-    def siblings(self, namespace: str | None = None) -> Iterator[tuple[PodTemplate, list[PodInfo]]]:
+    def siblings(
+        self, namespace: str | None = None, among: Container[PodTemplate] | None = None
+    ) -> Iterator[tuple[PodTemplate, list[PodInfo]]]:
         """The pods of considered nodes that hold a place, template by template, of one or all namespaces.
 
-        In a fixed order: by the first pod's key, and within a template by node and key.
+        In a fixed order: by the first pod's key, and within a template by node and key. Templates that are
+        not ``among`` some are left out.
         """
-        groups = self.cluster.index(PodsByTemplate).groups
-        chosen = groups if namespace is None else [namespace]
         considered = self.considered
         found = []
-        for each in chosen:
-            for template, pods in groups.get(each, {}).items():
-                counted = [
-                    (node, pod.key, pod)
-                    for pod in pods.values()
-                    if (node := self.node_of(pod)) in considered and not pod.pod.is_terminal
-                ]
-                if counted:
-                    counted.sort(key=lambda item: item[:2])
-                    found.append((counted[0][:2], template, [pod for _, _, pod in counted]))
+        for template, pods in self.templates_of(namespace):
+            if among is not None and template not in among:
+                continue
+            counted = [
+                (node, pod.key, pod)
+                for pod in pods.values()
+                if (node := self.node_of(pod)) in considered and not pod.pod.is_terminal
+            ]
+            if counted:
+                counted.sort(key=lambda item: item[:2])
+                found.append((counted[0][:2], template, [pod for _, _, pod in counted]))
         found.sort(key=lambda item: item[0])
         return ((template, pods) for _, template, pods in found)
 

@@ -33,8 +33,10 @@ class OwnerCounts(PodIndex):
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left."""
         for owner in pod.pod.metadata.owner_references:
-            for namespace in (pod.namespace, ANYWHERE):
-                self.counts[namespace, owner.uid] -= 1
+            for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
+                count = self.counts.pop(key, 0) - 1
+                if count > 0:  # owners come and go
+                    self.counts[key] = count
 
     def fork(self) -> Self:
         """An independent copy."""
@@ -92,6 +94,8 @@ class PodGroups(PodIndex, Generic[KindT]):
             if not pods:
                 del self.groups[pod.namespace][group]
                 self._own.discard((pod.namespace, group))
+                if not self.groups[pod.namespace]:
+                    del self.groups[pod.namespace]
 
     def fork(self) -> Self:
         """An independent copy."""

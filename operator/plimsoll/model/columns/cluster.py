@@ -12,7 +12,7 @@ at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
 Longer than 400 lines because it is the one writer of the columns, with one invariant.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -151,6 +151,14 @@ class Cluster:
             self._indexes[kind] = found
         index: IndexT = found
         return index
+
+    def adopt(self, index: PodIndex) -> None:
+        """Take over a pod index that counts the placed pods as they are."""
+        self._indexes[type(index)] = index
+
+    def share_pods(self) -> Sequence[Mapping[str, PodInfo]]:
+        """The pods of every row by uid, to be kept: a row is copied before it changes again."""
+        return self._pods_on.share()
 
     def placed(self) -> Iterator[tuple[PodInfo, int]]:
         """Every pod on a known node, with its row."""

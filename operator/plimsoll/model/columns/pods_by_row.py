@@ -44,6 +44,11 @@ class PodsByRow:
         else:
             self._owned.discard(target)
 
+    def share(self) -> list[dict[str, PodInfo]]:
+        """The pods of every row; a row is copied before it is written again."""
+        self._owned = set()
+        return list(self._pods)
+
     def fork(self) -> "PodsByRow":
         """A copy that shares all rows until either side writes."""
         twin = PodsByRow()

@@ -11,13 +11,7 @@ from plimsoll.engine.decision import Ranking
 from plimsoll.framework import MAX_SCORE, PluginError, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
-from plimsoll.framework.descheduling.pod_indexes import (
-    OwnerCounts,
-    PodsByOwner,
-    PodsByTemplate,
-    ReadyCounts,
-    UnplacedPods,
-)
+from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodStatus
@@ -25,6 +19,7 @@ from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.complaint_ledger import Trip
 from plimsoll.planning.fork_schedulers import ForkSchedulers, placing
+from plimsoll.planning.kept_findings import KEPT
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import (
     Move,
@@ -49,9 +44,6 @@ from plimsoll.planning.proven.target_choice import (
     short_of_gain,
 )
 from plimsoll.planning.surges import Surge
-
-#: Pod indexes that strategies and evictors look things up in.
-KEPT = (OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate)
 
 #: For plans that only look at what would be possible.
 UNLIMITED = Limits(per_workload=NO_CEILING)

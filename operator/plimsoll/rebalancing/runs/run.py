@@ -8,10 +8,12 @@ those of several overlap.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.planning.kept_findings import KeptFindings
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
 from plimsoll.planning.refusal_examples import abridged
@@ -28,6 +30,9 @@ from plimsoll.rebalancing.runs.status import RunReports, RunResult, RunTotals
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
 from plimsoll.timing.task_sets import PolicyLocks
 
+#: Seconds until the next run of some policy, beyond which nothing is kept for it.
+KEEP_S = 3_600.0
+
 
 @dataclass(eq=False)
 class PolicyRuns:
@@ -41,6 +46,7 @@ class PolicyRuns:
     reports: RunReports
     statistics: RunStatistics
     degraded: DegradedReasons  #: what keeps policies from moving pods
+    _kept: KeptFindings = field(default_factory=KeptFindings, init=False)
     _locks: PolicyLocks = field(default_factory=PolicyLocks, init=False)
 
     async def fall_due(self, name: str) -> None:
@@ -67,6 +73,15 @@ class PolicyRuns:
             await self.reports.broke_off(policy, due, result, problem)
         self.degraded.run_ended(name, result, problem)
 
+    def forget(self, name: str) -> None:  # noqa: ARG002 - as others that keep something of policies
+        """The policy rebalances no longer."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Keep nothing for a run that is far off: pods that are gone would stay in memory until then."""
+        if not self.statistics.runs_within(KEEP_S):
+            self._kept.clear()
+
     def skip(self, name: str) -> None:
         """A run was due while the one before it was under way."""
         self.degraded.run_skipped(name)
@@ -90,6 +105,7 @@ class PolicyRuns:
         except TimeoutError:
             self.degraded.look_back(name, inputs.memory)
             raise
+        self._let_go()
         made = totals.plan
         self.inputs.learn(name, made)
         self.statistics.planned(name, inputs.rebalancing, made)
@@ -109,5 +125,9 @@ class PolicyRuns:
         else:
             parcel = PlanParcel("plan", inputs.cluster, inputs.context.unplaced)
             totals.plan = await self.planning.make_apart(
-                totals.policy, lambda: abridged(make_plan(*read)), parcel, plan_runner.PLANNING_S
+                totals.policy,
+                lambda: abridged(make_plan(*read)),
+                parcel,
+                plan_runner.PLANNING_S,
+                partial(self._kept.bring_up, inputs.cluster) if parcel.pods >= plan_runner.FEW_PODS else None,
             )

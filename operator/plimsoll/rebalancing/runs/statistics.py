@@ -74,6 +74,11 @@ class RunStatistics:
             runs.due = now
         return now
 
+    def runs_within(self, seconds: float) -> bool:
+        """Whether some policy runs again within that time."""
+        due = [next_run for policy in self.policies if (next_run := self.next_run(policy)) is not None]
+        return bool(due) and min(due).timestamp() - self.clock.now() <= seconds
+
     def begun(self, policy: str) -> None:
         """Record that a run has begun."""
         self._runs.setdefault(policy, _Runs()).began = self.clock.monotonic()
