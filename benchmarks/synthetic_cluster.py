@@ -139,7 +139,7 @@ def a_node(number: int, name: str) -> dict[str, Any]:
                 f"registry.example/team/app-{(number * 7 + each) % 500:05}:1.4.{(number * 7 + each) % 10}",
                 f"registry.example/team/app-{(number * 7 + each) % 500:05}@sha256:{'0123456789abcdef' * 4}",
             ],
-            "sizeBytes": 50_000_000 + 1000 * each,
+            "sizeBytes": 50_000_000 + 1000 * ((number * 7 + each) % 500),
         }
         for each in range(30)
     ]

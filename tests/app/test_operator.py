@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +16,6 @@ from plimsoll.app.loop_thread import LoopThread
 from plimsoll.app.operator import HANGS_S, Operator
 from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
-from plimsoll.app.startup import FREEZE_EVERY
 from plimsoll.app.supervision import STUCK_S
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.custom_resources import RECORDS, WatchedRecord
@@ -24,6 +24,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, Synced
 from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
+from plimsoll.testing.fakes import settled
 
 
 @asynccontextmanager
@@ -62,19 +63,34 @@ async def test_readiness_waits_for_the_first_lists(tmp_path: Path) -> None:
 async def test_what_the_first_lists_bring_is_no_garbage_collectors_business(tmp_path: Path) -> None:
     """A full collection of a large cluster's objects would hold up the election's thread, too."""
     async with built(tmp_path) as operator:
-        pods = [PodAdded(a_pod(f"p{number}")) for number in range(FREEZE_EVERY)]
+        pods = [PodAdded(a_pod(f"p{number}")) for number in range(100)]
         gc.unfreeze()
+        waiting = asyncio.create_task(operator.startup.until_elected())
         try:
-            operator.startup._ingest("pods", pods[:-1])
-            assert gc.get_freeze_count() == 0
-            operator.startup._ingest("pods", pods[-1:])
-            assert gc.get_freeze_count() > FREEZE_EVERY
-            operator.startup._is_synced = True
-            gc.unfreeze()
+            await settled()
             operator.startup._ingest("pods", pods)
+            assert not gc.isenabled()
             assert gc.get_freeze_count() == 0
+            for resource in WATCHED:
+                operator.startup._ingest(resource.name, [Synced(resource.name)])
+            await settled()
+            assert gc.isenabled()
+            assert gc.get_freeze_count() > 100
         finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
             gc.unfreeze()
+
+
+async def test_a_process_that_ends_before_its_lists_collects_garbage_again(tmp_path: Path) -> None:
+    """Whatever ends the wait."""
+    async with built(tmp_path) as operator:
+        waiting = asyncio.create_task(operator.startup.until_elected())
+        await settled()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+        assert gc.isenabled()
 
 
 async def test_an_election_that_stands_still_is_broken(tmp_path: Path) -> None:

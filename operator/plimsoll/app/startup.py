@@ -2,7 +2,8 @@
 
 import functools
 import gc
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from plimsoll.app.clock import SeededRandomness
@@ -18,10 +19,6 @@ from plimsoll.rebalancing.wing import RebalancingWing
 
 #: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
 WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
-
-#: Objects of the first lists after which the garbage collector forgets them: at 100,000 pods, a collection of
-#: all objects takes half a second, in which no thread runs. Reference counts still free them.
-FREEZE_EVERY = 5000
 
 
 class Startup:
@@ -46,8 +43,6 @@ class Startup:
         self._leadership = leadership
         self._wing = wing
         self._ingestion = ingestion
-        self._is_synced = False
-        self._unfrozen = 0
         sinks: dict[WatchedResource, Sink] = {
             resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
         }
@@ -79,14 +74,6 @@ class Startup:
         began = self._clock.monotonic()
         self._ingestion.apply(events)
         self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
-        self._unfrozen += len(events)
-        if not self._is_synced and self._unfrozen >= FREEZE_EVERY:
-            self._freeze()
-
-    def _freeze(self) -> None:
-        """Take what was listed out of full garbage collections, which hold up every thread of the process."""
-        self._unfrozen = 0
-        gc.freeze()
 
     def unready(self) -> str:
         """Which lists are missing, "" for none."""
@@ -101,9 +88,8 @@ class Startup:
 
     async def until_elected(self) -> None:
         """Wait until the cluster is known, then until this process leads."""
-        await self._wing.mirror.listed.until(lambda: not self.unready())
-        self._is_synced = True
-        self._freeze()
+        with _uncollected():
+            await self._wing.mirror.listed.until(lambda: not self.unready())
         self._leadership.stand()
         await self._leadership.acquired.wait()
 
@@ -114,3 +100,20 @@ class Startup:
             each.list_since(since)
         for each in written:
             await each.until_listed(since)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Until the first lists are complete no garbage is looked for; what was listed is never looked through.
+
+    At 100,000 pods a collection of all objects takes half a second, in which no thread runs. Reference counts
+    still free them.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        if was_enabled:
+            gc.enable()

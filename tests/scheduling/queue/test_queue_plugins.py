@@ -228,6 +228,7 @@ def test_room_that_a_pod_was_promised_and_gives_up_is_for_others_of_no_higher_pr
 def test_a_pod_that_is_confirmed_where_it_was_assumed_counts_as_new_there() -> None:
     """Those who wait for its company are woken when the API server knows of it."""
     scene = Scene()
+    scene.rejected(ours("sleeper"), by="Odd")
     scene.tell(NodeAdded(a_node("n")), PodAdded(ours()))
     queued = scene.queue.pop(0.0)
     scene.cache.assume(queued.pod, "n")
@@ -237,3 +238,17 @@ def test_a_pod_that_is_confirmed_where_it_was_assumed_counts_as_new_there() -> N
     scene.tell(PodUpdated(ours(node="n"), ours(node="n", labels={"x": "y"})))
 
     assert scene.observer.events[-2:] == ["AssignedPodAdd", "AssignedPodUpdatePodLabel"]
+
+
+def test_changes_that_concern_no_pod_are_not_looked_at() -> None:
+    """No pod was rejected or is in flight: a list of a hundred thousand pods costs nothing here."""
+    scene = Scene()
+    scene.tell(NodeAdded(a_node("n")), PodAdded(ours("placed", node="n")), PodAdded(ours()))
+    assert scene.observer.events == ["UnschedulablePodAdd"]
+    queued = scene.queue.pop(0.0)
+
+    scene.tell(PodAdded(ours("later", node="n")))
+    scene.queue.done(queued.pod.uid)
+    scene.tell(PodAdded(ours("last", node="n")))
+
+    assert scene.observer.events[1:] == ["AssignedPodAdd"]

@@ -11,13 +11,15 @@ async def lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
     """Complete lines, however long; aiohttp's own readline refuses those beyond its buffer."""
     pending: list[bytes] = []
     async for chunk in content.iter_any():
-        head, newline, tail = chunk.rpartition(b"\n")
-        if not newline:
-            pending.append(chunk)
-            continue
-        lines = b"".join((*pending, head)).split(b"\n")
-        pending = [tail] if tail else []
-        yield [line for line in lines if line]
+        lines = chunk.split(b"\n")  # the one copy of each byte
+        tail = lines.pop()
+        if lines:
+            if pending:
+                lines[0] = b"".join((*pending, lines[0]))
+                pending = []
+            yield [line for line in lines if line]
+        if tail:
+            pending.append(tail)
 
 
 async def bounded(response: aiohttp.ClientResponse, limit: int) -> bytes | None:

@@ -64,6 +64,8 @@ class QueueFeed:
 
     def _move(self, change: ClusterEvent, now: float, *, but: str = "", at_most: int | None = None) -> None:
         """Try pods again that a change may help; it was applied already."""
+        if not self._queue.listens:
+            return
         began = self._clock.monotonic()
         self._queue.move_all_to_active_or_backoff_queue(change, now, but=but, at_most=at_most)
         self._observer.event_handled(change.label, self._clock.monotonic() - began)

@@ -112,6 +112,11 @@ class SchedulingQueue:
             "gated": len(self._gated),
         }
 
+    @property
+    def listens(self) -> bool:
+        """Whether a change of the cluster may concern a pod: one was rejected or gated, or is in flight."""
+        return bool(len(self._unschedulable) or len(self._gated)) or self._in_flight.is_recording
+
     def __contains__(self, uid: str) -> bool:
         return any(uid in place for place in self._places())
 
