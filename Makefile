@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-scale bench-soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-scale bench-soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -143,6 +143,9 @@ bench-scale: $(STAMP) ## CPU and memory of the operator in clusters of growing s
 
 bench-soak: $(STAMP) ## whether two replicas last under load: [MINUTES=30] [ARGS="--nodes 500 --load 2"]
 	$(BIN)/python benchmarks/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+bench-replicas: $(STAMP) ## two replicas that share the work against one: ARGS="--nodes 500 --pods 6000 --pairs 3"
+	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/replicas.py $(ARGS)
 
 bench-during-plan: $(STAMP) ## how long pods wait during a plan, and without one: ARGS="--nodes 5000 --pods 100000 --rate 30"
 	$(BIN)/python benchmarks/during_a_plan.py $(ARGS)

@@ -92,6 +92,10 @@ class Running:
         """The end of its log."""
         return self._log.read_text(errors="replace")[-3000:]
 
+    def signal(self, number: int) -> None:
+        """Send it a signal, such as SIGSTOP."""
+        self._process.send_signal(number)
+
     def stop(self) -> None:
         """End it."""
         self._process.terminate()

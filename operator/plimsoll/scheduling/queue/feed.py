@@ -78,6 +78,9 @@ class QueueFeed:
             self._set_waiting(pod, now)
 
     def _set_waiting(self, pod: Pod, now: float) -> None:
+        if self._served.is_elsewhere(pod):
+            self._queue.remove(pod.uid)
+            return
         try:
             info = self._book.cache.info(pod)
         except Exception as exc:  # noqa: BLE001 - whatever one pod holds, the others go on
