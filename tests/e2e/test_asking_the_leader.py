@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from aiohttp import web
 from cli.commands import say
 from e2e.polls import eventually
 from e2e.speaker import MERGE
+from plimsoll.cli.callers import leader
 from plimsoll.leadership.role_elections import GROUP
 
 if TYPE_CHECKING:
@@ -64,8 +64,11 @@ async def explained(scene: Scene, kubeconfig: Path, *more: str) -> dict[str, Any
     return answer
 
 
-async def test_the_leader_is_found_and_asked(scene: Scene, operator: Operator, defined: Path) -> None:
+async def test_the_leader_is_found_and_asked(
+    scene: Scene, operator: Operator, defined: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before its pod and the account are there, the answer says what is missing; other audiences get 401."""
+    monkeypatch.setattr(leader, "ANSWER_S", 60.0)  # a busy machine is slow, not wrong
     await scene.node("small", cpu="1")
     await scene.policy({"scheduling": {"schedulerName": scene.scheduler}})
     await scene.pod("big", cpu="3")
@@ -140,11 +143,19 @@ def users_of(kubeconfig: Path) -> list[dict[str, Any]]:
     return users
 
 
-@pytest.mark.parametrize(("delay_s", "why"), [(0.0, "answered 302"), (20.0, "no answer in 3 s")])
+@pytest.mark.parametrize(
+    ("delay_s", "patience_s", "why"), [(0.0, 60.0, "answered 302"), (600.0, 6.0, "no answer in 6 s")]
+)
 async def test_a_pod_that_a_lease_names_sees_no_token_of_the_user(
-    scene: Scene, defined: Path, delay_s: float, why: str
+    scene: Scene,
+    defined: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    delay_s: float,
+    patience_s: float,
+    why: str,
 ) -> None:
-    """A stranger receives a token of our audience, one request, and three seconds."""
+    """A stranger receives a token of our audience, one request, and a few seconds."""
+    monkeypatch.setattr(leader, "ANSWER_S", patience_s)
     await scene.pod("big", cpu="3")
     users = await asyncio.to_thread(users_of, defined)
     lease = {"metadata": {"name": "plimsoll"}, "spec": {"holderIdentity": "stranger_1"}}
@@ -154,11 +165,8 @@ async def test_a_pod_that_a_lease_names_sees_no_token_of_the_user(
     seen: list[web.BaseRequest] = []
     async with listening(seen, delay_s) as port:
         await a_pod(scene, scene.name, "stranger", port)
-        began = time.monotonic()
 
         answer = await explained(scene, defined, "--lease", f"{scene.name}/plimsoll")
-
-        assert time.monotonic() - began < 10
     assert why in answer["unknown"][0]
     assert [each.path for each in seen] == [f"/explain/pods/{scene.name}/big"]
     tokens = [each["user"]["token"] for each in users if "token" in each["user"]]

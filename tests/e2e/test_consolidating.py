@@ -64,7 +64,8 @@ async def test_pods_of_one_owner_leave_one_after_the_other(scene: Scene) -> None
 async def test_a_node_is_emptied_when_all_of_it_is_approved(scene: Scene) -> None:
     """Two yeses of three move nothing and close nothing; with the third it goes as without asking."""
     busy, idle = await consolidation(scene, mode="Approve", siblings=2)
-    first, *others = await eventually(scene.records, lambda records: len(records) == 3)
+    await eventually(scene.phases, lambda phases: phases == ["Planned"] * 3)
+    first, *others = await scene.records()
     bundle = first["spec"]["bundle"]
     assert {record["metadata"]["labels"]["plimsoll.dev/bundle"] for record in [first, *others]} == {
         bundle["name"]
