@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from plimsoll.app.forks.child_process import ChildProcess
 from plimsoll.app.forks.forked_computer import ForkedComputer
 from plimsoll.framework import NoArgs, PluginError
 from plimsoll.framework.descheduling.measurements import Planner
-from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, Refused, replacement_of
 from plimsoll.planning.planners import make_plan
@@ -32,6 +33,7 @@ from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.status import RunTotals, run_status
 from plimsoll.testing.fakes import FakeClock, InlineComputer, settled
 from plimsoll.timing.signal import Signal
+from rebalancing import test_upstream_run as upstream
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_isolation import OTHER, TAINTS, policy, results, run, together
 
@@ -48,18 +50,19 @@ class Breaks:
     args_model: ClassVar = NoArgs
     operator: ClassVar = os.getpid()
     hangs: ClassVar = False
+    kills_after: ClassVar = 0
 
     def __init__(self, args: Any = None) -> None:
         pass
 
-    def candidates(self, context: Any) -> Iterator[None]:
+    def candidates(self, context: Any) -> Iterator[Candidate]:
         """Do harm, but not to the tests."""
+        for pod in context.all_pods("bad")[: self.kills_after]:
+            yield Candidate(pod, "bad", "it is in the way")
         if os.getpid() != self.operator:
             if self.hangs:
                 time.sleep(60)
             os.kill(os.getpid(), signal.SIGKILL)
-        return
-        yield
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +70,7 @@ def forked() -> Iterator[list[ChildProcess]]:
     """The processes that were forked; none may be left when a test ends."""
     fork, children = child_process.fork, list[ChildProcess]()
 
-    def noted(function: Callable[[], bytes]) -> ChildProcess:
+    def noted(function: Callable[[bytes], bytes]) -> ChildProcess:
         children.append(fork(function))
         return children[-1]
 
@@ -86,10 +89,10 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_runner, "SMALL_S", -1.0)
 
 
-def a_scene(*, hangs: bool = False) -> Scene:
+def a_scene(*, hangs: bool = False, kills_after: int = 0) -> Scene:
     """Plans are made in forks; two policies are to come, one of which breaks."""
     scene = Scene(forks=ForkedComputer())
-    strategy = type("Breaks", (Breaks,), {"hangs": hangs})
+    strategy = type("Breaks", (Breaks,), {"hangs": hangs, "kills_after": kills_after})
     scene.wing.configs.registries.strategies.add(strategy)
     return scene
 
@@ -145,6 +148,40 @@ def test_a_parcel_carries_pods_of_the_fork_alone_and_failures() -> None:
         stand_in.template,
     )
     assert (type(failed), failed.args) == (PluginError, failure.args)
+
+
+@pytest.mark.usefixtures("_always")
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_run_of_upstream_is_the_same_wherever_it_is_decided(
+    seed: int, forked: list[ChildProcess]
+) -> None:
+    """Random answers; each reaches the fork before the next decision."""
+
+    async def carried_out(forks: ForkedComputer | None) -> tuple[Any, ...]:
+        rng = random.Random(seed)
+        scene = upstream.a_scene(forks=forks, **{f"app{n}": rng.randrange(1, 5) for n in range(4)})
+        scene.evictor.when_done = scene.gone if seed % 2 else scene.leaving
+        scene.evictor.answers = [rng.choice(upstream.ANSWERS) for _ in range(100)]
+        async with scene.running(upstream.exactly(limits={"total": 6})):
+            await scene.run()
+            return scene.evictor.evicted, scene.phases, scene.statuses.statuses[POLICY]
+
+    assert await carried_out(ForkedComputer()) == await carried_out(None)
+    assert len(forked) == 2, "one for the run, one for the review of the scope"
+
+
+@pytest.mark.usefixtures("_always")
+async def test_what_upstream_evicted_before_its_process_was_killed_stands() -> None:
+    """It is on record, and the run has failed."""
+    scene = a_scene(kills_after=1)
+
+    async with together(scene, policy(POLICY, "Breaks", planner="Upstream")):
+        await run(scene, POLICY)
+        await settled()
+        assert scene.evictor.evicted == ["web-1"]
+        assert list(scene.rebalancers.troubles(POLICY)) == ["RunFailed"]
+    assert results(scene) == [(POLICY, "crashed")]
+    assert [phases[:3] for phases in scene.phases] == [["Planned", "Evicting", "Evicted"]]
 
 
 @pytest.mark.usefixtures("_always")

@@ -52,9 +52,9 @@ def pod_of(
     )
 
 
-def a_scene(**replicas: Any) -> Scene:
+def a_scene(forks: Any = None, **replicas: Any) -> Scene:
     """Node ``bad`` is tainted; the pods on it are taken in order of their names."""
-    scene = Scene()
+    scene = Scene(forks=forks)
     for app, count in replicas.items():
         scene.tell(*(PodAdded(pod_of(app, number)) for number in range(count)))
         scene.tell(PodAdded(pod_of(app, 999, "good")))

@@ -36,6 +36,7 @@ from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.moves.state import TimerName
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.config import Registries
+from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
 from plimsoll.rebalancing.runs.plan_runner import PLANNING_S
 from plimsoll.rebalancing.runs.status import RunTotals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
@@ -139,7 +140,8 @@ class RecordedServer:
         """Carry out a run to its end."""
         self._rebalancers.configure([POLICY])
         totals = RunTotals(POLICY, self._clock.now(), EvictionPlan((), ()), "recorded")
-        asyncio.run(self._wing.upstream.carry_out(totals, run, Memory(), PLANNING_S))
+        parcel = PlanParcel("recorded", self._cache.cluster)
+        asyncio.run(self._wing.upstream.carry_out(totals, run, Memory(), parcel, PLANNING_S))
 
     def rebalance(self, policy: SchedulingPolicy) -> list[Evicted]:
         """Run a policy once; what was evicted, in order.

@@ -1,7 +1,8 @@
 """Ports for time, random numbers, threads and processes."""
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from plimsoll.framework.errors import PlimsollError
 
@@ -38,6 +39,10 @@ class Computer(Protocol):
         """The function's result; it must not use state that changes meanwhile."""
 
 
+Ask: TypeAlias = Callable[[bytes], Coroutine[Any, Any, bytes]]
+"""Asks another process a question; raises as :meth:`SnapshotComputer.compute` does."""
+
+
 class SnapshotComputer(Protocol):
     """Runs long computations on a snapshot of this process, in another one."""
 
@@ -53,6 +58,13 @@ class SnapshotComputer(Protocol):
             NoRoomForProcess: The system refused another process.
             ComputationFailed: The function raised.
             ComputationLost: The other process ended without an answer.
+        """
+
+    def conversation(self, function: Callable[[bytes], bytes]) -> AbstractAsyncContextManager[Ask]:
+        """Ask another process, one question after the other; it ends with the block.
+
+        Raises:
+            NoRoomForProcess: The system refused another process.
         """
 
 

@@ -24,7 +24,7 @@ DIES = """
 import os, signal, time
 from plimsoll.app.forks import child_process
 
-child_process.fork(lambda: time.sleep(60))
+child = child_process.fork(lambda question: time.sleep(60))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -62,6 +62,22 @@ async def test_an_answer_and_a_failure_come_back() -> None:
     with pytest.raises(ComputationFailed, match=r"^ValueError\('no such pod'\)$"):
         await ForkedComputer().compute(fails)
     assert is_gone(int(pid))
+
+
+async def test_a_child_answers_one_question_after_the_other() -> None:
+    """With what it has learned from those before; a question that it cannot answer does not end it."""
+    heard: list[bytes] = []
+
+    def answer(question: bytes) -> bytes:
+        heard.append(question)
+        return b" ".join(heard) if question else fails()
+
+    async with ForkedComputer().conversation(answer) as ask:
+        assert await ask(b"one") == b"one"
+        with pytest.raises(ComputationFailed):
+            await ask(b"")
+        assert await ask(b"two" * 100_000) == b"one  " + b"two" * 100_000
+    assert heard == []
 
 
 def is_gone(pid: int) -> bool:
@@ -110,7 +126,7 @@ async def test_a_cancelled_computation_has_ended() -> None:
     children: list[child_process.ChildProcess] = []
     fork = child_process.fork
 
-    def noted(function: Callable[[], bytes]) -> child_process.ChildProcess:
+    def noted(function: Callable[[bytes], bytes]) -> child_process.ChildProcess:
         children.append(fork(function))
         return children[-1]
 
@@ -129,14 +145,15 @@ async def test_a_cancelled_computation_has_ended() -> None:
 def test_a_child_keeps_no_connection_open() -> None:
     """What the operator closes is closed, also while a child computes."""
     ours, theirs = socket.socketpair()
-    child = child_process.fork(hang)
+    child = child_process.fork(lambda _: hang())
     try:
         ours.close()
         theirs.settimeout(30)
         assert theirs.recv(1) == b""
     finally:
         child.kill()
-        assert child.attend() == (b"", -signal.SIGKILL)
+        assert child.ask(b"") is None
+        assert child.wait() == -signal.SIGKILL
         theirs.close()
 
 

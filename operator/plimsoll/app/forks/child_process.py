@@ -1,4 +1,4 @@
-"""A child process: a fork of this one that computes one answer, writes it into a pipe, and ends.
+"""A child process: a fork of this one that answers questions through a pipe until it is ended.
 
 The child has all objects as they are at the fork, and shares their memory until one side writes to it
 (copy on write). Of the operator it has nothing else:
@@ -9,7 +9,7 @@ The child has all objects as they are at the fork, and shares their memory until
   connection is kept open by it, no port, and no lease, which only the operator's own threads renew;
 * signals have their default effect, and none reaches the operator's loop through it;
 * it has a lower priority than the operator (``NICE``), and is the first to be killed when memory runs out;
-* it ends when the operator does: a thread waits for the end of a pipe that only the operator holds.
+* it ends when the operator does: a thread reads the questions, from a pipe that only the operator holds.
 
 Locks that other threads hold at the fork stay locked in the child, except for those that Python, its logging
 and the C library make new: what is computed takes no lock of the operator.
@@ -19,22 +19,22 @@ import contextlib
 import gc
 import os
 import signal
+import struct
 import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NoReturn
 
 #: How much lower the child's priority is: under contention it gets about a tenth of the operator's share.
 NICE = 10
 
-#: What stands before an answer, and before the text of an exception.
+#: What stands before an answer, and before the text of an exception; then comes the length.
 ANSWER, PROBLEM = b"=", b"!"
 
-#: Bytes of one read.
-CHUNK = 1 << 20
-
 _DESCRIPTORS = Path("/dev/fd")
+_LENGTH = struct.Struct("<Q")
 
 
 class ChildProcess:
@@ -44,11 +44,23 @@ class ChildProcess:
         pid: Its process id.
     """
 
-    def __init__(self, pid: int, answer: int, lifeline: int) -> None:
+    def __init__(self, pid: int, answers: int, questions: int) -> None:
         self.pid = pid
-        self._answer, self._lifeline = answer, lifeline
+        self._answers = os.fdopen(answers, "rb")
+        self._questions = questions
         self._ending = threading.Lock()
         self._is_gone = False
+
+    def ask(self, question: bytes) -> tuple[bytes, bytes] | None:
+        """``ANSWER`` or ``PROBLEM``, and what it says; None when the child has ended instead. Blocks."""
+        with contextlib.suppress(BrokenPipeError):
+            _write(self._questions, _LENGTH.pack(len(question)) + question)
+        head = self._answers.read(1 + _LENGTH.size)
+        if len(head) <= _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack(head[1:])
+        text = self._answers.read(length)
+        return (head[:1], text) if len(text) == length else None
 
     def kill(self) -> None:
         """End it now, unless it has ended; from any thread."""
@@ -56,30 +68,25 @@ class ChildProcess:
             if not self._is_gone:
                 os.kill(self.pid, signal.SIGKILL)
 
-    def attend(self) -> tuple[bytes, int]:
-        """Read its answer, and wait for its end; blocks. The exit status is negative for a signal."""
-        received = bytearray()
-        try:
-            while chunk := os.read(self._answer, CHUNK):
-                received += chunk
-        finally:
-            os.close(self._answer)
-            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            with self._ending:
-                self._is_gone = True
-                _, status = os.waitpid(self.pid, 0)
-            os.close(self._lifeline)
-        return bytes(received), os.waitstatus_to_exitcode(status)
+    def wait(self) -> int:
+        """Wait until it has ended; its exit status, negative for a signal. Blocks; call it once."""
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        with self._ending:
+            self._is_gone = True
+            _, status = os.waitpid(self.pid, 0)
+        self._answers.close()
+        os.close(self._questions)
+        return os.waitstatus_to_exitcode(status)
 
 
-def fork(function: Callable[[], bytes]) -> ChildProcess:
-    """Fork a child that computes a function.
+def fork(function: Callable[[bytes], bytes]) -> ChildProcess:
+    """Fork a child that answers each question by a function.
 
     Raises:
         OSError: The system has no room for another process.
     """
-    answer, to_answer = os.pipe()
-    lifeline, to_lifeline = os.pipe()
+    answers, to_answers = os.pipe()
+    questions, to_questions = os.pipe()
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
@@ -88,35 +95,41 @@ def fork(function: Callable[[], bytes]) -> ChildProcess:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 pid = os.fork()
             if not pid:
-                _compute(function, to_answer, lifeline)
+                _serve(function, to_answers, questions)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     except OSError:
-        os.close(answer)
-        os.close(to_lifeline)
+        os.close(answers)
+        os.close(to_questions)
         raise
     finally:
-        os.close(to_answer)
-        os.close(lifeline)
-    return ChildProcess(pid, answer, to_lifeline)
+        os.close(to_answers)
+        os.close(questions)
+    return ChildProcess(pid, answers, to_questions)
 
 
-def _compute(function: Callable[[], bytes], answer: int, lifeline: int) -> NoReturn:
+def _serve(function: Callable[[bytes], bytes], answers: int, questions: int) -> NoReturn:
     """All that the child does."""
-    status = 1
     try:
-        _leave_the_operator({answer, lifeline})
-        threading.Thread(target=_end_with_the_operator, args=(lifeline,), daemon=True).start()
-        try:
-            result = ANSWER + function()
-        except BaseException as exc:  # noqa: BLE001 - it is raised where the answer is awaited
-            result = PROBLEM + repr(exc).encode(errors="replace")
-        left = memoryview(result)
-        while left:
-            left = left[os.write(answer, left) :]
-        status = 0
+        _leave_the_operator({answers, questions})
+        asked: SimpleQueue[bytes] = SimpleQueue()
+        threading.Thread(target=_take, args=(questions, asked), daemon=True).start()
+        while True:
+            question = asked.get()
+            try:
+                kind, said = ANSWER, function(question)
+            except BaseException as exc:  # noqa: BLE001 - it is raised where the answer is awaited
+                kind, said = PROBLEM, repr(exc).encode(errors="replace")
+            _write(answers, kind + _LENGTH.pack(len(said)))
+            _write(answers, said)
     finally:
-        os._exit(status)
+        os._exit(1)
+
+
+def _write(pipe: int, text: bytes) -> None:
+    left = memoryview(text)
+    while left:
+        left = left[os.write(pipe, left) :]
 
 
 def _leave_the_operator(own: set[int]) -> None:
@@ -139,6 +152,9 @@ def _leave_the_operator(own: set[int]) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def _end_with_the_operator(lifeline: int) -> None:
-    os.read(lifeline, 1)
-    os._exit(1)
+def _take(pipe: int, asked: "SimpleQueue[bytes]") -> None:
+    """Take questions from the operator, and end with it."""
+    with os.fdopen(pipe, "rb") as questions:
+        while len(head := questions.read(_LENGTH.size)) == _LENGTH.size:
+            asked.put(questions.read(*_LENGTH.unpack(head)))
+        os._exit(1)

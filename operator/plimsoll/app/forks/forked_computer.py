@@ -5,11 +5,15 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from plimsoll.app.forks import child_process, memory_room
 from plimsoll.app.forks.child_process import ANSWER, ChildProcess
-from plimsoll.ports.clock import ComputationFailed, ComputationLost, NoRoomForProcess
+from plimsoll.ports.clock import Ask, ComputationFailed, ComputationLost, NoRoomForProcess
+
+T = TypeVar("T")
 
 #: Bytes of memory that are to be left when a child has copied all that it shares.
 MARGIN = 64 * 2**20
@@ -35,39 +39,62 @@ class ForkedComputer:
             ComputationFailed: The function raised.
             ComputationLost: The child ended without an answer.
         """
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[tuple[bytes, int]] = loop.create_future()
+        async with self.conversation(lambda _: function()) as ask:
+            return await ask(b"")
+
+    @asynccontextmanager
+    async def conversation(self, function: Callable[[bytes], bytes]) -> AsyncIterator[Ask]:
+        """Ask a child, one question after the other; it ends with the block.
+
+        Raises:
+            NoRoomForProcess: The system refused another process.
+        """
         try:
             child = child_process.fork(function)
         except OSError as exc:
             raise NoRoomForProcess(str(exc)) from exc
-        attendant = threading.Thread(target=_attend, args=(child, loop, ended), name="plan", daemon=True)
-        attendant.start()
+        ended: list[int] = []
+
+        async def ask(question: bytes) -> bytes:
+            said = await _in_thread(lambda: child.ask(question), child)
+            if said is None:
+                ended.append(await _in_thread(child.wait, child))
+                raise ComputationLost(_story(ended[0]))
+            kind, text = said
+            if kind != ANSWER:
+                raise ComputationFailed(text.decode(errors="replace"))
+            return text
+
         try:
-            received, status = await asyncio.shield(ended)
-        except asyncio.CancelledError:
-            child.kill()
-            with contextlib.suppress(asyncio.CancelledError):  # the loop ends: the attendant waits for it
-                await asyncio.shield(ended)
-            raise
-        if status or not received:
-            raise ComputationLost(_story(status))
-        if not received.startswith(ANSWER):
-            raise ComputationFailed(received[1:].decode(errors="replace"))
-        return received[1:]
+            yield ask
+        finally:
+            if not ended:
+                child.kill()
+                await _in_thread(child.wait, child)
 
 
-def _attend(
-    child: ChildProcess, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[tuple[bytes, int]]
-) -> None:
-    outcome = child.attend()
+async def _in_thread(work: Callable[[], T], child: ChildProcess) -> T:
+    """Do what blocks until the child answers or ends; cancelled, kill it, and see that through."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
 
-    def settle() -> None:
-        if not ended.done():
-            ended.set_result(outcome)
+    def settle(result: T) -> None:
+        if not done.done():
+            done.set_result(result)
 
-    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-        loop.call_soon_threadsafe(settle)
+    def run() -> None:
+        result = work()
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=run, name="plan", daemon=True).start()
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        child.kill()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(done)
+        raise
 
 
 def _story(status: int) -> str:

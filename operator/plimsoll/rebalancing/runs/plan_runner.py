@@ -3,16 +3,15 @@
 A fork shares neither the interpreter's lock nor the loop's processor, so placing does not wait for a plan
 (docs/adr/0028). It is killed when it exceeds its limit, and when its policy changes or goes.
 
-In a thread are made: plans that took little the last time, steps of a run that goes on here, and all plans
-where no fork can be had. A thread cannot be ended from outside. A plan that exceeds its limit there is
-abandoned: its policy does not run while the thread lives, except once an hour or after its spec was changed,
-and not even then while too many such threads live. A policy whose abandoned threads have ended runs as
-before. Others are not affected.
+In a thread are made: plans that took little the last time, and all where no fork can be had. A thread cannot
+be ended from outside. A plan that exceeds its limit there is abandoned: its policy does not run while the
+thread lives, except once an hour or after its spec was changed, and not even then while too many such threads
+live. A policy whose abandoned threads have ended runs as before. Others are not affected.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -127,7 +126,6 @@ class PlanRunner:
             ComputationLost: The fork has ended without a result.
             Exception: What the function raised in a thread.
         """
-        name, forks = policy.metadata.name, self.forks
 
         def timed() -> tuple[T, float]:
             began = self.clock.monotonic()
@@ -136,30 +134,47 @@ class PlanRunner:
         if prepare is not None:
             await self.make(policy, prepare, limit_s)
         packed: bytes | None = None
-        if forks is not None and not self._is_small(name, parcel) and not forks.obstacle():
+        if (forks := self.forks_for(policy, parcel)) is not None:
             with contextlib.suppress(NoRoomForProcess):
-                packed = await self._make_in_fork(policy, forks, lambda: parcel.pack(timed()), limit_s)
+                computing = forks.compute(lambda: parcel.pack(timed()))
+                packed = await self.make_in_fork(policy, computing, limit_s)
         if packed is None:
             made, took = await self.make(policy, timed, limit_s)
         else:
             made, took = cast("tuple[T, float]", parcel.unpack(packed))
-        self._took[name, parcel.content] = took
+        self.learn(policy, parcel, took)
         return made
 
-    def _is_small(self, policy: str, parcel: PlanParcel) -> bool:
-        took = self._took.get((policy, parcel.content))
-        return parcel.pods < FEW_PODS if took is None else took <= SMALL_S
+    def forks_for(self, policy: SchedulingPolicy, parcel: PlanParcel) -> SnapshotComputer | None:
+        """What forks the process for a plan; None when the plan is small, or where no fork can be had."""
+        took = self._took.get((policy.metadata.name, parcel.content))
+        is_small = parcel.pods < FEW_PODS if took is None else took <= SMALL_S
+        return None if is_small or self.forks is None or self.forks.obstacle() else self.forks
 
-    async def _make_in_fork(
+    def learn(self, policy: SchedulingPolicy, parcel: PlanParcel, took_s: float) -> None:
+        """Such a plan took so long: by that it is decided where the next one is made."""
+        self._took[policy.metadata.name, parcel.content] = took_s
+
+    async def make_in_fork(
         self,
         policy: SchedulingPolicy,
-        forks: SnapshotComputer,
-        function: Callable[[], bytes],
+        computing: Coroutine[Any, Any, bytes],
         limit_s: float,
     ) -> bytes:
+        """What a fork computes; it has ended when this raises.
+
+        Raises:
+            TimeoutError: It was ended.
+            PlanCalledOff: The policy has changed.
+            PlimsollError: What a SnapshotComputer raises.
+        """
         name = policy.metadata.name
-        await self._slots.acquire()
-        task = asyncio.ensure_future(forks.compute(function))
+        try:
+            await self._slots.acquire()
+        except asyncio.CancelledError:
+            computing.close()
+            raise
+        task = asyncio.ensure_future(computing)
         self._forked[name] = task
         try:
             if not await self._waited(name, task, limit_s):

@@ -118,12 +118,12 @@ class PolicyRuns:
     async def _plan(self, totals: RunTotals, inputs: RunInput) -> None:
         """Make the plan; planner Upstream in mode Enforce evicts while it plans."""
         read = (inputs.rebalancing, inputs.cluster, inputs.context)
+        parcel = PlanParcel(totals.spec.mode, inputs.cluster, inputs.context.unplaced)
         if inputs.rebalancing.planner is Planner.UPSTREAM and totals.spec.mode is Mode.ENFORCE:
             self.reports.begin(totals)
             run, limit_s = upstream_run(*read), plan_runner.PLANNING_S
-            await self.upstream.carry_out(totals, run, inputs.memory, limit_s)
+            await self.upstream.carry_out(totals, run, inputs.memory, parcel, limit_s)
         else:
-            parcel = PlanParcel("plan", inputs.cluster, inputs.context.unplaced)
             totals.plan = await self.planning.make_apart(
                 totals.policy,
                 lambda: abridged(make_plan(*read)),

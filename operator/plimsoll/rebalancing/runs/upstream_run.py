@@ -9,9 +9,11 @@ As for every planner, an eviction is on record before it is sent, the pod is ask
 and budgets that have opened since the run began hold.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeAlias, cast
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -21,10 +23,11 @@ from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move
+from plimsoll.planning.moves import EvictionPlan, Move
+from plimsoll.planning.refusal_examples import abridged
 from plimsoll.planning.upstream.cycle import EvictionAnswer, EvictionResult
 from plimsoll.planning.upstream.planner import UpstreamRun
-from plimsoll.ports.clock import Clock
+from plimsoll.ports.clock import Ask, Clock, NoRoomForProcess
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import POLICY_CHANGED
@@ -32,11 +35,15 @@ from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.history import DISRUPTION_BUDGET
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.rebalancing.runs.plan_runner import PlanRunner
+from plimsoll.rebalancing.runs.plan_parcel import PlanParcel
+from plimsoll.rebalancing.runs.plan_runner import PlanCalledOff, PlanRunner
 from plimsoll.rebalancing.runs.status import RunTotals
 
 #: Refused evictions in a row after which a run ends; descheduler tries every candidate.
 REFUSALS_IN_A_ROW = 100
+
+#: What becomes of evictions that are not made.
+_NOT_EVICTED = (EvictionResult.REFUSED, EvictionResult.CLOSED)
 
 #: Reasons of records after which a run evicts nothing more.
 _FINAL = (POLICY_CHANGED.reason, LimitLevel.BUDGET.value)
@@ -56,28 +63,62 @@ class UpstreamEnforcement:
     planning: PlanRunner  #: decides off the event loop
     clock: Clock
 
-    async def carry_out(self, totals: RunTotals, run: UpstreamRun, memory: Memory, within_s: float) -> None:
+    async def carry_out(
+        self, totals: RunTotals, run: UpstreamRun, memory: Memory, parcel: PlanParcel, within_s: float
+    ) -> None:
         """Decide and evict until the run has no more candidates; the totals get its evictions and its plan.
+
+        A long run is decided in one fork of the process, a short one in threads.
 
         Raises:
             TimeoutError: A decision did not end in time; what was evicted before stands.
+            ComputationFailed: A decision raised in the fork.
+            ComputationLost: The fork has ended without a decision.
+            Exception: What a decision raised in a thread.
         """
-        evictions = _Evictions(totals, within_s)
-        try:
-            with self.feeder.remembering(totals.cycle, memory):
-                move = await self._decided(run.begin, evictions)
-                while move is not None:
-                    totals.plan = run.plan  # for a status that is written meanwhile
-                    answer = await self._evict(move, evictions)
-                    move = await self._decided(partial(run.answer, answer), evictions)
-        finally:
-            totals.plan = run.plan
+        policy, evictions = totals.policy, _Evictions(totals, within_s)
+        with self.feeder.remembering(totals.cycle, memory):
+            async with AsyncExitStack() as stack:
+                decide = partial(self._decided_in_thread, run, evictions)
+                if (forks := self.planning.forks_for(policy, parcel)) is not None:
+                    with suppress(NoRoomForProcess):
+                        conversation = forks.conversation(partial(_decision, run, parcel))
+                        ask = await stack.enter_async_context(conversation)
+                        decide = partial(self._decided_in_fork, parcel, ask, evictions)
+                with suppress(PlanCalledOff):  # the next run goes by the policy as it is now
+                    await self._go(decide, evictions)
+        self.planning.learn(policy, parcel, within_s - evictions.left_s)
 
-    async def _decided(self, step: Callable[[], Move | None], evictions: "_Evictions") -> Move | None:
-        """Take one step of the run off the event loop; the time that it takes is no longer left."""
+    async def _go(self, decide: "_Decide", evictions: "_Evictions") -> None:
+        move = await decide(None)
+        while move is not None:
+            answer = await self._evict(move, evictions)
+            if not answer.is_repeat and answer.result not in _NOT_EVICTED:
+                evictions.made.append(move)
+            move = await decide(answer)
+
+    async def _decided_in_thread(
+        self, run: UpstreamRun, evictions: "_Evictions", answer: EvictionAnswer | None
+    ) -> Move | None:
+        """Take one step of the run in a thread; the time that it takes is no longer left."""
+        step = run.begin if answer is None else partial(run.answer, answer)
         began = self.clock.monotonic()
-        move = await self.planning.make(evictions.totals.policy, step, evictions.left_s)
+        try:
+            return await self.planning.make(evictions.totals.policy, step, evictions.left_s)
+        finally:
+            evictions.left_s -= self.clock.monotonic() - began
+            evictions.totals.plan = run.plan  # for a status that is written meanwhile
+
+    async def _decided_in_fork(
+        self, parcel: PlanParcel, ask: Ask, evictions: "_Evictions", answer: EvictionAnswer | None
+    ) -> Move | None:
+        """The same in the fork, which says when the run has ended why there is not more."""
+        totals, began = evictions.totals, self.clock.monotonic()
+        totals.plan = EvictionPlan(tuple(evictions.made), ())
+        reply = await self.planning.make_in_fork(totals.policy, ask(parcel.pack(answer)), evictions.left_s)
         evictions.left_s -= self.clock.monotonic() - began
+        move, plan = cast("tuple[Move | None, EvictionPlan | None]", parcel.unpack(reply))
+        totals.plan = plan or totals.plan
         return move
 
     async def _evict(self, move: Move, evictions: "_Evictions") -> EvictionAnswer:
@@ -148,6 +189,17 @@ class UpstreamEnforcement:
         return None if refusal is None else Refusal(DISRUPTION_BUDGET, refusal.message)
 
 
+def _decision(run: UpstreamRun, parcel: PlanParcel, question: bytes) -> bytes:
+    """What the fork replies: the next move, or the plan after the last one."""
+    answer = cast("EvictionAnswer | None", parcel.unpack(question))
+    move = run.begin() if answer is None else run.answer(answer)
+    return parcel.pack((move, None if move is not None else abridged(run.plan)))
+
+
+_Decide: TypeAlias = Callable[[EvictionAnswer | None], Awaitable[Move | None]]
+"""Takes the answer to the latest move, None at the beginning; the next move, if any."""
+
+
 @dataclass(slots=True)
 class _Evictions:
     """What a run has evicted so far.
@@ -158,6 +210,7 @@ class _Evictions:
         accepted: Uids of pods whose eviction was accepted.
         refused: Why pods stay whose eviction was refused, by uid; they are not asked for again in the run.
         budgets: Keys of PodDisruptionBudgets that have refused.
+        made: The moves that were evicted for.
         refused_in_a_row: Refusals since the last eviction that was accepted.
     """
 
@@ -166,4 +219,5 @@ class _Evictions:
     accepted: set[str] = field(default_factory=set)
     refused: dict[str, Refusal] = field(default_factory=dict)
     budgets: set[str] = field(default_factory=set)
+    made: list[Move] = field(default_factory=list)
     refused_in_a_row: int = 0
