@@ -105,8 +105,9 @@ class SchedulingLoop:
                 if scheduler is None or pod.is_terminating or pod.uid in scheduler.cluster.pods:
                     self._queue.remove(pod.uid)
                     return False
-                if any(taker.takes(queued, scheduler) for taker in self._takers):
-                    return False
+                for taker in self._takers:
+                    if taker.takes(queued, scheduler):
+                        return False
                 began = self._clock.monotonic()
                 try:
                     decision = schedule(scheduler, pod, self._home(scheduler))

@@ -7,8 +7,6 @@ Source: kube-scheduler v1.36, ``framework/runtime/framework.go`` (``pluginMetric
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from plimsoll.engine.plugin_calls import METER, PluginCalls
 from plimsoll.ports.clock import Clock, Randomness
@@ -30,9 +28,8 @@ class PluginTimer:
         self._observer = observer
         self._counters: dict[str, PluginCalls] = {}
 
-    @contextmanager
-    def attempt(self, profile: str) -> Iterator[None]:
-        """PluginTimer what is called within, and in the tasks that are started within."""
+    def attempt(self, profile: str) -> "_Metered":
+        """Meter what is called within, and in the tasks that are started within."""
         points = None
         if self._randomness.below(SAMPLED_ONE_IN) == 0:
             points = _Points(profile, self._observer)
@@ -41,13 +38,25 @@ class PluginTimer:
             calls = self._counters.get(profile) or self._counters.setdefault(
                 profile, PluginCalls(self.counts[profile])
             )
-        outer = METER.set(calls)
-        try:
-            yield
-        finally:
-            METER.reset(outer)
-            if points is not None:
-                points.end_of_cycle()
+        return _Metered(calls, points)
+
+
+class _Metered:
+    """Sets the meter of one attempt; a class, not a generator, since every attempt enters it."""
+
+    __slots__ = ("_calls", "_outer", "_points")
+
+    def __init__(self, calls: PluginCalls, points: "_Points | None") -> None:
+        self._calls = calls
+        self._points = points
+
+    def __enter__(self) -> None:
+        self._outer = METER.set(self._calls)
+
+    def __exit__(self, *_: object) -> None:
+        METER.reset(self._outer)
+        if self._points is not None:
+            self._points.end_of_cycle()
 
 
 class _Points:

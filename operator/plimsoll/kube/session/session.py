@@ -30,7 +30,6 @@ from plimsoll.kube.session.errors import (
     Unauthorized,
     Unavailable,
     answer_of,
-    answered,
     error_of,
 )
 from plimsoll.kube.session.write_gate import Gate, WriteFence, no_gate
@@ -258,7 +257,11 @@ class Session:
 
     async def write(self, method: str, path: str, body: Any = None, **options: Any) -> WriteResult:
         """The same, with the outcome of the write instead of the answer."""
-        return await answered(self.request(method, path, body, **options))
+        try:
+            await self.request(method, path, body, **options)
+        except APIError as exc:
+            return answer_of(exc)
+        return DONE
 
     async def write_all(self, method: str, path: str, bodies: Sequence[bytes]) -> list[WriteResult]:
         """Write several JSON objects of one collection, the requests together; each outcome by itself.

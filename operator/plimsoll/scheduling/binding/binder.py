@@ -38,11 +38,15 @@ class ConfirmedBinder:
 
     async def bind(self, pod: Pod, node: str) -> WriteResult:
         """POST the binding; CONFLICT when the pod is on another node by now."""
+        first: WriteResult | None = await self._binder.bind(pod, node)
+        if first is not None and first.is_done:
+            return first
         was_lost = False
 
         async def send() -> WriteResult:
-            nonlocal was_lost
-            answer = await self._binder.bind(pod, node)
+            nonlocal was_lost, first
+            answer = await self._binder.bind(pod, node) if first is None else first
+            first = None
             was_lost |= answer.verdict is WriteOutcome.UNKNOWN
             if was_lost and answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.CONFLICT):
                 return await self._certain(pod, node, answer)

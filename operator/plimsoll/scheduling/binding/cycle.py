@@ -94,6 +94,7 @@ class BindingCycle:
         observer: Observer,
     ) -> None:
         self.permits = Permits(clock)
+        self._waiting = WaitingPodsPort(self.permits)
         self._binder = ConfirmedBinder(binder, clock)
         self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
         self._statuses = statuses
@@ -112,7 +113,7 @@ class BindingCycle:
 
     def _begin(self, attempt: BindingAttempt) -> Status:
         profile, state, pod, node = attempt.profile, attempt.state, attempt.pod, attempt.node
-        state.write(WaitingPodsPort(self.permits))
+        state.write(self._waiting)
         state.write(VolumesPort(Snapshot(self._volumes.cluster), self._volumes))
         for booker in profile.reserve:
             with calling(booker.name, "reserve"):
@@ -182,9 +183,10 @@ class BindingCycle:
 
     async def _finish(self, attempt: BindingAttempt) -> Status:
         state, pod, node = attempt.state, attempt.pod, attempt.node
-        status = await self._pre_bind(attempt)
-        if not status.is_success:
-            return status
+        if attempt.works:
+            status = await self._pre_bind(attempt)
+            if not status.is_success:
+                return status
         state.write(BinderPort(_Port(self._binder, attempt)))
         for plugin in attempt.profile.bind:
             with calling(plugin.name, "bind"):
@@ -197,8 +199,6 @@ class BindingCycle:
 
     async def _pre_bind(self, attempt: BindingAttempt) -> Status:
         """Ask the plugins that have something to do; SUCCESS when the pod may be bound."""
-        if not attempt.works:
-            return SUCCESS
         uid = attempt.pod.uid
         called_off = self._in_pre_bind[uid] = asyncio.get_running_loop().create_future()
         try:
