@@ -575,14 +575,21 @@ async def test_a_streamed_list_says_what_is_gone(told: tuple[ToldServer, Session
         await sink.until(["+a", "+b", "synced pods", "+c", "-a", "synced pods"])
 
 
-@pytest.mark.parametrize("refusal", ["refused", "ended"])
+@pytest.mark.parametrize("refusal", ["refused", "broken", "ended"])
 async def test_a_server_without_streamed_lists_is_read_by_pages(
     told: tuple[ToldServer, Session], refusal: str
 ) -> None:
-    """An older server calls the parameter invalid, or knows none of it and ends the watch some time."""
+    """An older server calls the parameter invalid, or knows none of it and ends the watch some time.
+
+    One with an old etcd says that the storage feature RequestWatchProgress is disabled.
+    """
     server, session = told
     if refusal == "refused":
         server.then({"code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden"}, 422)
+    elif refusal == "broken":
+        server.then(
+            {"code": 500, "reason": "InternalError", "message": "RequestWatchProgress is disabled"}, 500
+        )
     else:
         server.then_stream(line("ADDED", wire("a", 1)))
     server.then(a_list(wire("a", 1)))

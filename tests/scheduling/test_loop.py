@@ -429,9 +429,9 @@ async def test_a_preemptor_deleted_before_its_victims_leaves_no_nomination(stage
     one.ingestion.apply([PodAdded(high)])
     preempt = one.wing.failures._preempt
 
-    async def late(*arguments: Any) -> None:
+    async def late(*arguments: Any, **options: Any) -> None:
         one.ingestion.apply([PodDeleted(high)])
-        await preempt(*arguments)
+        await preempt(*arguments, **options)
 
     one.wing.failures._preempt = late
     await settled()
@@ -473,6 +473,23 @@ async def test_a_preemptor_gets_its_room_when_the_victim_is_gone_and_sits_out_no
 
     await one.see(PodDeleted(low))
 
+    assert one.binder.bound == {"default/high": "n0"}
+
+
+async def test_a_preemptor_whose_victim_is_gone_is_tried_before_pods_that_came_later(
+    stage: Callable[..., Any],
+) -> None:
+    """Although it would back off: with others active, the room would stay empty until the back-off ends."""
+    one = await stage(nodes=1)
+    low = our_pod("low", cpu="4", node="n0")
+    await one.see(PodAdded(low))
+    await one.pods(our_pod("high", cpu="4", priority=10))
+    await one.clock.advance(0.1)
+
+    one.ingestion.apply([PodAdded(our_pod("later", cpu="1", priority=10)), PodDeleted(low)])
+
+    assert one.queue.depths()["active"] == 2
+    await settled()
     assert one.binder.bound == {"default/high": "n0"}
 
 

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 
 from engine.toys import ALL
+from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Nomination, Registry
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.scheduling.leaving_victims import LeavingVictims
 from plimsoll.scheduling.preemption import Preemption
+from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.testing.builders import a_pod, the_info
-from plimsoll.testing.fakes import FakePreemptor, FakeRecorder, RememberingObserver, settled
+from plimsoll.testing.fakes import FakeClock, FakePreemptor, FakeRecorder, RememberingObserver, settled
 
 PROFILE = build_profile(ProfileConfig("s"), Registry(ALL), [Enabled("Fifo"), Enabled("Binds")])
 HIGH = the_info(a_pod("high", priority=10, schedulerName="s"))
@@ -24,7 +27,9 @@ class Stage:
         self.observer = RememberingObserver()
         self.waiting = {f"uid-default-{name}" for name in waiting}
         self.called_off: list[Any] = []
-        self.preemption = Preemption(self.preemptor, self.recorder, self.observer, self._call_off)
+        queue = SchedulingQueue(lambda pod, at: (-pod.priority, at))
+        leaving = LeavingVictims(queue, Cache(), FakeClock())
+        self.preemption = Preemption(self.preemptor, self.recorder, self.observer, self._call_off, leaving)
 
     def _call_off(self, uid: str, plugin: str, reason: str) -> bool:
         if uid not in self.waiting:

@@ -30,7 +30,8 @@ label on some node does not wake ten thousand pods that lack cpu.
 | is active | pods of higher priority, and those that have waited longer, were tried |
 
 The back-off counts from the last attempt. While the active queue is empty, rejected pods skip back-off; pods
-that hit an error do not. Every {FLUSH_EVERY_S:.0f} s, unschedulable pods whose time is over are flushed.
+that hit an error do not. A preemptor whose last victim has left always skips it. Every {FLUSH_EVERY_S:.0f} s,
+unschedulable pods whose time is over are flushed.
 
 What happens while a pod is being tried counts as well: it is remembered, and weighed when the attempt fails.
 A rejection with the status *Pending* (at Reserve or Permit) means that somebody outside has to act; what the

@@ -36,6 +36,7 @@ from plimsoll.scheduling.gangs.gates import GangGate
 from plimsoll.scheduling.gangs.oversight import GangOversight
 from plimsoll.scheduling.gangs.status import GroupReports, PodGroupStatusWriter
 from plimsoll.scheduling.kubelet_rejections import KubeletRejections
+from plimsoll.scheduling.leaving_victims import LeavingVictims
 from plimsoll.scheduling.loop import AttemptTaker, SchedulingLoop
 from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.preemption import Preemption
@@ -154,7 +155,10 @@ class SchedulingWing:
         self.pipeline = pipeline = BindingPipeline(
             book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks
         )
-        preemption = Preemption(ports.preemptor, ports.recorder, observer, cycle.call_off, parts.evictor)
+        leaving = LeavingVictims(self.queue, book.cache, clock)
+        preemption = Preemption(
+            ports.preemptor, ports.recorder, observer, cycle.call_off, leaving, parts.evictor
+        )
         self.failures = failures = AttemptFailures(
             self.served, self.queue, book, pipeline, preemption, self.explanations, clock, observer
         )
@@ -179,7 +183,7 @@ class SchedulingWing:
             self.queue, work, self.served, failures, pipeline, self.timer, clock, takers
         )
         self.shares = FairShares(book.cache, self.queue, observer) if parts.fair_share else None
-        ends = (self.explanations, self._rights_gate, cycle, rejections)
+        ends = (self.explanations, self._rights_gate, cycle, rejections, leaving)
         optional = (
             None if gangs is None else gangs.groups,
             self.mirror,

@@ -45,8 +45,9 @@ STREAM_SILENCE_S = 30.0
 #: What a bookmark says at the end of a streamed list.
 COMPLETE = "k8s.io/initial-events-end"
 
-#: How a server refuses streamed lists; an older one calls resourceVersionMatch invalid.
-NO_STREAMS = (400, 422)
+#: How a server refuses streamed lists: an older one calls resourceVersionMatch invalid, one with
+#: etcd 3.4, which tells no progress, has an internal error.
+NO_STREAMS = (400, 422, 500)
 
 #: Back-off after a failure, in seconds: doubled from the first to the last, with jitter.
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0

@@ -82,14 +82,19 @@ class AttemptFailures:
             self._book.release_uid(queued.pod.uid)
         self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)
 
-    def start_preemption(self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str]) -> None:
+    def start_preemption(
+        self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str], *, is_alone: bool = True
+    ) -> None:
         """Remove the victims of a nominated pod in a task; then it is queued, rejected by these plugins.
 
-        The pod stays in flight until its victims are on their way out: it must not preempt twice.
+        The pod stays in flight until its victims are on their way out: it must not preempt twice. One that is
+        alone is tried again when the last of them has left; others wait for the victims of their siblings.
         """
-        self._pipeline.start(self._preempt(queued, nomination, plugins))
+        self._pipeline.start(self._preempt(queued, nomination, plugins, is_alone=is_alone))
 
-    async def _preempt(self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str]) -> None:
+    async def _preempt(
+        self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str], *, is_alone: bool
+    ) -> None:
         """Make room, and let the pod wait for its victims to go; what could not be sent is tried again."""
         pod, is_made = queued.pod, False
         scheduler = self._served.find(pod.pod.spec.scheduler_name)
@@ -102,3 +107,5 @@ class AttemptFailures:
             self._queue.add_unschedulable_if_not_present(
                 pod.uid, self._clock.monotonic(), plugins if is_made else frozenset()
             )
+            if is_made and is_alone:
+                self._preemption.leaving.expect(pod, nomination.victims)

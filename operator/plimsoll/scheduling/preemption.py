@@ -19,6 +19,7 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import Preemptor, VictimEvictor, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.scheduling.leaving_victims import LeavingVictims
 
 #: Victims of one pod that are deleted concurrently.
 MOST_DELETIONS = 16
@@ -29,12 +30,17 @@ CallOff = Callable[[str, str, str], bool]
 
 @dataclass(eq=False)
 class Preemption:
-    """Carries nominations out; without ``evictions`` no victim is evicted where a policy wants that."""
+    """Carries nominations out; without ``evictions`` no victim is evicted where a policy wants that.
+
+    Attributes:
+        leaving: Follows the victims that are on their way out.
+    """
 
     _preemptor: Preemptor
     _recorder: EventRecorder
     _observer: Observer
     _call_off: CallOff
+    leaving: LeavingVictims
     _evictions: VictimEvictor | None = None
 
     async def make_room(

@@ -181,7 +181,7 @@ class GangTaker:
                 continue
             for outranked in nomination.outranked:
                 self._oversight.book.release_uid(outranked.uid)
-            self._failures.start_preemption(queued, nomination, frozenset({PLUGIN}))
+            self._failures.start_preemption(queued, nomination, frozenset({PLUGIN}), is_alone=False)
 
     def _start(
         self,

@@ -1,0 +1,68 @@
+"""Tries a preemptor again as soon as the last of its victims has left.
+
+Its room is held for it: instead of sitting out its back-off behind pods that have just arrived it becomes
+active, in the order of the queue.
+"""
+
+from collections.abc import Iterable
+
+from plimsoll.cluster.cache import Cache
+from plimsoll.framework import PodInfo
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.ports.clock import Clock
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+
+
+class LeavingVictims:
+    """Victims on their way out; behind the queue's feed among the subscribers of events."""
+
+    def __init__(self, queue: SchedulingQueue, cache: Cache, clock: Clock) -> None:
+        self._queue = queue
+        self._cache = cache
+        self._clock = clock
+        self._awaited: dict[str, set[str]] = {}  #: uids of victims by the preemptor's uid
+        self._preemptor_of: dict[str, str] = {}  #: the preemptor's uid by the victim's
+
+    def expect(self, preemptor: PodInfo, victims: Iterable[PodInfo]) -> None:
+        """These victims are leaving; the preemptor waits in the queue, and no longer for earlier ones.
+
+        A victim that two preemptors expect counts for the later one.
+        """
+        uid = preemptor.uid
+        for victim in self._awaited.pop(uid, ()):
+            del self._preemptor_of[victim]
+        placed = self._cache.cluster.pods
+        awaited = {victim.uid for victim in victims if victim.uid in placed}
+        for victim in awaited:
+            self._forget(victim)
+            self._preemptor_of[victim] = uid
+        if awaited:
+            self._awaited[uid] = awaited
+        else:
+            self._try_again(uid)
+
+    def observe(self, event: WatchEvent) -> None:
+        """A pod was deleted or has ended."""
+        match event:
+            case PodDeleted(pod):
+                pass
+            case PodUpdated(_, pod) if pod.is_terminal:
+                pass
+            case _:
+                return
+        uid = self._forget(pod.uid)
+        if uid and uid not in self._awaited:
+            self._try_again(uid)
+
+    def _forget(self, victim: str) -> str:
+        """The uid of the preemptor that awaited a victim, "" when none did."""
+        uid = self._preemptor_of.pop(victim, "")
+        if uid:
+            awaited = self._awaited[uid]
+            awaited.discard(victim)
+            if not awaited:
+                del self._awaited[uid]
+        return uid
+
+    def _try_again(self, uid: str) -> None:
+        self._queue.activate((uid,), self._clock.monotonic())
