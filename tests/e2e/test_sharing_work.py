@@ -51,7 +51,8 @@ def is_even(held: dict[str, Obj]) -> bool:
     found = {role: spec.get("holderIdentity") or "" for role, spec in held.items()}
     schedulers = [who for role, who in found.items() if role.startswith("scheduler-")]
     nodes = Counter(who for role, who in found.items() if role.startswith("nodes-"))
-    return "" not in found.values() and len(set(schedulers)) == 2 and sorted(nodes.values()) == [3, 3]
+    is_complete = "rebalancing" in found and "" not in found.values()
+    return is_complete and len(set(schedulers)) == 2 and sorted(nodes.values()) == [3, 3]
 
 
 def is_held_by(who: str) -> Callable[[dict[str, Obj]], bool]:
@@ -124,11 +125,18 @@ async def test_two_replicas_share_the_work_and_one_takes_over_all_of_it(
         assert second.metric("plimsoll_rebalancer_runs_total") == 0
         attempts = "plimsoll_scheduler_schedule_attempts_total"
 
-        async def bound() -> list[float]:
-            return sorted(each.metric(attempts, result="scheduled") for each in (first, second))
+        async def served() -> list[list[str]]:
+            """The scheduler names of the pods that each has placed."""
+            return sorted(
+                [
+                    suffix
+                    for suffix in "ab"
+                    if each.metric(attempts, result="scheduled", profile=f"{scene.name}-{suffix}")
+                ]
+                for each in (first, second)
+            )
 
-        # Each places the pods of its own scheduler name.
-        await eventually(bound, lambda found: found == [20, 60])
+        assert await eventually(served, lambda found: [] not in found) == [["a"], ["b"]]
 
         before = await holders(scene)
         (survivor,) = {spec["holderIdentity"] for spec in before.values()} - {
