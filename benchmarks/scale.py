@@ -76,9 +76,9 @@ class Weighed:
         self.log = log
 
     def cpu_s(self) -> float:
-        """CPU seconds until now."""
+        """CPU seconds until now, with those of children that have ended: plans are made in forks."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return sum(map(int, fields[11:15])) / TICKS
 
     def mib(self, field: str = "VmHWM") -> float:
         """Resident memory: the peak, or the present (``VmRSS``)."""

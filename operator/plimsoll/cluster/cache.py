@@ -34,7 +34,6 @@ class Cache:
         self.waiting: dict[str, Pod] = {}
         self.nodes_changed = Signal()
         self.volumes_changed = Signal()
-        self._node_of: dict[str, str] = {}
 
     def info(self, pod: Pod) -> PodInfo:
         """The engine's view of a pod."""
@@ -42,7 +41,17 @@ class Cache:
 
     def node_of(self, uid: str) -> str:
         """The node that a pod is placed or assumed on, "" when on none."""
-        return self._node_of.get(uid, "")
+        cluster = self.cluster
+        placed = cluster.pods.get(uid)
+        if placed is None:
+            return ""
+        row = cluster.row_of_pod(uid)
+        if row is not None:
+            return cluster.nodes[row].name
+        own = placed.pod.node_name
+        if uid in cluster.strays.get(own, ()):
+            return own
+        return next(name for name, strays in cluster.strays.items() if uid in strays)
 
     def set_node(self, node: Node) -> bool:
         """A node was added or changed; whether a decision may change with it."""
@@ -57,16 +66,14 @@ class Cache:
 
     def set_placed(self, pod: PodInfo, node: str) -> bool:
         """The watch shows a pod on a node; whether it was not counted there before."""
-        known = self._node_of.get(pod.uid)
+        known = self.node_of(pod.uid)
         self.assumed.pop(pod.uid, None)
-        self._node_of[pod.uid] = node
         self.cluster.place(pod, node)
         return known != node
 
     def remove_pod(self, uid: str) -> PodInfo | None:
         """A pod is gone or has finished; the pod as it counted, or None when it did not."""
         self.assumed.pop(uid, None)
-        self._node_of.pop(uid, None)
         return self.cluster.displace(uid)
 
     def assume(self, pod: PodInfo, node: str) -> None:
@@ -75,12 +82,11 @@ class Cache:
         Raises:
             ValueError: It is placed or assumed already; binding it again could bind it twice.
         """
-        if pod.uid in self._node_of:
+        if pod.uid in self.cluster.pods:
             raise ValueError(
-                f"{pod.key} is already on {self._node_of[pod.uid]}; it cannot be assumed on {node}"
+                f"{pod.key} is already on {self.node_of(pod.uid)}; it cannot be assumed on {node}"
             )
         self.assumed[pod.uid] = node
-        self._node_of[pod.uid] = node
         self.cluster.place(pod, node)
 
     def forget(self, uid: str) -> None:
@@ -90,9 +96,5 @@ class Cache:
 
     def validate(self) -> None:
         """Check the invariants."""
-        assert set(self._node_of) == set(self.cluster.pods)
-        assert all(self._node_of[uid] == node for uid, node in self.assumed.items())
-        for uid, node in self._node_of.items():
-            row = self.cluster.row_of_pod(uid)
-            assert row is None or self.cluster.nodes[row].name == node
+        assert all(self.node_of(uid) == node for uid, node in self.assumed.items())
         validate(self.cluster)

@@ -136,7 +136,6 @@ class PodInfo:
 
     __slots__ = (
         "is_large",
-        "key",
         "namespace",
         "nonzero_cpu_milli",
         "nonzero_memory_bytes",
@@ -153,7 +152,6 @@ class PodInfo:
         self.stands_in_for = stands_in_for
         metadata = pod.metadata
         self.namespace = metadata.namespace
-        self.key = f"{metadata.namespace}/{metadata.name}"
         self.uid = metadata.uid
         if grants_the_spec(pod):
             self.requests = template.requests
@@ -171,6 +169,11 @@ class PodInfo:
     def name(self) -> str:
         """The pod's name."""
         return self.pod.name
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``; made when asked for, for few pods are."""
+        return self.pod.key
 
     @property
     def labels(self) -> dict[str, str]:
