@@ -154,3 +154,21 @@ def test_a_fence_that_was_shut_stays_shut_whatever_the_election_stores() -> None
     one._until = clock.monotonic() + 10  # as a thread that had looked before and was paused in between
 
     assert one.seconds_left() == 0
+
+
+async def test_writes_that_are_sent_together_pass_the_fence(
+    told: tuple[ToldServer, Session], fence: Fence
+) -> None:
+    """While it is open all are sent, each with its own outcome; once it is shut none is."""
+    server, session = told
+    server.then({}, 201)
+    server.then({"kind": "Status", "reason": "AlreadyExists"}, 409)
+    fenced = session.fenced(fence)
+
+    sent = await fenced.write_all("POST", PATH, [b"{}", b"{}"])
+    fence.shut()
+    stopped = await fenced.write_all("POST", PATH, [b"{}", b"{}"])
+
+    assert [each.verdict for each in sent] == [WriteOutcome.DONE, WriteOutcome.CONFLICT]
+    assert [each.verdict for each in stopped] == [WriteOutcome.FENCED] * 2
+    assert (len(server.requests), fence.under_way) == (2, 0)

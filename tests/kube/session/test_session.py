@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube.scripted_server import ToldServer
+from kube.scripted_server import ToldServer, told_server
 from plimsoll.kube.session.errors import APIError, Conflict, Gone, NotFound, TooManyRequests, Unconfigured
 from plimsoll.kube.session.session import Session, connected
 
@@ -96,3 +96,20 @@ async def test_an_unusable_kubeconfig_is_one_sentence(tmp_path: Path, content: s
         async with connected(path):
             pass
     assert "object" not in refused.value.message
+
+
+@pytest.mark.parametrize(("own_client", "agent"), [(True, "plimsoll/"), (False, "Python/")])
+async def test_the_client_of_writes_can_be_chosen(tmp_path: Path, own_client: bool, agent: str) -> None:
+    """Ours, or aiohttp's; both take writes that are to be sent together."""
+    async with (
+        told_server(tmp_path) as (server, _),
+        connected(tmp_path / "kubeconfig", own_client=own_client) as session,
+    ):
+        server.then({}, 201)
+        server.then({}, 201)
+
+        results = await session.write_all("POST", "/api/v1/things", [b'{"n":1}', b'{"n":2}'])
+
+        assert [each.is_done for each in results] == [True, True]
+        assert [body["n"] for _, _, body, _ in server.requests] == [1, 2]
+        assert all(request.headers["User-Agent"].startswith(agent) for *_, request in server.requests)
