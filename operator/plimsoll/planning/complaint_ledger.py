@@ -12,12 +12,12 @@ propose counts as its complaints. Strategies that a fresh pod satisfies
 (:class:`~plimsoll.framework.descheduling.strategy.Renewing`) have no complaints about places.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PluginError, PodInfo
-from plimsoll.framework.descheduling.complaints import Complaining, Complaints, Vicinity
+from plimsoll.framework.descheduling.complaints import Complaining, ComplainsOfCrowding, Complaints, Vicinity
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Bundle, Proposal, Refusal, Verdict
@@ -89,6 +89,15 @@ class Conscience:
         self._watchers = [each for each in (*own, *others) if _has_a_say(each.strategy)]
         self._own = {each.strategy.name: each for each in self._watchers if not each.policy}
         self._silent: set[ComplaintWatcher] = set()
+        self._crowded: dict[tuple[Hashable, str], Refusal] = {}
+
+    def forget(self) -> None:
+        """A move was booked, or taken back."""
+        self._crowded.clear()
+
+    def crowds(self, pod: PodInfo, target: str) -> Refusal | None:
+        """What has spoken against another pod with the same requests on that node, wherever it came from."""
+        return self._crowded.get((_requests_of(pod), target))
 
     def without_driving(self) -> None:
         """Leave out strategies that would be driven again, for which there is no time before an eviction."""
@@ -110,7 +119,12 @@ class Conscience:
         nodes = frozenset(name for trip in trips for name in (trip.source, trip.target))
         before = self._heard(Vicinity(tuple(trip.pod for trip in trips), nodes), strategy)
         after = self._after(trips, nodes, strategy)
-        return self._compared(strategy, before, after, mends=mends)
+        refusal, watcher = self._compared(strategy, before, after, mends=mends)
+        if refusal and watcher and not watcher.policy and len(trips) == 1:
+            crowded = watcher.strategy
+            if isinstance(crowded, ComplainsOfCrowding) and crowded.complains_of_crowding:
+                self._crowded[_requests_of(trips[0].pod), trips[0].target] = refusal
+        return refusal
 
     def _after(
         self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str
@@ -152,23 +166,29 @@ class Conscience:
         after: dict[ComplaintWatcher, Complaints],
         *,
         mends: bool,
-    ) -> Refusal | None:
+    ) -> tuple[Refusal | None, ComplaintWatcher | None]:
+        """What is wrong, and who would have a new complaint, if it is that."""
         for watcher, found in after.items():
             known = before.get(watcher, {})
             for sentence, amount in found.items():
                 if amount > known.get(sentence, 0.0) + TOLERANCE:
                     more = "more than before" if sentence in known else "and does not complain of it now"
-                    return Refusal(NEW_COMPLAINT, f"{watcher} would complain that {sentence}, {more}")
+                    message = f"{watcher} would complain that {sentence}, {more}"
+                    return Refusal(NEW_COMPLAINT, message), watcher
         own = self._own.get(strategy)
         if not mends or own is None or not isinstance(own.strategy, Complaining):
-            return None
+            return None, None
         had, has = before.get(own, {}), after.get(own, {})
         if sum(has.values()) < sum(had.values()) - TOLERANCE:
-            return None
+            return None, None
         if not had:
-            return Refusal(MENDS_NOTHING, f"{strategy} has nothing to complain of there")
+            return Refusal(MENDS_NOTHING, f"{strategy} has nothing to complain of there"), None
         worst = max(had, key=lambda sentence: (had[sentence], sentence))
-        return Refusal(MENDS_NOTHING, f"{strategy} would still complain that {worst}")
+        return Refusal(MENDS_NOTHING, f"{strategy} would still complain that {worst}"), None
+
+
+def _requests_of(pod: PodInfo) -> Hashable:
+    return pod.template.memo("requests", lambda: frozenset(pod.template.requests.items()))
 
 
 def _has_a_say(strategy: Strategy) -> bool:

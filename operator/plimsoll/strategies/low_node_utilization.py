@@ -215,6 +215,11 @@ class LowNodeUtilization(Strategy):
             node_limit=node_limit,
         )
 
+    @property
+    def complains_of_crowding(self) -> bool:
+        """With fixed thresholds on requests."""
+        return isinstance(self._usage, RequestedUsage) and not self.args.use_deviation_thresholds
+
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Percentage points above the target, by node and resource, whether other nodes have room or not."""
         if near is None or self.args.use_deviation_thresholds:

@@ -131,6 +131,11 @@ class TemplateScores:
         ties = (totals == highest).nonzero()[0]
         return ties if len(rows) == len(self._cluster) else rows[ties], int(highest)
 
+    @property
+    def are_by_node(self) -> bool:
+        """Whether each node's latest total depends on that node alone."""
+        return not self._scores or self._are_kept()
+
     def _are_kept(self) -> bool:
         """Whether the kept sums are the totals."""
         is_all = self._settled and not self._varying

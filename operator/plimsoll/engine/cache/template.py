@@ -141,6 +141,17 @@ class TemplateCache:
         self._note_renewed(part if self.rejected.is_success else self._part)
         self._note_editions(editions if self._near_skipped is not None else [])
 
+    @property
+    def is_by_node(self) -> bool:
+        """Whether each node's latest verdict and total depend on that node alone."""
+        return (
+            self.rejected.is_success
+            and not self.narrowing
+            and not self._stages.individual
+            and self._stages.far_names <= self.skipped
+            and self._scores.are_by_node
+        )
+
     def _note_renewed(self, part: Snapshot | None) -> None:
         """The masks are those of the cluster as it is now."""
         cluster = self.cluster

@@ -43,6 +43,18 @@ class Complaining(Protocol):
         """What it would have mended in the present cluster; with ``near``, what a move there can change."""
 
 
+@runtime_checkable
+class ComplainsOfCrowding(Complaining, Protocol):
+    """A strategy that complains of nodes by how much the pods there request, and of nothing else."""
+
+    @property
+    def complains_of_crowding(self) -> bool:
+        """Whether, with its arguments, what it says of a node depends on the requests of its pods alone.
+
+        More requests never lessen a complaint. Pods with equal requests are then refused alike.
+        """
+
+
 def pods_near(context: StrategyContext, near: Vicinity | None) -> Iterable[tuple[PodInfo, str]]:
     """The placed pods that count, each with the name of its node: those of the vicinity, or all."""
     if near is None:

@@ -111,6 +111,7 @@ def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
         plan.moved.add(each.pod.uid)  # no other proposal of this plan moves it
         plan.context.unplaced.discard(each.pod.uid)
         plan.fork.place(each.pod, each.node)
+        plan.booked()
 
 
 def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:

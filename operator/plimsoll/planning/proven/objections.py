@@ -144,6 +144,10 @@ class Objections:
         """Whether the strategy's purpose decides about its targets, instead of the scheduler's score."""
         return strategy in self.renewing or self.conscience.decides(strategy)
 
+    def crowds(self, pod: PodInfo, target: str) -> Refusal | None:
+        """The complaint that a pod with the same requests has caused on that node, wherever it came from."""
+        return self.conscience.crowds(pod, target) if self.has_conscience else None
+
     def complaint(self, strategy: str, trip: Trip) -> Refusal | None:
         """What strategies have against a single move."""
         if not self.has_conscience:

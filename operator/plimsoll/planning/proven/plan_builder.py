@@ -8,12 +8,14 @@ from dataclasses import replace
 import msgspec
 
 from plimsoll.engine.decision import Ranking
+from plimsoll.engine.profile import Profile
 from plimsoll.framework import MAX_SCORE, PluginError, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal, Verdict
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
@@ -43,6 +45,7 @@ from plimsoll.planning.proven.target_choice import (
     not_sent,
     short_of_gain,
 )
+from plimsoll.planning.proven.template_proofs import TemplateProofs
 from plimsoll.planning.surges import Surge
 
 #: For plans that only look at what would be possible.
@@ -62,8 +65,9 @@ class PlanBuilder:
             cluster.index(counts)
         self.fork = cluster.fork()
         self.moved: set[str] = set()
-        self._target_rows = TargetRows(self.fork, rebalancing.is_target)
         self.schedulers = ForkSchedulers(rebalancing.profiles, self.fork)
+        self._target_rows = TargetRows(self.fork, rebalancing.is_target)
+        self._template_proofs = TemplateProofs(self.fork, self.schedulers, self._target_rows)
         self.ledger = BudgetLedger(self.fork.objects.budgets.values())
         self.in_bundle = False
         self.context = StrategyContext(
@@ -132,8 +136,14 @@ class PlanBuilder:
             return Verdict.NODE_CLOSED
         return Verdict.REFUSED
 
+    def booked(self) -> None:
+        """The fork has changed and stays so: what held for all pods of a template may not hold any more."""
+        self._template_proofs.forget()
+        self.objections.conscience.forget()
+
     def set_replacement(self, move: Move, status: PodStatus) -> None:
         """Let the replacement of a move be in this state, as far as the fork goes."""
+        self.booked()
         if move.target:
             info = replacement_of(move.pod, self.fork, move.target)
             self.fork.displace(info.uid)
@@ -142,6 +152,7 @@ class PlanBuilder:
 
     def take_back(self, move: Move) -> None:
         """Undo a move in the fork."""
+        self.booked()
         pod = move.pod
         self.moved.discard(pod.uid)
         if move.target:
@@ -155,6 +166,7 @@ class PlanBuilder:
 
     def make(self, move: Move) -> None:
         """Make a move in the fork: the pod gone, its replacement on the target."""
+        self.booked()
         pod = move.pod
         self.moved.add(pod.uid)
         self.fork.displace(pod.uid)
@@ -205,6 +217,21 @@ class PlanBuilder:
             )
         if pod.uid not in self.fork.pods:
             return Refusal("Gone", f"the pod is not on node {source} any more")
+        may_be_known = surge is None and not is_forecast
+        known = self._refused_by_template(candidate, strategy, profile) if may_be_known else None
+        return known or self._proved(candidate, move, profile, surge, is_forecast=is_forecast)
+
+    def _proved(
+        self,
+        candidate: Candidate,
+        move: Move,
+        profile: Profile,
+        surge: Surge | None,
+        *,
+        is_forecast: bool,
+    ) -> Move | Refusal:
+        """The move to where the scheduler puts the replacement once the pod has left, or why it stays."""
+        pod, source, strategy = candidate.pod, candidate.node, move.strategy
         ranking = self.schedulers.rank_without(pod, profile)
         if surge is not None:
             meanwhile = self.schedulers.of(profile).rank(replacement_of(pod, self.fork))
@@ -214,7 +241,7 @@ class PlanBuilder:
                 return Refusal(
                     "NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}"
                 )
-        elif renews and not candidate.target:
+        elif move.renews and not candidate.target:
             # Most owners replace a pod while it still ends: nodes that take it then, too, come first.
             meanwhile = self.schedulers.of(profile).rank(replacement_of(pod, self.fork))
             ranking = both(ranking, meanwhile)
@@ -235,6 +262,25 @@ class PlanBuilder:
             surge=surge,
             maximum=maximum,
         )
+
+    def _refused_by_template(self, candidate: Candidate, strategy: str, profile: Profile) -> Refusal | None:
+        """Why no pod of the template may be moved from there, where that is known without a proof."""
+        pod = candidate.pod
+        if (
+            candidate.target
+            or self.in_bundle
+            or SURGED in pod.pod.metadata.annotations
+            or strategy in self.objections.renewing
+            or not self.objections.decides(strategy)
+            or (candidate.destinations is not None and candidate.destinations.preference is not None)
+            or self.objections.least_gain(strategy, MAX_SCORE, by_score=False) is not None
+        ):
+            return None
+
+        def objection(name: str) -> Refusal | None:
+            return self.objections.ping_pong(candidate, strategy, name) or self.objections.crowds(pod, name)
+
+        return self._template_proofs.refusal(candidate, profile, objection)
 
     def _chosen(
         self, candidate: Candidate, strategy: str, ranking: Ranking, maximum: int, *, is_forecast: bool

@@ -125,13 +125,21 @@ def best_admitted(
             returns: bool = name != source and ranking.total_of(source) == highest
             return TargetChoice(name, is_directed=total < highest or returns or rivals)
         first = first or refusal
-    if first is not None:
-        return first
+    return first or no_target(fitting, allowed)
+
+
+def no_target(fitting: int, allowed: int) -> Refusal:
+    """None of the ``fitting`` nodes is a target, or none of the ``allowed`` ones serves the purpose."""
     if not allowed:
         return Refusal("NotATarget", f"it fits {_nodes(fitting)} besides its own, and the policy admits none")
     return Refusal(
         "NoDestination", f"it fits {_nodes(allowed)} besides its own, and none serves the strategy's purpose"
     )
+
+
+def best_rows(ranking: Ranking, chosen: BoolArray, count: int) -> list[int]:
+    """The best of the chosen nodes, at most ``count``, in the order in which they are tried."""
+    return [row for row, _ in islice(_by_total(ranking, chosen), count)]
 
 
 def not_sent(candidate: Candidate, ranking: Ranking, is_target: IsTarget) -> Refusal | None:

@@ -1,0 +1,105 @@
+"""TemplateProofs refuse candidates by what was found for another pod of their template.
+
+A proof ranks the nodes for the replacement as if its pod had left. Where each node's verdict and total depend
+on that node alone, other nodes rank the same whichever pod of the template leaves, so one ranking serves all
+of them, without the node that the pod is on. If none of the best nodes serves the strategy's purpose, or
+strategies object to each of them wherever the pod comes from, the candidate is refused as its own proof would
+refuse it. In any other case nothing is said, and it is proved by itself.
+
+What is known holds until a move is booked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.engine.profile import Profile
+from plimsoll.framework import PluginError, PodInfo, PodTemplate
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.fork_schedulers import ForkSchedulers
+from plimsoll.planning.moves import replacement_of
+from plimsoll.planning.proven.target_choice import TRIES, TargetRows, best_rows, no_target
+
+KnownObjection = Callable[[str], Refusal | None]
+"""What is known to speak against a move to the node of this name, wherever the pod comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The nodes of a template.
+
+    Attributes:
+        best: Names of the best ones that serve the purpose, one more than are tried.
+        fitting: How many are feasible.
+        allowed: How many of these the policy admits.
+        feasible: Whether a node is feasible, a bit a row.
+    """
+
+    best: tuple[str, ...]
+    fitting: int
+    allowed: int
+    feasible: bytes
+
+    def fits(self, row: int) -> bool:
+        """Whether the node of a row is feasible."""
+        return bool(self.feasible[row >> 3] & (128 >> (row & 7)))
+
+
+class TemplateProofs:
+    """What the plan knows of templates on its fork."""
+
+    def __init__(self, fork: Cluster, schedulers: ForkSchedulers, targets: TargetRows) -> None:
+        self._fork = fork
+        self._schedulers = schedulers
+        self._targets = targets
+        self._known: dict[tuple[PodTemplate, int, frozenset[str] | None], _Ranked | None] = {}
+
+    def forget(self) -> None:
+        """A move was booked, or taken back."""
+        self._known.clear()
+
+    def refusal(self, candidate: Candidate, profile: Profile, objection: KnownObjection) -> Refusal | None:
+        """Why a candidate without order of its own stays; None when it must be proved by itself."""
+        serves = candidate.destinations
+        names = None if serves is None else serves.names
+        if serves is not None and names is None:
+            return None
+        key = candidate.pod.template, id(profile), names
+        if key not in self._known:
+            self._known[key] = self._ranked(candidate.pod, profile, names)
+        ranked, row = self._known[key], self._fork.rows.get(candidate.node)
+        if ranked is None or row is None:
+            return None
+        own = ranked.fits(row)
+        if ranked.fitting == own:
+            return None  # whether its own node is the only one depends on the pod
+        allowed = ranked.allowed - (own and bool(self._targets.admitted[row]))
+        first: Refusal | None = None
+        for name in [name for name in ranked.best if name != candidate.node][:TRIES]:
+            refusal = objection(name)
+            if refusal is None:
+                return None
+            first = first or refusal
+        return first or no_target(ranked.fitting - own, allowed)
+
+    def _ranked(self, pod: PodInfo, profile: Profile, names: frozenset[str] | None) -> _Ranked | None:
+        scheduler = self._schedulers.of(profile)
+        replacement = replacement_of(pod, self._fork)
+        try:
+            ranking = scheduler.rank(replacement)
+            if not len(ranking) or not scheduler.refreshed(replacement).is_by_node:
+                return None
+        except PluginError:
+            return None
+        rows = ranking.rows
+        chosen = self._targets.admitted[rows]
+        allowed = int(np.count_nonzero(chosen))
+        if names is not None:
+            chosen = chosen & self._targets.among(names)[rows]
+        feasible = np.zeros(len(self._fork), dtype=np.bool_)
+        feasible[rows] = True
+        nodes = self._fork.nodes
+        best = tuple(nodes[row].name for row in best_rows(ranking, chosen, TRIES + 1))
+        return _Ranked(best, len(rows), allowed, np.packbits(feasible).tobytes())

@@ -1,0 +1,123 @@
+"""Refusals by template, against a proof for each candidate."""
+
+import random
+from typing import Any
+
+import pytest
+
+from planning.builders import SURROUNDINGS
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.descheduling.strategy import StrategyKind
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.limits import NO_CEILING, Limits
+from plimsoll.planning.moves import RebalancingConfig
+from plimsoll.planning.proven.bundles import hear
+from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import IN_TREE as PLUGINS
+from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Unaided(PlanBuilder):
+    """Proves each candidate by itself."""
+
+    def _refused_by_template(self, candidate: Candidate, strategy: str, profile: Profile) -> Refusal | None:
+        return None
+
+
+class Counting(PlanBuilder):
+    """Counts the candidates that need no proof."""
+
+    known = 0
+
+    def _refused_by_template(self, candidate: Candidate, strategy: str, profile: Profile) -> Refusal | None:
+        found = super()._refused_by_template(candidate, strategy, profile)
+        self.known += found is not None
+        return found
+
+
+def a_policy(line: int) -> RebalancingConfig:
+    lines = {"cpu": line, "memory": line}
+    registry = StrategyRegistry(IN_TREE)
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+    profile = build_profile(ProfileConfig("default-scheduler"), Registry(PLUGINS), defaults)
+    return RebalancingConfig(
+        strategies=[
+            registry.build("LowNodeUtilization", {"thresholds": lines, "targetThresholds": lines}, "low"),
+            registry.build("RemoveDuplicates", {}, "duplicates"),
+        ],
+        evictors=(EvictorRegistry(EVICTORS).build("DefaultEvictor", {}, "evictor"),),
+        profiles={"default-scheduler": profile},
+        limits=Limits(per_workload=NO_CEILING),
+    )
+
+
+def a_start(seed: int) -> Cluster:
+    """Few applications on many nodes, some of which are closed to them; every third start with more rules."""
+    chance = random.Random(seed)
+    is_plain = seed % 3 > 0  # nodes then score by themselves
+    taints = [(), (), ("closed:NoSchedule",), () if is_plain else ("shy:PreferNoSchedule",)]
+    nodes = [
+        a_node(
+            f"n{number:02}",
+            cpu=chance.choice(["4", "8"]),
+            memory="16Gi",
+            labels={"zone": chance.choice("ab")},
+            taints=chance.choice(taints),
+        )
+        for number in range(chance.randint(3, 30))
+    ]
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "c"}}}
+    rule = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    wishes: dict[str, dict[str, Any]] = {
+        "c": {"topologySpreadConstraints": [rule]},
+        "d": {"affinity": {"podAntiAffinity": {REQUIRED: [term]}}},
+    }
+    pods = []
+    open_to_all = [node for node in nodes[1:] if "closed" not in str(node.spec.taints)] or nodes
+    for number in range(4 * len(nodes)):
+        app = chance.choice("ab" if is_plain else "aabbcd")
+        node = open_to_all[int(len(open_to_all) * chance.random())].name
+        cpu = {"a": "250m", "b": "500m"}.get(app, "1")
+        pods.append(
+            a_pod(
+                f"p{number}",
+                node=node,
+                owner=f"ReplicaSet/{app}",
+                labels={"app": app},
+                cpu=cpu,
+                memory="1Gi",
+                **wishes.get(app, {}),
+            )
+        )
+    return a_cluster(nodes, pods)
+
+
+@pytest.mark.parametrize("line", [20, 30])
+def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
+    """Whatever is booked in between: the same moves, and the same refusals with the same sentences."""
+    policy, known, moved = a_policy(line), 0, 0
+    for seed in range(6):
+        aided, unaided = (kind(policy, a_start(seed), SURROUNDINGS) for kind in (Counting, Unaided))
+        for kind in StrategyKind:
+            for strategy in policy.strategies:
+                if strategy.kind is kind:
+                    hear(aided, strategy)
+                    hear(unaided, strategy)
+
+        assert [(each.pod.uid, each.target) for each in aided.moves] == [
+            (each.pod.uid, each.target) for each in unaided.moves
+        ]
+        assert [(each.pod.uid, each.refusal) for each in aided.refused] == [
+            (each.pod.uid, each.refusal) for each in unaided.refused
+        ]
+
+        known, moved = known + aided.known, moved + len(aided.moves)
+    assert known > 20
+    assert moved > 5
