@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from output import append
 from startup import CRDS, ask, free_port, process
 
 from roadstead.assembly import built_in_api, extended_server
@@ -284,6 +285,18 @@ async def measured(api: Api, watched: Watched, chosen: argparse.Namespace) -> li
                 api.delete(POLICIES, None, "plans")
             phases.append(phase)
             print(row(phase), flush=True)
+            waits = sorted(phase.waits_ms)
+            append(
+                chosen.output,
+                nodes=chosen.nodes,
+                pods=chosen.pods,
+                plan="yes" if with_plans else "no",
+                p50_ms=quantile(waits, 0.5),
+                p99_ms=quantile(waits, 0.99),
+                own_cores=phase.own_s / phase.seconds,
+                other_cores=phase.others_s / phase.seconds,
+                memory_mib=phase.memory_mib,
+            )
     return phases
 
 
@@ -362,6 +375,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=30.0, help="pods that arrive in a second")
     parser.add_argument("--seconds", type=float, default=20.0, help="length of a phase")
     parser.add_argument("--rounds", type=int, default=2, help="phases without plans, and as many with")
+    parser.add_argument("--output", type=Path, help="append each phase as a line of JSON")
     parser.add_argument("--log", type=Path, help="keep the operator's log in this file")
     parser.add_argument("operator", nargs="*", help="further flags of plimsoll run, after --")
     chosen = parser.parse_args()

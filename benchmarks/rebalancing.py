@@ -22,9 +22,11 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from itertools import pairwise
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import msgspec
+from output import append
 
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -208,7 +210,9 @@ def planned(
     return make_plan(policy, fork, around)
 
 
-def measure(case: str, nodes: int, pods: int, repeats: int, seed: int, changed: float) -> tuple[float, float]:
+def measure(
+    case: str, nodes: int, pods: int, repeats: int, seed: int, changed: float, output: Path | None
+) -> tuple[float, float]:
     """Print one line a strategy, one for all of them, one for re-validation.
 
     A cold plan counts everything, as the first run of a process; a warm one follows a run before it, after
@@ -240,6 +244,15 @@ def measure(case: str, nodes: int, pods: int, repeats: int, seed: int, changed: 
             made, seconds = timed(lambda: planned(policy, cluster, around, kept))  # noqa: B023 - likewise
             warm.append(seconds)
         label = chosen[0] if len(chosen) == 1 else "all of them"
+        append(
+            output,
+            nodes=nodes,
+            pods=pods,
+            case=case,
+            strategy=label,
+            cold_s=statistics.median(cold),
+            warm_s=statistics.median(warm),
+        )
         print(
             f"{label:45} {statistics.median(cold):7.3f} {statistics.median(warm):7.3f} s"
             f"  {len(made.moves):3} moves  {made.refused_by_reason()}"
@@ -266,6 +279,7 @@ def main() -> None:
     parser.add_argument(
         "--changed", default="1%", help="share of the pods that change before each warm plan, such as 1%%"
     )
+    parser.add_argument("--output", type=Path, help="append each line as JSON")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
 
@@ -273,7 +287,7 @@ def main() -> None:
     for nodes in map(int, given.nodes.split(",")):
         pods = given.pods if given.pods is not None else REPLICAS * nodes
         changed = float(given.changed.rstrip("%")) / 100
-        asked = (given.case, nodes, pods, given.repeats, given.seed, changed)
+        asked = (given.case, nodes, pods, given.repeats, given.seed, changed, given.output)
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             found.append((nodes, pods, *process.submit(measure, *asked).result()))
     for (few, fewer, before, small), (many, more, after, large) in pairwise(found):

@@ -294,7 +294,6 @@ async def main(arguments: argparse.Namespace) -> int:
     if of[1] and of[2]:
         ratio = of[2][len(of[2]) // 2] / of[1][len(of[1]) // 2]
         print(f"\nTwo replicas bind {ratio:.2f} times the pods of one per CPU second of the busiest process.")
-        append(arguments.output, benchmark="replicas", ratio=round(ratio, 2))
     for row in rows:
         append(
             arguments.output,

@@ -24,10 +24,11 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import yaml
+from output import append
 
 SERVER = Path(__file__).with_name("synthetic_cluster.py")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -216,6 +217,7 @@ def main() -> None:
     parser.add_argument("--wave", type=int, default=2000)
     parser.add_argument("--patience", type=float, default=600.0, help="seconds for each step, at most")
     parser.add_argument("--logs", type=Path, help="keep the logs in this folder")
+    parser.add_argument("--output", type=Path, help="append each row as a line of JSON")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all processes end with this one
     print(HEAD)
@@ -227,7 +229,9 @@ def main() -> None:
             nodes, _, pods = size.partition("x")
             for old in folder.glob(f"{nodes}.*"):
                 old.unlink()
-            print(measured(Growth(int(nodes), int(pods)), chosen, folder).row(), flush=True)
+            growth = measured(Growth(int(nodes), int(pods)), chosen, folder)
+            print(growth.row(), flush=True)
+            append(chosen.output, **asdict(growth))
     print(f"\n{os.cpu_count()} CPUs, Python {platform.python_version()}, {chosen.rate} pod events a second")
 
 
