@@ -19,21 +19,21 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 #: The most calls of an attempt, by workload and number of templates (None: all pods differ): about half as
 #: many again as are made at this size, where each template's first pod weighs more than in the benchmark.
 CEILINGS = {
-    ("basic", 10): 600,
-    ("basic", None): 1250,
-    ("crowded", 10): 700,
-    ("node-affinity", 10): 650,
-    ("spreading", 10): 800,
-    ("preferred-spreading", 10): 900,
-    ("affinity", 10): 950,
-    ("preferred-affinity", 10): 900,
-    ("anti-affinity", 10): 900,
-    ("preferred-anti-affinity", 10): 900,
-    ("preemption", 10): 3000,
-    ("constrained-preemption", 10): 4000,
-    ("unschedulable", 10): 420,
-    ("mixed", 10): 700,
-    ("gang", 10): 900,
+    ("basic", 10): 500,
+    ("basic", None): 1080,
+    ("crowded", 10): 560,
+    ("node-affinity", 10): 510,
+    ("spreading", 10): 680,
+    ("preferred-spreading", 10): 700,
+    ("affinity", 10): 750,
+    ("preferred-affinity", 10): 740,
+    ("anti-affinity", 10): 710,
+    ("preferred-anti-affinity", 10): 740,
+    ("preemption", 10): 2200,
+    ("constrained-preemption", 10): 2200,
+    ("unschedulable", 10): 390,
+    ("mixed", 10): 540,
+    ("gang", 10): 730,
 }
 NODES, PODS = 300, 100
 

@@ -70,7 +70,7 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
         if calls is not None and calls.clock is not None and calls.timed is not None:
             calls.timed(self._plugin, self._point, raised is not None, calls.clock() - self._began)
         if isinstance(raised, Exception) and not isinstance(raised, PluginError):
-            raise _named(self._plugin, self._point, raised) from raised
+            raise named(self._plugin, self._point, raised) from raised
 
 
 AnswerT = TypeVar("AnswerT")
@@ -93,10 +93,11 @@ def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: obj
     except PluginError:
         raise
     except Exception as exc:
-        raise _named(plugin, point, exc) from exc
+        raise named(plugin, point, exc) from exc
 
 
-def _named(plugin: str, point: str, raised: Exception) -> PluginError:
+def named(plugin: str, point: str, raised: Exception) -> PluginError:
+    """The error that names the plugin in what it raised."""
     kind = "" if isinstance(raised, CannotJudgeError) else f"{type(raised).__name__}: "
     return PluginError(plugin, point, f"{kind}{raised}")
 

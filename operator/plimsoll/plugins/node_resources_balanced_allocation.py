@@ -66,7 +66,18 @@ class _Compared:
 
     def without_pod(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """150 less the balance without the pod, shape (N,): the same for all pods compared by these axes."""
+        if len(snapshot) == 1 and len(self.axes) == 2:
+            return self.without_pod_on_one(snapshot)
         return 150 - self.balance(snapshot.requested.T[self.columns], snapshot)
+
+    def without_pod_on_one(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
+        """The same for one node, in Python's doubles: a pod was placed there."""
+        capacity = snapshot.capacity(self.axes)
+        taken = snapshot.requested.T[self.columns][:, 0]
+        one, other = (min(each, 1.0) for each in (taken / capacity.doubles[:, 0]).tolist())
+        counts = capacity.counted is None or bool(capacity.counted.all())
+        deviation = abs(one - other) * 0.5 if counts else 0.0
+        return np.array([150 - int((1 - deviation) * fwk.MAX_SCORE)], dtype=np.int64)
 
     def gain(self, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """The points of a few nodes, shape (N,): both balances in one array."""
@@ -86,7 +97,9 @@ class _Compared:
     def balance(self, taken: fwk.IntArray, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """How even the use of each node is if so much is taken, shape (K, N) to (N,), 0..100."""
         capacity = snapshot.capacity(self.axes)
-        return _balance(taken / capacity.doubles, capacity.counted)
+        fractions = snapshot.buffer("fractions", len(self.axes), np.float64)
+        np.divide(taken, capacity.doubles, out=fractions)
+        return _balance(fractions, capacity.counted)
 
 
 class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
@@ -110,7 +123,9 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
             return fwk.all_feasible(snapshot) + 75
         if len(snapshot) <= FEW:
             return compared.gain(snapshot)
-        points = compared.balance(snapshot.requested.T[compared.columns] + compared.amounts, snapshot)
+        taken = snapshot.buffer("taken", len(compared.axes), np.int64)
+        np.add(snapshot.requested.T[compared.columns], compared.amounts, out=taken)
+        points = compared.balance(taken, snapshot)
         # The formula in one sum; shifting divides, and rounds down as // does.
         points += snapshot.kept(("150 - balance", compared.axes), compared.without_pod)
         points >>= 1
@@ -141,10 +156,14 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
 
 
 def _balance(fractions: FloatArray, counted: fwk.BoolArray | None) -> fwk.IntArray:
-    """How even the fractions of each node are, (K, ...) to (...), 0..100; counted where a node has any."""
+    """How even the fractions of each node are, (K, ...) to (...), 0..100; counted where a node has any.
+
+    Overwrites the fractions.
+    """
     np.minimum(fractions, 1.0, out=fractions)
     if len(fractions) == 2:
-        deviation: FloatArray = fractions[0] - fractions[1]
+        deviation: FloatArray = fractions[0]
+        deviation -= fractions[1]
         np.abs(deviation, out=deviation)
         deviation *= 0.5
         if counted is not None:

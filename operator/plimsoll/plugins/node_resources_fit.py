@@ -46,6 +46,8 @@ TOO_MANY_PODS = "Too many pods"
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 WITH_DEFAULTS = {"cpu": 0, "memory": 1}
 """Columns of ``Snapshot.nonzero_requested``."""
+FEW = 64
+"""Of so many nodes at most all resources are compared in one array."""
 FIXED = PODS + 1
 """Resources that every cluster has: cpu, memory, ephemeral-storage, pods."""
 ANY = -(2**63)
@@ -178,9 +180,8 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         wanted = state.read(_Wanted)
         codes = fwk.all_feasible(snapshot)
         allocatable, requested = snapshot.allocatable.T, snapshot.requested.T
-        # One look at the four fixed resources together: on most nodes none is short.
-        short = allocatable[:FIXED] - requested[:FIXED] < wanted.least
-        if short.size and short.item(short.argmax()):
+        if _is_short(allocatable, requested, wanted):
+            short = allocatable[:FIXED] - requested[:FIXED] < wanted.least
             codes |= short[PODS] * np.int64(PODS_FULL)
             for position, (name, amount) in enumerate(wanted.resources, FIRST_RESOURCE):
                 if name in NATIVE:
@@ -310,14 +311,34 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         )
 
 
+def _is_short(allocatable: fwk.IntArray, requested: fwk.IntArray, wanted: _Wanted) -> bool:
+    """Whether some node is short of a fixed resource, shape (R, N) both; on most nodes none is."""
+    count = allocatable.shape[1]
+    if not count:
+        return False
+    if count <= FEW:
+        short = allocatable[:FIXED] - requested[:FIXED] < wanted.least
+        return bool(short.item(short.argmax()))
+    # One resource after the other: what is computed on the way stays in the processor's cache.
+    for axis, amount in enumerate(wanted.least[:, 0].tolist()):
+        if amount != ANY:
+            short = allocatable[axis] - requested[axis] < amount
+            if short.item(short.argmax()):
+                return True
+    return False
+
+
 def _least_allocated(scored: _Scored, snapshot: fwk.Snapshot, capacity: Capacity) -> fwk.IntArray:
     """The default strategy where no amount is absurd."""
+    room = snapshot.buffer("room", len(scored.axes), np.int64)
+    allocatable = snapshot.allocatable.T[scored.columns]
     if scored.default_columns is not None:
-        room = snapshot.allocatable.T[scored.columns] - snapshot.nonzero_requested.T[scored.default_columns]
+        np.subtract(allocatable, snapshot.nonzero_requested.T[scored.default_columns], out=room)
         room -= scored.by_axis
     else:
-        room = snapshot.allocatable.T[scored.columns] - _taken(scored, snapshot).T
-    return least_allocated(room, scored.weights, capacity.doubles)
+        np.subtract(allocatable, _taken(scored, snapshot).T, out=room)
+    points = snapshot.buffer("points", len(scored.axes), np.float64)
+    return least_allocated(room, scored.weights, capacity.doubles, points)
 
 
 def _taken(scored: _Scored, snapshot: fwk.Snapshot) -> fwk.IntArray:

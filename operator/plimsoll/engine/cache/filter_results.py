@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import are_any, called, calling, checked
+from plimsoll.engine.plugin_calls import are_any, called, checked
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
 from plimsoll.model.columns.cluster import Cluster
@@ -60,6 +60,8 @@ class FilterResults:
         self.generation = 0
         self.quiet: set[str] = set()
         self._far_loud: set[str] = set()
+        self._row_loud: set[str] = set()
+        self._refuses_none = False
         self._row_live: list[tuple[int, FilterPlugin]] = []
         self._far_live: list[tuple[int, FilterPlugin]] = []
         self._node_failed: PositionArray | None = None
@@ -72,13 +74,17 @@ class FilterResults:
         self._codes.clear()
         self.quiet.clear()
         self._far_loud.clear()
+        self._row_loud.clear()
 
     def leave_out(self, plugins: Iterable[str]) -> None:
         """These plugins' PreFilter had nothing to say: their filter takes no part."""
+        if not self._codes:
+            return
         for name in plugins:
             self._codes.pop(name, None)
             self.quiet.discard(name)
             self._far_loud.discard(name)
+            self._row_loud.discard(name)
 
     def exclude_all(self) -> None:
         """PreFilter rejected the pod for all nodes."""
@@ -134,12 +140,15 @@ class FilterResults:
         for position, plugin in self._row_live:
             known = self._codes.get(plugin.name)
             if known is None or part is None:
-                self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot).copy()
+                codes = self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot).copy()
+                (self._row_loud.add if are_any(codes) else self._row_loud.discard)(plugin.name)
                 again = True
                 continue
             codes = self._ask(plugin, state, pod, part)
             known[part.rows] = codes
             if are_any(codes):
+                self._row_loud.add(plugin.name)
+                self._refuses_none = False
                 refusing.append((position, codes))
         far = self._renew_far(state, pod, skipped, part, standing)
         if part is None or again:
@@ -156,6 +165,8 @@ class FilterResults:
             codes = self._ask(plugin, state, pod, part)
             self._codes[plugin.name][rows] = codes
             if are_any(codes):
+                self._row_loud.add(plugin.name)
+                self._refuses_none = False
                 refusing.append((position, codes))
         self._patch_near(rows, refusing)
         if not self._far_live:
@@ -227,10 +238,7 @@ class FilterResults:
             if name in self.quiet and np.count_nonzero(codes):
                 self.quiet.discard(name)
             return True
-        with calling(name, "filter"):
-            column = self._shared.signed(
-                plugin, "filter", plugin.filter, state=state, pod=pod, snapshot=snapshot
-            )
+        column = self._shared.signed(plugin, "filter", plugin.filter, state=state, pod=pod, snapshot=snapshot)
         if column is None:
             codes = self._codes[name] = self._ask(plugin, state, pod, snapshot).copy()
             quiet = not np.count_nonzero(codes)
@@ -251,8 +259,10 @@ class FilterResults:
         for position, codes in loud:
             _note(failed, position, codes)
         self._node_failed = failed.copy() if loud else None
+        self._refuses_none = not loud
         for position, plugin in self._stages.row_filter:
-            if plugin.name in self._codes:
+            if plugin.name in self._row_loud:
+                self._refuses_none = False
                 _note(failed, position, self._codes[plugin.name])
         # A new array: a reader of the old one keeps what was true then.
         self._near_failed = failed
@@ -288,7 +298,9 @@ class FilterResults:
         if not far and allowed is None:
             if self.failed is not self._near_failed:
                 self.failed = self._near_failed
-                self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+                self.feasible = (
+                    self._shared.rows() if self._refuses_none else np.flatnonzero(self.failed == FEASIBLE)
+                )
                 self.generation += 1
             return
         self.generation += 1

@@ -9,17 +9,21 @@ Axis letter: N nodes.
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
-from plimsoll.engine.plugin_calls import checked
+import numpy as np
+
+from plimsoll.engine.plugin_calls import called, checked, named
 from plimsoll.framework import (
     CycleState,
     FilterPlugin,
     IntArray,
+    PluginError,
     PodInfo,
     ScorePlugin,
     Snapshot,
 )
 from plimsoll.framework.capabilities import NodeSignature
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import RowArray
 
 #: Columns take at most about this much memory a profile.
 COLUMN_BYTES = 64 * 2**20
@@ -48,6 +52,14 @@ class NodeColumns:
         self._signed = signed
         self._columns: dict[Hashable, NodeColumn] = {}
         self._mark: tuple[int, int, int] | None = None
+        self._rows: RowArray = np.empty(0, dtype=np.intp)
+
+    def rows(self) -> RowArray:
+        """All rows, ascending, read-only."""
+        if len(self._rows) != len(self._cluster):
+            self._rows = np.arange(len(self._cluster), dtype=np.intp)
+            self._rows.flags.writeable = False
+        return self._rows
 
     def column(self, key: Hashable, build: Callable[[], IntArray]) -> NodeColumn:
         """The column of that key, built when it is missing for these nodes and objects."""
@@ -77,13 +89,25 @@ class NodeColumns:
         pod: PodInfo,
         snapshot: Snapshot,
     ) -> NodeColumn | None:
-        """The answer of a signed plugin that looks at nodes only; None of others."""
+        """The answer of a signed plugin that looks at nodes only; None of others.
+
+        Raises:
+            PluginError: The plugin raised.
+        """
         signer = self._signed.get(plugin.name)
-        signature = None if signer is None else signer.signature(pod.template)
+        if signer is None:
+            return None
+        try:
+            signature = signer.signature(pod.template)
+        except PluginError:
+            raise
+        except Exception as exc:
+            raise named(plugin.name, point, exc) from exc
         if signature is None:
             return None
 
         def build() -> IntArray:
-            return checked(answer(state, pod, snapshot), len(snapshot), plugin.name, point)
+            values = called(plugin.name, point, answer, state, pod, snapshot)
+            return checked(values, len(snapshot), plugin.name, point)
 
         return self.column((plugin.name, point, signature), build)

@@ -17,7 +17,7 @@ import numpy as np
 from plimsoll.engine.cache.best_rows import BestRows
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import called, calling, checked, in_range
+from plimsoll.engine.plugin_calls import called, checked, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
@@ -184,8 +184,7 @@ class TemplateScores:
         """Run PreScore; the plugins that contribute nothing."""
         unscored = []
         for plugin in plugins:
-            with calling(plugin.name, "preScore"):
-                status = plugin.pre_score(state, pod, feasible)
+            status = called(plugin.name, "preScore", plugin.pre_score, state, pod, feasible)
             if status.is_skip:
                 unscored.append(plugin.name)
             elif not status.is_success:
@@ -196,10 +195,9 @@ class TemplateScores:
         """The kept raw scores of a plugin that looks no further than the node, shape (N,)."""
         known = self._raw.get(plugin.name)
         if known is None:
-            with calling(plugin.name, "score"):
-                column = self._shared.signed(
-                    plugin, "score", plugin.score, state=state, pod=pod, snapshot=snapshot
-                )
+            column = self._shared.signed(
+                plugin, "score", plugin.score, state=state, pod=pod, snapshot=snapshot
+            )
             if column is None:
                 known = _asked(plugin, state, pod, snapshot).copy()
             else:
@@ -214,8 +212,7 @@ class TemplateScores:
     def _normalized(self, state: CycleState, plugin: ScorePlugin, pod: PodInfo, raw: IntArray) -> IntArray:
         normalizing = self._normalizing.get(plugin.name)
         if normalizing is not None:
-            with calling(plugin.name, "score"):
-                raw = normalizing.normalize(state, pod, raw)
+            raw = called(plugin.name, "score", normalizing.normalize, state, pod, raw)
         return in_range(raw, plugin.name)
 
     def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:

@@ -21,7 +21,7 @@ from plimsoll.engine.cache.filter_results import (
 )
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import called, calling
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import RowStatuses
 from plimsoll.framework import (
@@ -234,8 +234,7 @@ class TemplateCache:
                 if plugin.name in self.skipped:
                     skipped.append(plugin.name)
                 continue
-            with calling(plugin.name, "preFilter"):
-                answer = plugin.pre_filter(self.state, pod, snapshot)
+            answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
             if isinstance(answer, PreFilterResult):
                 return False
             if answer.code is Code.SKIP:
@@ -256,8 +255,7 @@ class TemplateCache:
         for plugin in self.profile.pre_filter:
             answer = self._answers.get(plugin.name)
             if answer is None:
-                with calling(plugin.name, "preFilter"):
-                    answer = plugin.pre_filter(self.state, pod, snapshot)
+                answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
                 if not isinstance(answer, PreFilterResult):
                     answer = answer.by(plugin.name)
                 if plugin.name in self._stages.near_pre_filter:

@@ -12,10 +12,11 @@ at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
 Longer than 400 lines because it is the one writer of the columns, with one invariant.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plimsoll.model.columns.coded_column import CodedColumn
 from plimsoll.model.columns.columns import BoolArray, ChangeLog, IntArray, PodIndex, RowArray, grown
@@ -47,6 +48,7 @@ class Cluster:
         taints: The taints of each node, coded.
         labels: The values of each label that somebody asked for, coded.
         kept: Columns that plugins derived from these.
+        buffers: Arrays to compute in, which hold nothing from one computation to the next.
         capacities: Allocatable amounts to divide by, with the clocks of the nodes; Snapshot keeps them here.
     """
 
@@ -73,6 +75,7 @@ class Cluster:
         self._images: ImageTable | None = None
         self._indexes: dict[type[PodIndex], PodIndex] = {}
         self.kept = KeptColumns()
+        self.buffers: dict[tuple[Hashable, int], NDArray[Any]] = {}
         self.capacities: dict[tuple[int, ...], tuple[tuple[int, int], Any]] = {}
         self._changes = ChangeLog()
         self._node_ticks: IntArray = np.zeros(capacity, dtype=np.int64)

@@ -235,6 +235,19 @@ class Snapshot:
         counted = None if whole.counted is None else whole.counted.take(self._rows, axis=1)
         return Capacity(whole.doubles.take(self._rows, axis=1), counted, whole.is_exact)
 
+    def buffer(self, key: Hashable, count: int, dtype: type[ScalarT]) -> NDArray[ScalarT]:
+        """Room for K values of each node, shape (K, N), to compute in; the next computation overwrites it.
+
+        Arrays of all nodes are too long to be allocated at each attempt: pages and cache lines are cold then.
+        """
+        if self._rows is not None:
+            return np.empty((count, self._length), dtype=dtype)
+        buffers = self._cluster.buffers
+        known = buffers.get((key, count))
+        if known is None or known.shape[1] != self._length:
+            known = buffers[key, count] = np.empty((count, self._length), dtype=dtype)
+        return known
+
     @property
     def is_large(self) -> bool:
         """Whether sums of requests may be near the largest amount."""

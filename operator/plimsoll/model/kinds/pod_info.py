@@ -21,12 +21,16 @@ from plimsoll.model.kinds.requests import (
     fit_score,
     grants_the_spec,
     incoming,
+    names_all,
     nonzero_existing,
     unreadable,
 )
 from plimsoll.model.selectors import NodeMatcher, SelectorError, compile_node_matcher
 
 T = TypeVar("T")
+
+#: The resources that have a minimum in scores.
+WITH_MINIMUM = ("cpu", "memory")
 
 #: A request above this (a pebibyte) makes its node's sums be counted exactly instead of by adding up.
 LARGE_REQUEST = 2**50
@@ -69,8 +73,13 @@ class PodTemplate:
         self.labels = pod.labels
         self.owner = pod.metadata.controller
         self.requests = bounded(incoming(pod))
-        self.score_requests = bounded(fit_score(pod))
-        self.nonzero_requests = bounded(nonzero_existing(msgspec.structs.replace(pod, status=PodStatus())))
+        if names_all(pod):
+            self.score_requests = self.requests
+            self.nonzero_requests = {name: self.requests.get(name, 0) for name in WITH_MINIMUM}
+        else:
+            self.score_requests = bounded(fit_score(pod))
+            plain = msgspec.structs.replace(pod, status=PodStatus())
+            self.nonzero_requests = bounded(nonzero_existing(plain))
         self.unreadable = tuple(unreadable(pod))
         self.terms_error = ""
         try:

@@ -89,6 +89,18 @@ def incoming(pod: Pod) -> dict[str, int]:
     return _integers(pod)
 
 
+def names_all(pod: Pod) -> bool:
+    """Whether every container names cpu and memory, and the pod as a whole nothing: no default applies."""
+    spec = pod.spec
+    if _pod_level(spec.resources):
+        return False
+    for container in (*spec.containers, *spec.init_containers):
+        requests = container.resources.requests
+        if CPU not in requests or MEMORY not in requests:
+            return False
+    return True
+
+
 def exact(pod: Pod) -> Nanos:
     """Requests from the spec alone, in billionths, of every resource that is named; sums stay exact."""
     return _total(pod, _read_nanos)
