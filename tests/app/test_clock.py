@@ -1,5 +1,6 @@
 """Computations in threads."""
 
+import asyncio
 import contextvars
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import threading
 
 import pytest
 
-from plimsoll.app.clock import ThreadComputer
+from plimsoll.app.clock import SWITCH_S, ThreadComputer
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
 
@@ -33,6 +34,16 @@ async def test_a_result_and_a_failure_come_back() -> None:
     assert who == "me"
     with pytest.raises(ZeroDivisionError):
         await computer.compute(lambda: 1 // 0)
+
+
+async def test_the_lock_changes_hands_more_often_while_a_thread_computes() -> None:
+    """The loop waits for it several times for each pod; afterwards all is as before."""
+    before, computer = sys.getswitchinterval(), ThreadComputer()
+
+    during = await asyncio.gather(*(computer.compute(sys.getswitchinterval) for _ in range(2)))
+
+    assert during == [pytest.approx(SWITCH_S)] * 2
+    assert sys.getswitchinterval() == before > SWITCH_S
 
 
 def test_a_computation_that_hangs_does_not_keep_the_process() -> None:
