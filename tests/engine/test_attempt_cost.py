@@ -29,9 +29,9 @@ CEILINGS = {
     ("preferred-affinity", 10): 740,
     ("anti-affinity", 10): 710,
     ("preferred-anti-affinity", 10): 740,
-    ("preemption", 10): 2200,
-    ("constrained-preemption", 10): 2200,
-    ("unschedulable", 10): 390,
+    ("preemption", 10): 3000,
+    ("constrained-preemption", 10): 3000,
+    ("unschedulable", 10): 650,
     ("mixed", 10): 540,
     ("gang", 10): 730,
 }
