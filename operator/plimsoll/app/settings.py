@@ -33,7 +33,7 @@ class Settings(BaseModel):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     seed: int | None = Field(default=None, description="Seed of random numbers; None differs each time.")
     event_loop: Literal["auto", "asyncio"] = Field(
-        default="auto", description="auto: uvloop where it is installed, else asyncio's."
+        default="auto", description="Of the main thread: auto (uvloop where it is installed) or asyncio."
     )
     http_client: Literal["plimsoll", "aiohttp"] = Field(default="plimsoll", description="Sends the writes.")
     plans: Literal["process", "thread"] = Field(

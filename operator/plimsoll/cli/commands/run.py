@@ -27,7 +27,7 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
         int | None, typer.Option(help="Seed of tie-breaks and jitter; left out, differs each time.")
     ] = None,
     event_loop: Annotated[
-        str, typer.Option(help="auto: uvloop where it is installed; asyncio: without it.")
+        str, typer.Option(help="Of the main thread: auto (uvloop where it is installed) or asyncio.")
     ] = "auto",
     http_client: Annotated[
         str, typer.Option(help="Sends the writes: plimsoll (less CPU), or aiohttp as for reads.")

@@ -59,7 +59,7 @@ class PlanRunner:
     forks: SnapshotComputer | None = (
         None  #: runs each function in a fork of the process, where one can be had
     )
-    _slots: Any = field(default=asyncio.Semaphore(SLOTS), init=False)
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SLOTS), init=False)
     _abandoned: set[_Abandoned] = field(default_factory=set, init=False)
     _slow: set[str] = field(default_factory=set, init=False)
     #: the latest plan of a policy, where it was abandoned
