@@ -241,25 +241,37 @@ async def test_the_watch_begins_with_all_of_ours_and_their_evictions(cluster: An
 
 
 async def test_the_watch_reports_progress_and_the_end(cluster: Any, requester: Any) -> None:
-    """Of requests as of the Evictions that they are part of; None for one that is deleted."""
+    """Of requests as of the Evictions that they are part of; None for one that is deleted.
+
+    Each step waits for the report of the one before: changes that come together are reported as the latest.
+    """
     cluster.offer_eviction_requests()
     pod = await made(cluster)
+    requests: list[Any] = []
+    news = asyncio.Event()
 
-    async def go_on() -> None:
+    def changed(changes: Any) -> None:
+        requests.extend(one for key, one in changes.items() if key == "default/vm-1")
+        news.set()
+
+    async def told(holds: Any) -> Any:
+        while not requests or not holds(requests[-1]):
+            news.clear()
+            await news.wait()
+        return requests[-1]
+
+    watch = asyncio.create_task(requester.watch(changed))
+    async with asyncio.timeout(60):
         await requester.request(pod, "vm-1")
-        request = await until(requester, lambda one: one.responder, cluster)
+        request = await told(lambda one: one.responder)
+        assert request.responder == MIGRATOR
         await requester.withdraw(request)
-        await until(requester, lambda one: one.is_final, cluster)
+        await told(lambda one: one.is_final)
         await requester.drop(request)
+        await told(lambda one: one is None)
+    watch.cancel()
+    await asyncio.gather(watch, return_exceptions=True)
 
-    work = asyncio.create_task(go_on())
-    reported = await seen(requester, lambda reported: reported[-1].get("default/vm-1", 0) is None)
-    await work
-
-    requests = [changes["default/vm-1"] for changes in reported]
-    assert [each.responder for each in requests[:-1] if each.responder][:1] == [MIGRATOR]
-    assert requests[-2].is_final
-    assert requests[-1] is None
     assert all(one != next_one for one, next_one in pairwise(requests))
 
 
