@@ -99,7 +99,7 @@ def picture(plot: Plot, measured: Measured) -> str:
     """Lines over two logarithmic axes: a cost that grows with the cluster rises with slope one."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for result in measured.results:
-        if result.get(plot.x) and result.get(plot.y):
+        if plot.shows(result):
             name = ", ".join(str(result[key]) for key in plot.lines)
             lines.setdefault(name, []).append((result[plot.x], result[plot.y] * plot.scale))
     chart = pygal.XY(
@@ -118,7 +118,7 @@ def picture(plot: Plot, measured: Measured) -> str:
         truncate_legend=-1,
         legend_at_bottom=True,
         show_legend=len(lines) > 1,
-        legend_at_bottom_columns=3,
+        legend_at_bottom_columns=2,
         dots_size=3,
         no_prefix=True,
     )

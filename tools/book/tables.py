@@ -49,6 +49,7 @@ class Plot(Declared):
         x: Key of the horizontal axis.
         y: Key of the vertical axis.
         lines: Keys whose values make one line.
+        where: Keys with the values that are shown; all results if it is empty.
         scale: Factor of y.
     """
 
@@ -57,7 +58,13 @@ class Plot(Declared):
     x: str
     y: str
     lines: tuple[str, ...]
+    where: dict[str, tuple[str, ...]] = Field(default={})
     scale: float = 1.0
+
+    def shows(self, result: dict[str, Any]) -> bool:
+        """Whether the result is a point of the picture."""
+        is_wanted = all(str(result[key]) in values for key, values in self.where.items())
+        return is_wanted and bool(result.get(self.x)) and bool(result.get(self.y))
 
 
 class Table(Declared):
