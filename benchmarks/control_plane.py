@@ -2,19 +2,19 @@
 
 import secrets
 import shutil
-import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import yaml
+from child_processes import free_port, process
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-#: Seconds in which the API server must be ready, and a process must have ended.
-START_S, STOP_S = 120.0, 20.0
+#: Seconds in which the API server must be ready.
+START_S = 120.0
 
 
 @contextmanager
@@ -37,36 +37,32 @@ def control_plane(programs: Path, folder: Path) -> Iterator[Path]:
         etcd = f"http://127.0.0.1:{client}"
         running.enter_context(
             process(
-                [
-                    program(programs, "etcd"),
-                    f"--data-dir={folder / 'etcd'}",
-                    f"--listen-client-urls={etcd}",
-                    f"--advertise-client-urls={etcd}",
-                    f"--listen-peer-urls=http://127.0.0.1:{peer}",
-                    "--unsafe-no-fsync",
-                ],
-                folder / "etcd.log",
+                program(programs, "etcd"),
+                f"--data-dir={folder / 'etcd'}",
+                f"--listen-client-urls={etcd}",
+                f"--advertise-client-urls={etcd}",
+                f"--listen-peer-urls=http://127.0.0.1:{peer}",
+                "--unsafe-no-fsync",
+                log=folder / "etcd.log",
             )
         )
         server = running.enter_context(
             process(
-                [
-                    program(programs, "kube-apiserver"),
-                    f"--etcd-servers={etcd}",
-                    f"--secure-port={api}",
-                    "--bind-address=127.0.0.1",
-                    f"--cert-dir={folder / 'certificates'}",
-                    f"--token-auth-file={folder / 'tokens.csv'}",
-                    "--authorization-mode=RBAC",
-                    "--service-account-issuer=https://kubernetes.default.svc",
-                    f"--service-account-key-file={key}",
-                    f"--service-account-signing-key-file={key}",
-                    "--service-cluster-ip-range=10.0.0.0/24",
-                    "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-                    "--max-requests-inflight=2000",
-                    "--max-mutating-requests-inflight=1000",
-                ],
-                folder / "kube-apiserver.log",
+                program(programs, "kube-apiserver"),
+                f"--etcd-servers={etcd}",
+                f"--secure-port={api}",
+                "--bind-address=127.0.0.1",
+                f"--cert-dir={folder / 'certificates'}",
+                f"--token-auth-file={folder / 'tokens.csv'}",
+                "--authorization-mode=RBAC",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-key-file={key}",
+                f"--service-account-signing-key-file={key}",
+                "--service-cluster-ip-range=10.0.0.0/24",
+                "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+                "--max-requests-inflight=2000",
+                "--max-mutating-requests-inflight=1000",
+                log=folder / "kube-apiserver.log",
             )
         )
         kubeconfig = folder / "kubeconfig"
@@ -75,14 +71,12 @@ def control_plane(programs: Path, folder: Path) -> Iterator[Path]:
         wait_until_ready(kubeconfig, server, folder / "kube-apiserver.log")
         running.enter_context(
             process(
-                [
-                    program(programs, "kube-controller-manager"),
-                    f"--kubeconfig={kubeconfig}",
-                    "--controllers=namespace-controller",
-                    "--leader-elect=false",
-                    "--secure-port=0",
-                ],
-                folder / "kube-controller-manager.log",
+                program(programs, "kube-controller-manager"),
+                f"--kubeconfig={kubeconfig}",
+                "--controllers=namespace-controller",
+                "--leader-elect=false",
+                "--secure-port=0",
+                log=folder / "kube-controller-manager.log",
             )
         )
         yield kubeconfig
@@ -127,30 +121,6 @@ def program(programs: Path, name: str) -> str:
     if found is None:
         raise RuntimeError(f"{name} is neither in {programs} nor on the PATH")
     return found
-
-
-def free_port() -> int:
-    """A port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def process(arguments: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is ended at the end, by force if it does not end in time."""
-    with (
-        log.open("wb") as said,
-        subprocess.Popen(arguments, stdout=said, stderr=said) as running,  # noqa: S603 - what was named
-    ):
-        try:
-            yield running
-        finally:
-            running.terminate()
-            try:
-                running.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                running.kill()
 
 
 def wait_until_ready(kubeconfig: Path, server: subprocess.Popen[bytes], log: Path) -> None:

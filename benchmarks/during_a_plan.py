@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from child_processes import cpu_s, free_port, process
 from output import append
-from startup import CRDS, ask, free_port, process
+from startup import CRDS, ask
 
 from roadstead.assembly import built_in_api, extended_server
 from roadstead.cluster import kubeconfig, new_token
@@ -122,20 +123,9 @@ class Usage:
     @classmethod
     def of(cls, pid: int) -> Usage:
         """So far."""
-        own, ended = ticks(pid)
-        living = sum(sum(ticks(child)) for child in children(pid))
+        own, ended = cpu_s(pid)
+        living = sum(sum(cpu_s(child)) for child in children(pid))
         return cls(own, ended + living)
-
-
-def ticks(pid: int) -> tuple[float, float]:
-    """CPU seconds of a process, and of its children that have ended; 0 when it has ended itself."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0, 0.0
-    a_second = os.sysconf("SC_CLK_TCK")
-    own, ended = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-    return own / a_second, ended / a_second
 
 
 def children(pid: int) -> list[int]:

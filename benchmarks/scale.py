@@ -28,10 +28,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import yaml
+from child_processes import cpu_s, process
 from output import append
 
 SERVER = Path(__file__).with_name("synthetic_cluster.py")
-TICKS = os.sysconf("SC_CLK_TCK")
 HEAD = (
     "| Nodes | Pods | First binding: CPU s | wall s | peak MiB | First run: CPU s | peak MiB"
     " | A pod of a wave, CPU ms | pods/s | Events: cores | peak MiB | at the end, MiB | load |"
@@ -78,8 +78,7 @@ class Weighed:
 
     def cpu_s(self) -> float:
         """CPU seconds until now, with those of children that have ended: plans are made in forks."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / TICKS
+        return sum(cpu_s(self.process.pid))
 
     def mib(self, field: str = "VmHWM") -> float:
         """Resident memory: the peak, or the present (``VmRSS``)."""
@@ -93,20 +92,10 @@ class Weighed:
 
 
 @contextmanager
-def process(log: Path, *command: str) -> Iterator[Weighed]:
+def weighed(log: Path, *command: str) -> Iterator[Weighed]:
     """A process that ends with the block."""
-    with log.open("wb") as sink:
-        one = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)  # noqa: S603 - ours
-    try:
+    with process(*command, log=log) as one:
         yield Weighed(one, log)
-    finally:
-        if one.poll() is None:
-            one.terminate()
-            try:
-                one.wait(60)
-            except subprocess.TimeoutExpired:
-                one.kill()
-                one.wait()
 
 
 class SyntheticServer:
@@ -153,12 +142,12 @@ def measured(found: Growth, chosen: argparse.Namespace, folder: Path) -> Growth:
     """Start server and operator, and weigh the operator."""
     file = folder / f"{found.nodes}.kubeconfig"
     size = ("--nodes", str(found.nodes), "--pods", str(found.pods), "--wave", str(chosen.wave))
-    with process(folder / "server.log", sys.executable, str(SERVER), str(file), *size) as server:
+    with weighed(folder / "server.log", sys.executable, str(SERVER), str(file), *size) as server:
         wait_for((server,), file, chosen.patience)
         command = ("-m", "plimsoll", "run", "--kubeconfig", str(file), "--bind-address", "127.0.0.1")
         ports = ("--metrics-port", "0", "--health-port", "0", "--log-format", "text")
         began = time.monotonic()
-        with process(folder / "operator.log", sys.executable, *command, *ports) as operator:
+        with weighed(folder / "operator.log", sys.executable, *command, *ports) as operator:
             both, seen = (server, operator), SyntheticServer(file)
             wait_for(both, file.with_suffix(".seen"), chosen.patience)
             while not seen.bound():

@@ -26,7 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
-from startup import CRDS, ask, computing, free_port, process
+from child_processes import free_port, process
+from startup import CRDS, ask, computing
 
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import MERGE_PATCH, Session, connected

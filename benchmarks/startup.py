@@ -18,7 +18,6 @@ import asyncio
 import os
 import platform
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from child_processes import cpu_s, free_port, process
 
 from roadstead.assembly import built_in_api, extended_server
 from roadstead.cluster import kubeconfig, new_token
@@ -90,23 +90,6 @@ async def serve(path: Path, nodes: int, pods: int) -> None:
     await server.stop()
 
 
-@contextmanager
-def process(*command: str, log: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that ends with the block."""
-    with (log or Path(os.devnull)).open("wb") as sink:
-        one = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)  # noqa: S603 - ours
-    try:
-        yield one
-    finally:
-        if one.poll() is None:
-            one.terminate()
-            try:
-                one.wait(30)
-            except subprocess.TimeoutExpired:
-                one.kill()
-                one.wait()
-
-
 @dataclass(slots=True)
 class Start:
     """What became of one start."""
@@ -129,14 +112,6 @@ class Start:
             f" | {self.main_lag_s:g} | {self.election_lag_s:g} | {self.late} | {self.bound}"
             f" | {os.getloadavg()[0]:.0f} | {self.problem or 'ok'} |"
         )
-
-
-def free_port() -> int:
-    """A port that no process listens on now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def ask(port: int, path: str, patience_s: float) -> tuple[int, str]:
@@ -163,7 +138,7 @@ def measured(kubeconfig_file: Path, log: Path, patience_s: float, hold_s: float)
             asked = time.monotonic()
             status, text = ask(port, "/readyz", 30.0)
             if not found.leads_s:
-                found.cpu_s = cpu_s(operator.pid)
+                found.cpu_s = cpu_s(operator.pid)[0]
             listens = listens or status > 0
             if listens:
                 found.probe_s = max(found.probe_s, time.monotonic() - asked)
@@ -193,15 +168,6 @@ def measured(kubeconfig_file: Path, log: Path, patience_s: float, hold_s: float)
     elif found.status != 0 and not found.problem:
         found.problem = f"ended with {found.status}"
     return found
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds of a process (Linux); 0 when it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def worst_lag(metrics: str, loop: str) -> float:

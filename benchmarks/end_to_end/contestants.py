@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from child_processes import cpu_s
 from control_plane import program
-
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ class Running:
             )
 
     def cpu_s(self) -> float:
-        """CPU seconds of the process and of its children, user and system."""
-        return sum(self._ticks(pid) for pid in self._pids()) / _TICKS
+        """CPU seconds of the process and its children, ended ones included: plans are made in forks."""
+        return sum(sum(cpu_s(pid)) for pid in self._pids())
 
     def peak_mib(self) -> float:
         """The most memory that was resident, MiB, children included."""
@@ -114,15 +113,6 @@ class Running:
                 continue
             found += [int(child) for child in children]
         return found
-
-    @staticmethod
-    def _ticks(pid: int) -> int:
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0
-        # User and system time, its own and that of children that have ended: plans are made in forks.
-        return sum(int(field) for field in fields[11:15])
 
     @staticmethod
     def _peak_kib(pid: int) -> int:
