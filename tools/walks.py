@@ -28,7 +28,7 @@ PACKAGE = Path(plimsoll.__file__).parent
 #: Packages and modules of values, protocols and instruments.
 PASSIVE = (
     *("api", "framework", "model", "plugins", "ports", "telemetry", "testing", "timing", "toolkit"),
-    *("app.clock", "engine.plugin_calls", "policies.served_profiles", "scheduling.plugin_timing"),
+    *("app.machine.clock", "engine.plugin_calls", "policies.served_profiles", "scheduling.plugin_timing"),
 )
 
 #: Sub-packages with a front: a visit to any of their modules is one to the front, unless it is listed itself.

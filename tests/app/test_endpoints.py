@@ -11,7 +11,7 @@ import pytest
 
 from plimsoll.app import endpoints as module
 from plimsoll.app.endpoints import AddressTaken, Endpoints, serving
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.loop_thread import LoopThread
 
 
 def endpoints(problems: dict[str, Any] | None = None, metrics: Callable[..., Any] | None = None) -> Endpoints:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.loop_thread import LoopThread
+from plimsoll.app.machine.machine import Machine
 from plimsoll.app.operator import HANGS_S, Operator
 from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
@@ -46,7 +47,7 @@ async def built(folder: Path) -> AsyncIterator[Any]:
         LoopThread("election") as thread,
         thread.entered(connected(path)) as lease_session,
     ):
-        operator = Operator(Settings(kubeconfig=path), session, lease_session, thread)
+        operator = Operator(Settings(kubeconfig=path), session, lease_session, thread, Machine())
         yield operator
         await operator.extenders.close()
 

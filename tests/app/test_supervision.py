@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.app import supervision as module
+from plimsoll.app.machine.machine import Machine
 from plimsoll.app.supervision import BEAT_S, STALLED_S, STUCK_S, Supervision
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 
@@ -23,7 +24,7 @@ async def scene() -> AsyncIterator[Any]:
     """A supervised process and its clock; tasks end with the test."""
     clock = FakeClock()
     ended: list[Any] = []
-    one = Supervision(clock, RememberingObserver(), ended.append)
+    one = Supervision(Machine(clock), RememberingObserver(), ended.append)
     yield one, clock, ended
     await one.cancel()
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from plimsoll.access.rights import Access
-from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups

@@ -12,7 +12,8 @@ import pytest
 from e2e.conftest import ROOT, define
 from e2e.polls import eventually
 from e2e.speaker import speaking
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.loop_thread import LoopThread
+from plimsoll.app.machine.machine import Machine
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from plimsoll.kube.session.session import connected
@@ -48,7 +49,8 @@ async def test_the_page_names_every_task_of_an_operator(start_roadstead: StartRo
         LoopThread("election") as thread,
         thread.entered(connected(cluster.kubeconfig)) as lease_session,
     ):
-        operator = Operator(Settings(kubeconfig=cluster.kubeconfig), session, lease_session, thread)
+        settings = Settings(kubeconfig=cluster.kubeconfig)
+        operator = Operator(settings, session, lease_session, thread, Machine())
         others = asyncio.all_tasks()
         for name, work in operator.work.items():
             operator.supervision.begin(name, work)

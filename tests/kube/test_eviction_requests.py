@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.app.clock import SeededRandomness, SystemClock
+from plimsoll.app.machine.clock import SeededRandomness, SystemClock
 from plimsoll.kube.eviction_requests import REQUESTER, PodEvictionRequester
 from plimsoll.kube.session.session import connected
 from plimsoll.model.decoding import convert

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.app.clock import ThreadComputer
+from plimsoll.app.machine.clock import ThreadComputer
 from plimsoll.framework import NoArgs
 from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.kinds.pod import Pod

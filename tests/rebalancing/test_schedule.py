@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.rebalancing import schedule
+from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
+from plimsoll.timing.timer import Timer
 
 
 def firing(cron: str, start: datetime, count: int = 3, zone: str | None = None) -> list[datetime]:
@@ -114,50 +117,143 @@ def test_a_window_that_opens_again_before_it_closes_stays_open() -> None:
     assert schedule.is_open(Schedule(cron="0 * * * *"), 7200.0, now)
 
 
-async def test_a_run_is_hastened_but_never_delayed() -> None:
+class Office:
+    """A timetable and its running timer, on a clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.clock, self.observer = FakeClock(), RememberingObserver()
+        self.timer = Timer(self.clock, self.observer)
+        self.skipped: list[str] = []
+        self.timetable = schedule.Timetable(self.timer, self.clock, self.observer, self.skipped.append)
+        self.ran: list[float] = []
+
+    async def job(self) -> None:
+        """Note when it ran."""
+        self.ran.append(self.clock.time)
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    """One that has begun."""
+    one = Office()
+    running = asyncio.create_task(one.timer.run())
+    one.timetable.start()
+    yield one
+    one.timetable.stop()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_run_is_hastened_but_never_delayed(office: Office) -> None:
     """Out of turn where the turn is far; a turn that comes sooner stays."""
-    timetable = schedule.Timetable(lambda _: None)
+    office.timetable.set("far", Schedule(cron="0 0 29 2 *"), office.job)
+    turn = office.timetable.next_run("far")
+    office.timetable.hasten("far", timedelta(hours=1))
+    hastened = office.timetable.next_run("far")
+    office.timetable.hasten("far", timedelta(hours=2))
+    unchanged = office.timetable.next_run("far")
+    office.timetable.hasten("nobody", timedelta())
+    office.timetable.hasten("far", timedelta())
+    await office.clock.advance(1.0)
+
+    assert hastened < turn  # type: ignore[operator] # known to exist in this test
+    assert unchanged == hastened
+    assert len(office.ran) == 1
+    assert office.timetable.next_run("far") == turn
+
+
+async def test_turns_at_an_interval_begin_after_a_second_and_missed_ones_are_made_up_once(
+    office: Office,
+) -> None:
+    """A process that was paused for four turns runs once, then keeps time."""
+    began = office.clock.time
+    office.timetable.set("often", Schedule(interval_seconds=60), office.job)
+    await office.clock.advance(62.0)
+    office.clock.time += 240.0
+    await office.clock.advance(60.0)
+
+    assert office.ran == [began + 1.0, began + 61.0, began + 302.0, began + 361.0]
+
+
+async def test_a_turn_is_skipped_while_the_job_is_still_running(office: Office) -> None:
+    """It never overlaps itself."""
+    ends = asyncio.Event()
+
+    async def job() -> None:
+        await office.job()
+        await ends.wait()
+
+    office.timetable.set("slow", Schedule(interval_seconds=60), job)
+    await office.clock.advance(130.0)
+    ends.set()
+    await office.clock.advance(60.0)
+
+    assert office.skipped == ["slow", "slow"]
+    assert len(office.ran) == 2
+
+
+async def test_a_wall_clock_that_is_set_back_does_not_bring_a_turn_early() -> None:
+    """Cron means the time of day; the turn is waited for again."""
+    clock = ClockSetBack()
+    timer = Timer(clock, RememberingObserver())
+    timetable = schedule.Timetable(timer, clock, RememberingObserver(), lambda _: None)
     ran = asyncio.Event()
 
     async def job() -> None:
         ran.set()
 
     timetable.start()
-    try:
-        timetable.set("far", Schedule(cron="0 0 29 2 *"), job)
-        turn = timetable.next_run("far")
-        timetable.hasten("far", timedelta(hours=1))
-        hastened = timetable.next_run("far")
-        timetable.hasten("far", timedelta(hours=2))
-        unchanged = timetable.next_run("far")
-        timetable.hasten("nobody", timedelta())
-        timetable.hasten("far", timedelta())
-        await asyncio.wait_for(ran.wait(), 30)
-    finally:
-        timetable.stop()
+    timetable.set("hourly", Schedule(cron="0 * * * *"), job)
+    turn = timetable.next_run("hourly")
+    clock.behind_s, clock.time = 600.0, turn.timestamp()
+    timer.call_due()
+    early = timetable.next_run("hourly")
+    clock.time += 600.0
+    timer.call_due()
+    await settled()
 
-    assert hastened < turn  # type: ignore[operator] # known to exist in this test
-    assert unchanged == hastened
+    assert early == turn
+    assert ran.is_set()
+    timetable.stop()
 
 
-async def test_a_job_that_is_under_way_ends_without_a_word(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+class ClockSetBack(FakeClock):
+    """Its wall time is behind."""
+
+    behind_s = 0.0
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.time - self.behind_s
+
+
+async def test_a_job_that_is_under_way_is_cancelled_without_a_word(office: Office) -> None:
     """A process that lost its lease stops in the middle of runs; that is no error of a job."""
-    monkeypatch.setattr(schedule, "FIRST_RUN", timedelta())
-    begun = asyncio.Event()
+    ended: list[str] = []
 
     async def job() -> None:
-        begun.set()
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
 
-    timetable = schedule.Timetable(lambda _: None)
-    timetable.start()
-    timetable.set("policy", Schedule(interval_seconds=300), job)
-    async with asyncio.timeout(60):
-        await begun.wait()
-    timetable.stop()
-    for _ in range(10):
-        await asyncio.sleep(0)
+    office.timetable.set("policy", Schedule(interval_seconds=300), job)
+    await office.clock.advance(2.0)
+    office.timetable.stop()
+    await settled()
 
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+    assert ended == ["cancelled"]
+    assert office.observer.failures == []
+
+
+async def test_a_job_that_raises_has_its_next_turn(office: Office) -> None:
+    """The failure is reported."""
+
+    async def job() -> None:
+        raise ValueError("no")
+
+    office.timetable.set("policy", Schedule(interval_seconds=300), job)
+    await office.clock.advance(2.0)
+
+    assert office.observer.failures == [("run of policy", "ValueError('no')")]
+    assert office.timetable.next_run("policy") is not None

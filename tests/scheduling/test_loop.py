@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile

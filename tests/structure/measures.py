@@ -29,7 +29,6 @@ LIBRARY = {
     "_ssl": "aiohttp keeps a connector's TLS context in a private attribute",
     "_user": "kubernetes-asyncio keeps the user of a kubeconfig in a private attribute",
     "exec_plugin_expiry": "kubernetes-asyncio sets it only for users with an exec plugin",
-    "next_run_time": "an APScheduler job that is not scheduled has none",
     "args_model": "a registry checks what it is given, and says what is missing",
     "name": "likewise",
     "clone": "data in a cycle state may be of any type",

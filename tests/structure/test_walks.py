@@ -5,7 +5,7 @@ import contextlib
 from datetime import timedelta
 from typing import Any, cast
 
-from plimsoll.app.clock import SeededRandomness
+from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror

@@ -6,12 +6,9 @@ a plugin that computes for minutes delays a renewal. What it shares with the res
 """
 
 import asyncio
-import socket
-import uuid
 from pathlib import Path
 
-from plimsoll.app.clock import SeededRandomness
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.machine import SideLoop
 from plimsoll.app.replica.leadership import SharedLeadership
 from plimsoll.app.settings import Settings
 from plimsoll.app.shared_parts import SharedParts
@@ -48,7 +45,7 @@ def namespace_of(settings: Settings, own: Path = OWN_NAMESPACE) -> str:
 class ThreadedLeadership:
     """An election that takes place in another thread."""
 
-    def __init__(self, elected: Elected, thread: LoopThread) -> None:
+    def __init__(self, elected: Elected, thread: SideLoop) -> None:
         self._elected = elected
         self._thread = thread
         self.tried = elected.tried
@@ -107,11 +104,15 @@ class NoEvents:
         """Drop it."""
 
 
+def _identity(parts: SharedParts) -> str:
+    return f"{parts.machine.hostname}_{parts.machine.unique()}"
+
+
 def shared_leadership(
     settings: Settings,
     session: Session,
     parts: SharedParts,
-    thread: LoopThread,
+    thread: SideLoop,
     supervision: Supervision,
     fence: Fence,
 ) -> SharedLeadership:
@@ -127,12 +128,13 @@ def shared_leadership(
     def elect(election: Election, lease: LeasePort) -> Elected:
         is_group = election.identity == GROUP
         recorder, observer = (NoEvents(), quiet) if is_group else (parts.recorder, parts.observer)
-        return Elected(election, lease, fence, process, clock, SeededRandomness(), recorder, observer)
+        chance = parts.machine.randomness(None)
+        return Elected(election, lease, fence, process, clock, chance, recorder, observer)
 
     leadership = SharedLeadership(thread)
     leadership.enter(
         RoleElections(
-            f"{socket.gethostname()}_{uuid.uuid4()}",
+            _identity(parts),
             terms,
             leases(name),
             lambda role: leases(role.lease(name)),
@@ -149,7 +151,7 @@ def candidacy(
     settings: Settings,
     session: Session,
     parts: SharedParts,
-    thread: LoopThread,
+    thread: SideLoop,
     supervision: Supervision,
     fence: Fence,
 ) -> Leadership:
@@ -165,12 +167,12 @@ def candidacy(
     name, terms = settings.leader_elect_resource_name, settings.terms
     here = asyncio.get_running_loop()
     elected = Elected(
-        Election(f"{socket.gethostname()}_{uuid.uuid4()}", terms, stands=False),
+        Election(_identity(parts), terms, stands=False),
         LeaseStore(session, namespace_of(settings), name, terms.request_s),
         fence,
         ElectedProcess(supervision.hindrance, supervision.pressure, here.call_soon_threadsafe),
         clock,
-        SeededRandomness(),  # unlike those of other candidates, and of no decision
+        parts.machine.randomness(None),  # unlike those of other candidates, and of no decision
         parts.recorder,
         observer,
     )

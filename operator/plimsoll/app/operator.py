@@ -4,7 +4,6 @@ The one module that may import every layer. It decides nothing.
 """
 
 import asyncio
-import socket
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -16,8 +15,7 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.pod_group import PodGroupResourceStatus
 from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of, shared_leadership
-from plimsoll.app.clock import SeededRandomness, SystemClock
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.machine import Machine, SideLoop
 from plimsoll.app.memory.answers import MemoryAnswers
 from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.replica.node_holder import NodeHolder
@@ -76,14 +74,19 @@ class Operator:
         session: The connection; writes through it pass the fence.
         lease_session: A connection for the election alone, of the thread's loop.
         thread: Where the election takes place, and from where the probes are answered.
+        machine: Below the process.
     """
 
     def __init__(
-        self, settings: Settings, session: Session, lease_session: Session, thread: LoopThread
+        self,
+        settings: Settings,
+        session: Session,
+        lease_session: Session,
+        thread: SideLoop,
+        machine: Machine,
     ) -> None:
         self.settings = settings
-        self.thread = thread
-        self.clock = SystemClock()
+        self.clock = machine.clock
         self.outages = OutageLog(self.clock.monotonic, session.address)
         self.metrics = CollectorRegistry()
         for collector in (GCCollector, PlatformCollector, ProcessCollector):
@@ -103,7 +106,7 @@ class Operator:
                 access,
             ]
         )
-        self.supervision = Supervision(self.clock, self.observer)
+        self.supervision = Supervision(machine, self.observer)
         self.fence = Fence(self.clock)
         observed = session.observed(self.observer).fenced(self.fence)
         self.session = session = observed.permitted(permissions(access))
@@ -115,10 +118,10 @@ class Operator:
         ]
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
         self.timer = Timer(self.clock, self.observer)
-        self.recorder = EventPoster(session, self.clock, f"plimsoll-{socket.gethostname()}")
+        self.recorder = EventPoster(session, self.clock, f"plimsoll-{machine.hostname}")
         parts = SharedParts(
             session=session,
-            clock=self.clock,
+            machine=machine,
             observer=self.observer,
             access=access,
             recorder=self.recorder,
@@ -161,7 +164,7 @@ class Operator:
             ),
             self.clock,
             # A source of its own: what is measured must not change what is decided.
-            SeededRandomness(settings.seed),
+            machine.randomness(settings.seed),
             self.observer,
             WingParts(
                 access=access,
@@ -181,7 +184,7 @@ class Operator:
                 defaults=defaults,
                 cluster=self.cache.cluster,
                 nominator=parts.book.nominator,
-                randomness=SeededRandomness(settings.seed),
+                randomness=machine.randomness(settings.seed),
                 failures=failures,
                 extending=extending,
                 observer=self.observer,

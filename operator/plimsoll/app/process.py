@@ -8,7 +8,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Literal
 
@@ -21,7 +21,8 @@ import plimsoll
 from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.kopf_handlers import KopfLogin
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.loop_thread import LoopThread
+from plimsoll.app.machine.machine import Machine
 from plimsoll.app.memory.endpoint import ExplainEndpoint
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
@@ -40,6 +41,9 @@ THRESHOLDS = (20_000, 20, 20)
 KOPF_END_S = 10.0
 
 
+CarryPolicies = Callable[[asyncio.Event], Awaitable[asyncio.Task[None]]]
+
+
 class TaskEnded(PlimsollError):
     """A task that must run as long as the process does has ended."""
 
@@ -50,41 +54,53 @@ class OperatorProcess:
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
-    async def run(self) -> None:
+    async def run(self, thread: LoopThread) -> None:
         """Run until SIGTERM or SIGINT; raises what :func:`run` does."""
         log = structlog.get_logger("plimsoll")
         operator, stop = self._operator, asyncio.Event()
-        supervision = operator.supervision
-        front: asyncio.Task[None] | None = None
         _heed_signals(stop)
         operator.access.is_pending = True
         ports = [operator.settings.metrics_port, *filter(None, [operator.settings.health_port])]
         async with AsyncExitStack() as stack:
             served = await stack.enter_async_context(
-                operator.thread.entered(serving(operator.settings.bind_address, ports, self._endpoints()))
+                thread.entered(serving(operator.settings.bind_address, ports, self._endpoints()))
             )
-            measuring = asyncio.create_task(operator.thread.run(supervision.measure()), name="loop lag")
+            measuring = asyncio.create_task(thread.run(operator.supervision.measure()), name="loop lag")
             log.info("started", version=plimsoll.__version__, server=operator.session.address, port=served[0])
             try:
-                for name, work in operator.work.items():
-                    supervision.begin(name, work)
-                front = await self._begin_kopf(stop)
-                await supervision.until_one_ends(stop)
-                ended, failure = ([], "") if stop.is_set() else (supervision.ended, supervision.failure)
+                await self.live(stop, self._begin_kopf)
             finally:
-                supervision.end()
-                stop.set()
-                await self._end_tasks()
-                await operator.leadership.release()
-                await operator.extenders.close()
-                if front is not None:
-                    await _settled(front, KOPF_END_S)
                 measuring.cancel()
                 await asyncio.gather(measuring, return_exceptions=True)
+        log.info("stopped")
+
+    async def live(self, stop: asyncio.Event, carry_policies: CarryPolicies) -> None:
+        """Do the operator's work until ``stop`` is set, or one of its tasks ends; raises what ended it.
+
+        Args:
+            stop: Set to end it; set at its end.
+            carry_policies: Begins to hand policies to the operator; returns the task that does, which ends
+                when ``stop`` is set.
+        """
+        operator, supervision = self._operator, self._operator.supervision
+        front: asyncio.Task[None] | None = None
+        try:
+            for name, work in operator.work.items():
+                supervision.begin(name, work)
+            front = await carry_policies(stop)
+            await supervision.until_one_ends(stop)
+            ended, failure = ([], "") if stop.is_set() else (supervision.ended, supervision.failure)
+        finally:
+            supervision.end()
+            stop.set()
+            await self._end_tasks()
+            await operator.leadership.release()
+            await operator.extenders.close()
+            if front is not None:
+                await _settled(front, KOPF_END_S)
         if failure:
             raise TaskEnded(f"kopf cannot go on: {failure}")
         raise_first(ended)
-        log.info("stopped")
 
     async def _begin_kopf(self, stop: asyncio.Event) -> asyncio.Task[None]:
         """Start kopf and watch each of its root tasks: if one ends, kopf ends, and we do."""
@@ -192,9 +208,9 @@ async def run(settings: Settings, log: logging.Handler) -> None:
         LoopThread("election") as thread,
         thread.entered(connected(settings.kubeconfig)) as lease_session,
     ):
-        operator = Operator(settings, session, lease_session, thread)
+        operator = Operator(settings, session, lease_session, thread, Machine())
         log.addFilter(KopfLines(operator.outages, operator.supervision.fail))
-        await OperatorProcess(operator).run()
+        await OperatorProcess(operator).run(thread)
 
 
 def loop_factory(wanted: Literal["auto", "asyncio"]) -> Callable[[], asyncio.AbstractEventLoop]:

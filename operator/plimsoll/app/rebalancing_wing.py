@@ -3,8 +3,6 @@
 import functools
 
 from plimsoll.api.v1alpha1.eviction import EvictionStatus
-from plimsoll.app.clock import SeededRandomness, ThreadComputer
-from plimsoll.app.forks.forked_computer import ForkedComputer
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -32,7 +30,7 @@ def rebalancing_wing(
 ) -> RebalancingWing:
     """The wing with its adapters; ``forecast`` is the profile for pods of schedulers that are not ours."""
     session, clock, observer = parts.session, parts.clock, parts.observer
-    requester = PodEvictionRequester(session, clock, SeededRandomness(parts.seed), observer)
+    requester = PodEvictionRequester(session, clock, parts.machine.randomness(parts.seed), observer)
     return RebalancingWing(
         parts.book,
         parts.groups,
@@ -51,10 +49,10 @@ def rebalancing_wing(
         Runtime(
             parts.timer,
             clock,
-            ThreadComputer(),
+            parts.machine.computer,
             observer,
             parts.conditions,
             namespace,
-            ForkedComputer() if parts.forks_plans else None,
+            parts.machine.forks if parts.forks_plans else None,
         ),
     )

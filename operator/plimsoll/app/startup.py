@@ -6,7 +6,6 @@ from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from plimsoll.app.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import Ingestion
@@ -46,7 +45,7 @@ class Startup:
         sinks: dict[WatchedResource, Sink] = {
             resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
         }
-        randomness = SeededRandomness(parts.seed)
+        randomness = parts.machine.randomness(parts.seed)
         self._reflectors = [
             Reflector(
                 parts.session,

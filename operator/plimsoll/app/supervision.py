@@ -5,14 +5,12 @@ Read by the probes and by the election from another thread, so it keeps numbers 
 
 import asyncio
 import os
-import threading
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
 
-from plimsoll.ports.clock import Clock
+from plimsoll.app.machine.machine import Machine
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.task_sets import first_of
 
@@ -37,14 +35,19 @@ class Supervision:
     """The long-running tasks of one process.
 
     Args:
+        machine: Below the process.
         observer: Told how late each loop is.
         terminate: Ends the process on the spot.
     """
 
     def __init__(
-        self, clock: Clock, observer: Observer, terminate: Callable[[int], object] = os._exit
+        self,
+        machine: Machine,
+        observer: Observer,
+        terminate: Callable[[int], object] = os._exit,
     ) -> None:
-        self._clock = clock
+        self._machine = machine
+        self._clock = clock = machine.clock
         self._observer = observer
         self._terminate = terminate
         self._tasks: dict[str, asyncio.Task[Any]] = {}
@@ -54,7 +57,7 @@ class Supervision:
         self._ending_since: float | None = None
         self._beaten = clock.monotonic()
         self._worst: list[tuple[float, float]] = []  #: recent delays of the main loop, with their times
-        self._used = time.process_time()
+        self._used = self._machine.used_s()
         self._used_at = clock.monotonic()
 
     # -- tasks ---------------------------------------------------------------------------------------
@@ -97,9 +100,7 @@ class Supervision:
         """The process has started to end; if it has not ended in time, it is killed."""
         if self._ending_since is None:
             self._ending_since = self._clock.monotonic()
-            self._force = threading.Timer(END_S, self._end_by_force)
-            self._force.daemon = True
-            self._force.start()
+            self._machine.call_later(END_S, self._end_by_force)
 
     def _end_by_force(self) -> None:
         structlog.get_logger("plimsoll").error("ended by force: tasks did not end in time", seconds=END_S)
@@ -128,13 +129,13 @@ class Supervision:
 
     def pressure(self) -> str:
         """What may have kept threads of this process from running, in words."""
-        now, used = self._clock.monotonic(), time.process_time()
+        now, used = self._clock.monotonic(), self._machine.used_s()
         since_s = max(0.001, now - self._used_at)
         lag_s = max([now - self._beaten - BEAT_S, *(late for at, late in list(self._worst) if at > now - 30)])
         parts = [f"the process used {(used - self._used) / since_s:.1f} CPUs"]
         if lag_s > BEAT_S:
             parts.append(f"its main loop was up to {lag_s:.1f} s late")
-        parts.append(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+        parts.append(self._machine.load())
         return ", ".join(parts)
 
     def _stall(self, limit_s: float) -> str:
@@ -162,7 +163,7 @@ class Supervision:
             now = self._clock.monotonic()
             self._observer.loop_lagged("election", max(0.0, now - due))
             if now - self._used_at > USED_S:
-                self._used, self._used_at = time.process_time(), now
+                self._used, self._used_at = self._machine.used_s(), now
 
 
 def _why(task: asyncio.Task[Any]) -> str:

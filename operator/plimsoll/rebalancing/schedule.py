@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
-from apscheduler.events import EVENT_JOB_MAX_INSTANCES
-from apscheduler.jobstores.base import JobLookupError
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.combining import OrTrigger
 from apscheduler.triggers.cron import CronTrigger
@@ -16,6 +14,9 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from plimsoll.api.v1alpha1.schedules import Schedule, Trigger
 from plimsoll.model.kinds.watch_event import NodeAdded, NodeUpdated, WatchEvent
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
+from plimsoll.timing.timer import Timer
 
 #: In cron's order.
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -26,71 +27,125 @@ LATE = datetime(9950, 1, 1, tzinfo=UTC)
 #: From a policy's being set to its first run at an interval.
 FIRST_RUN = timedelta(seconds=1)
 
+#: Two clocks are read one after the other: a job may run this much before its turn.
+EARLY = timedelta(milliseconds=1)
+
 Job = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _Entry:
+    schedule: Schedule
+    job: Job
+    due: datetime | None  #: None where the schedule never fires again
 
 
 class Timetable:
     """Runs jobs by cron or at an interval; a job never overlaps itself, missed runs are made up once.
 
+    APScheduler knows when cron fires; its own scheduler reads the clock of the machine (docs/adr/0033).
+
     Args:
+        timer: Calls what is due; must be running.
+        clock: Whose wall time the schedules mean.
+        observer: Notified of a job that raises.
         skipped: Called with the name of a job that was due while it was still running.
     """
 
-    def __init__(self, skipped: Callable[[str], None]) -> None:
-        self._scheduler = AsyncIOScheduler(timezone=UTC)
-        self._scheduler.add_listener(lambda event: skipped(event.job_id), EVENT_JOB_MAX_INSTANCES)
+    def __init__(
+        self, timer: Timer, clock: Clock, observer: Observer, skipped: Callable[[str], None]
+    ) -> None:
+        self._timer = timer
+        self._clock = clock
+        self._observer = observer
+        self._skipped = skipped
+        self._entries: dict[str, _Entry] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._is_started = False
 
     def start(self) -> None:
         """Begin; needs a running event loop."""
-        self._scheduler.start()
+        self._is_started = True
+        for name in self._entries:
+            self._wait(name)
 
     def stop(self) -> None:
-        """End; a running job is not waited for."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
+        """End; running jobs are cancelled."""
+        self._is_started = False
+        for name in self._entries:
+            self._timer.cancel((self, name))
+        for task in self._running.values():
+            task.cancel()
 
     def set(self, name: str, schedule: Schedule, job: Job) -> None:
         """Run a job by this schedule from now on; one at an interval runs for the first time in a second.
 
         What the user changed before the policy has been seen by then.
         """
-
-        async def run() -> None:  # APScheduler awaits coroutine functions only
-            with suppress(asyncio.CancelledError):  # it logs a traceback for a job that ends with us
-                await job()
-
-        first = {"next_run_time": datetime.now(UTC) + FIRST_RUN}
-        self._scheduler.add_job(
-            run,
-            _trigger(schedule),
-            id=name,
-            replace_existing=True,
-            max_instances=1,
-            coalesce=True,
-            misfire_grace_time=None,
-            **(first if schedule.interval_seconds is not None else {}),
-        )
+        now = self._now()
+        due = now + FIRST_RUN if schedule.interval_seconds is not None else next_time(schedule, now)
+        self._entries[name] = _Entry(schedule, job, due)
+        self._wait(name)
 
     def remove(self, name: str) -> None:
         """Run a job no more."""
-        try:
-            self._scheduler.remove_job(name)
-        except JobLookupError:
-            return
+        if self._entries.pop(name, None) is not None:
+            self._timer.cancel((self, name))
 
     def hasten(self, name: str, within: timedelta) -> None:
-        """Run a job within that time, unless its turn comes sooner; its later turns stay as they are."""
-        job = self._scheduler.get_job(name)
-        soon = datetime.now(UTC) + within
-        due = getattr(job, "next_run_time", None)
-        if job is not None and (due is None or due > soon):
-            job.modify(next_run_time=soon)
+        """Run a job within that time, unless its turn comes sooner; later turns by cron stay as they are."""
+        entry = self._entries.get(name)
+        soon = self._now() + within
+        if entry is not None and (entry.due is None or entry.due > soon):
+            entry.due = soon
+            self._wait(name)
 
     def next_run(self, name: str) -> datetime | None:
         """When a job runs next, in UTC; None when it does not."""
-        job = self._scheduler.get_job(name)
-        moment: datetime | None = getattr(job, "next_run_time", None)
-        return moment.astimezone(UTC) if moment else None
+        entry = self._entries.get(name)
+        return None if entry is None or entry.due is None else entry.due.astimezone(UTC)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now(), UTC)
+
+    def _wait(self, name: str) -> None:
+        due = self._entries[name].due
+        if not self._is_started:
+            return
+        if due is None:
+            self._timer.cancel((self, name))
+            return
+        left_s = max(0.0, (due - self._now()).total_seconds())
+        self._timer.set((self, name), self._clock.monotonic() + left_s, partial(self._fall_due, name))
+
+    def _fall_due(self, name: str) -> None:
+        """Run a job, unless the wall clock was set back meanwhile; then its next turn."""
+        entry, now = self._entries[name], self._now()
+        due = entry.due
+        if due is None:
+            return
+        if due - now <= EARLY:
+            running = self._running.get(name)
+            if running is None or running.done():
+                self._running[name] = asyncio.create_task(self._run(name, entry.job), name=f"run of {name}")
+            else:
+                self._skipped(name)
+            entry.due = _turn_after(entry.schedule, due, max(now, due))
+        self._wait(name)
+
+    async def _run(self, name: str, job: Job) -> None:
+        try:
+            await job()
+        except Exception as exc:  # noqa: BLE001 - its next turn comes all the same
+            self._observer.failed(f"run of {name}", repr(exc))
+
+
+def _turn_after(schedule: Schedule, due: datetime, now: datetime) -> datetime | None:
+    """The first turn after now, of a schedule that was due last at that time."""
+    if schedule.interval_seconds is None:
+        return next_time(schedule, now)
+    interval = timedelta(seconds=schedule.interval_seconds)
+    return due + interval * ((now - due) // interval + 1)
 
 
 def triggers_of(event: WatchEvent) -> frozenset[Trigger]:

@@ -122,7 +122,7 @@ class RebalancingWing:
         policies: dict[str, SchedulingPolicy] = {}
         changed = Signal()  #: what keeps policies from moving pods may have changed
         self.recovered, self.keeper, self._access = asyncio.Event(), keeper, access
-        self.timetable = Timetable(self._skip)
+        self.timetable = Timetable(runtime.timer, clock, observer, self._skip)
 
         # What keeps policies from moving pods, and what they want otherwise.
         pending = PendingPods(cache)

@@ -1,8 +1,7 @@
 """Calls functions at their deadlines, all of them from one task.
 
 The task sleeps until the earliest deadline, or until an earlier one is set. The functions are called in the
-order of their deadlines, those of one deadline in the order in which they were set; they must not block. The
-schedules of policies are not here: they need cron, see the only module that imports APScheduler.
+order of their deadlines, those of one deadline in the order in which they were set; they must not block.
 """
 
 import asyncio

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Collection, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.machine import SideLoop
 from plimsoll.leadership.leader import Elected
 from plimsoll.leadership.role_elections import RoleElections
 from plimsoll.leadership.roles import NODE_ROLES, REBALANCING, Role, scheduler_role
@@ -36,7 +36,7 @@ class SharedLeadership:
         acquired: Set once this process takes part in sharing the work.
     """
 
-    def __init__(self, thread: LoopThread) -> None:
+    def __init__(self, thread: SideLoop) -> None:
         self._thread = thread
         self._elections: RoleElections
         self._schedulers: frozenset[str] = frozenset()

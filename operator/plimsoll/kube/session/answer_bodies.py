@@ -1,16 +1,16 @@
 """Reads the bodies of answers: lines of a watch, JSON objects, bytes up to a limit."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
 import aiohttp
 import orjson
 
 
-async def lines(content: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+async def lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
     """Complete lines, however long; aiohttp's own readline refuses those beyond its buffer."""
     pending: list[bytes] = []
-    async for chunk in content.iter_any():
+    async for chunk in chunks:
         lines = chunk.split(b"\n")  # the one copy of each byte
         tail = lines.pop()
         if lines:

@@ -6,23 +6,16 @@ The generated client reads kubeconfigs and tokens. Its typed APIs send their req
 """
 
 import copy
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
-from urllib.request import getproxies_environment
 
-import aiohttp
 import orjson
-from aiohttp.abc import AbstractStreamWriter
-from kubernetes_asyncio import client
 
-import plimsoll
 from plimsoll.kube.session.answer_bodies import lines, parsed
 from plimsoll.kube.session.api_client import opened_client
-from plimsoll.kube.session.connections import Wire
 from plimsoll.kube.session.credentials import Credentials, loader
 from plimsoll.kube.session.errors import (
     APIError,
@@ -32,6 +25,8 @@ from plimsoll.kube.session.errors import (
     answer_of,
     error_of,
 )
+from plimsoll.kube.session.http_transport import HTTPTransport
+from plimsoll.kube.session.transport import NO_ANSWER, Transport
 from plimsoll.kube.session.write_gate import Gate, WriteFence, no_gate
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
@@ -43,68 +38,32 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 #: Seconds for an ordinary request to be answered; watches have a limit of their own.
 REQUEST_TIMEOUT_S = 30.0
 
-#: The User-Agent header, for the server's audit log.
-AGENT = f"plimsoll/{plimsoll.__version__}"
-
-#: Concurrent connections for reading, and as many for writing.
-CONNECTIONS = 100
-
-#: Bytes of a watch that wait to be read before the server is held back.
-READ_BUFFER_BYTES = 2**21
-
-#: No connection, or no answer in time.
-_NO_ANSWER = (aiohttp.ClientError, TimeoutError, OSError)
-
-
 #: Why a request is not sent, "" when it may be (:func:`plimsoll.kube.access_reviews.permissions`).
 Permissions = Callable[[str, str], str]
-
-
-class _Body(aiohttp.BytesPayload):
-    """A body that passes a gate: without its body a request is incomplete."""
-
-    def __init__(self, content: bytes, gate: Callable[[], None]) -> None:
-        super().__init__(content, content_type=JSON)
-        self._gate = gate
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        self._gate()
-        await super().write_with_length(writer, content_length)
 
 
 class Session:
     """Sends requests; raises :mod:`plimsoll.kube.session.errors`.
 
     Args:
-        own_client: Whether writes go over connections of ours (docs/adr/0016), which cost less; else through
-            aiohttp, as reads do.
+        transport: The way to the server.
+        monotonic: Seconds that never go back.
     """
 
     def __init__(
-        self, api_client: client.ApiClient, credentials: Credentials, *, own_client: bool = True
+        self,
+        transport: Transport,
+        credentials: Credentials,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.credentials = credentials
+        self._transport = transport
+        self._monotonic = monotonic
         self._fence: WriteFence | None = None
         self._observer: Observer | None = None
         self._permissions: Permissions | None = None
-        self.configuration = api_client.configuration  #: also for clients with their own connections (kopf)
-        # The client's own session looks for proxies and .netrc in two threads a request; where the
-        # environment names no proxy that is half of what a request costs. Its TLS is kept.
-        pooled: aiohttp.ClientSession = api_client.rest_client.pool_manager
-        self._http = aiohttp.ClientSession(
-            connector=pooled.connector,
-            connector_owner=False,
-            read_bufsize=READ_BUFFER_BYTES,
-            trust_env=bool(getproxies_environment()),
-        )
-        self._server_hostname: str | None = api_client.rest_client.server_hostname
-        self._proxy: str | None = api_client.rest_client.proxy
-        self.address: str = str(self.configuration.host).rstrip("/")
-        tls = getattr(pooled.connector, "_ssl", None)
-        self._wire: Wire | None = None
-        direct = own_client and not self._proxy and not getproxies_environment()
-        if direct and isinstance(tls, ssl.SSLContext):
-            self._wire = Wire(self.address, tls, self._server_hostname, CONNECTIONS, AGENT)
+        self.configuration = transport.configuration  #: also for clients with their own connections (kopf)
+        self.address = transport.address
 
     def fenced(self, fence: WriteFence) -> Self:
         """The same connection, whose writes pass a fence."""
@@ -187,7 +146,7 @@ class Session:
         gate: Callable[[], None] = no_gate,
     ) -> bytes:
         """Send one request and read its answer; once more where credentials were refused that are old."""
-        began = time.monotonic()
+        began = self._monotonic()
         for is_last in (False, True):
             headers = await self._headers(content_type)
             status, answer = await self._sent(
@@ -196,7 +155,7 @@ class Session:
                 content,
                 headers,
                 params=params,
-                timeout_s=max(0.001, timeout_s - (time.monotonic() - began)),
+                timeout_s=max(0.001, timeout_s - (self._monotonic() - began)),
                 gate=gate,
             )
             if is_last or status != 401 or not await self._is_renewed(headers):
@@ -223,36 +182,16 @@ class Session:
         gate: Callable[[], None],
     ) -> tuple[int, bytes]:
         """Status and body of one answer."""
-        attempt, began = f"{method} {path}", time.monotonic()
+        attempt, began = f"{method} {path}", self._monotonic()
         try:
-            if self._wire is not None and method != "GET":
-                response = await self._wire.exchange(
-                    method,
-                    path,
-                    headers,
-                    content or b"",
-                    params=params,
-                    timeout_s=timeout_s,
-                    before=gate,
-                )
-                status, answer = response.status, response.content
-            else:
-                async with self._http.request(
-                    method,
-                    self.address + path,
-                    data=None if content is None else _Body(content, gate),
-                    params=params,
-                    headers=headers,
-                    timeout=aiohttp.ClientTimeout(total=timeout_s),
-                    server_hostname=self._server_hostname,
-                    proxy=self._proxy,
-                ) as streamed:
-                    status, answer = streamed.status, await streamed.read()
-        except _NO_ANSWER as exc:
+            status, answer = await self._transport.exchange(
+                method, path, content, headers, params=params, timeout_s=timeout_s, gate=gate
+            )
+        except NO_ANSWER as exc:
             if not (isinstance(gate, Gate) and gate.was_closed):  # what was not sent has no answer
-                self._report(method, 0, time.monotonic() - began)
+                self._report(method, 0, self._monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
-        self._report(method, status, time.monotonic() - began)
+        self._report(method, status, self._monotonic() - began)
         return status, answer
 
     async def write(self, method: str, path: str, body: Any = None, **options: Any) -> WriteResult:
@@ -268,40 +207,38 @@ class Session:
 
         UNKNOWN where no answer came: the request may have been carried out, or never read.
         """
-        if self._wire is None or len(bodies) == 1:
+        if not self._transport.pipelines or len(bodies) == 1:
             return [await self.write(method, path, orjson.Fragment(body)) for body in bodies]
         denial = "" if self._permissions is None else self._permissions(method, path)
         if denial:
             return [WriteResult(WriteOutcome.REFUSED, denial)] * len(bodies)
-        fence, attempt, began = self._fence, f"{method} {path}", time.monotonic()
+        fence, attempt, began = self._fence, f"{method} {path}", self._monotonic()
         left_s = REQUEST_TIMEOUT_S if fence is None else min(REQUEST_TIMEOUT_S, fence.seconds_left())
         if left_s <= 0:
             return [WriteResult(WriteOutcome.FENCED, "not sent: this process does not lead")] * len(bodies)
-        headers, answers, why = await self._headers(JSON), [], ""
+        headers, why = await self._headers(JSON), ""
+        answers: list[tuple[int, bytes]] = []
         if fence is not None:
             fence.begin()
         try:
-            answers = await self._wire.exchanges(
+            answers = await self._transport.exchanges(
                 method,
                 path,
                 headers,
                 bodies,
                 timeout_s=left_s,
-                before=no_gate if fence is None else Gate(fence),
+                gate=no_gate if fence is None else Gate(fence),
             )
-        except _NO_ANSWER as exc:
+        except NO_ANSWER as exc:
             why = f"{type(exc).__name__}: {exc}"
         finally:
             if fence is not None:
                 fence.end(answered=len(answers) == len(bodies))
         results = []
-        for answer in answers:
-            self._report(method, answer.status, time.monotonic() - began)
-            refused = answer.status >= 400
-            results.append(
-                answer_of(self._refusal(attempt, answer.status, answer.content)) if refused else DONE
-            )
-        if any(answer.status == 401 for answer in answers):
+        for status, answer in answers:
+            self._report(method, status, self._monotonic() - began)
+            results.append(answer_of(self._refusal(attempt, status, answer)) if status >= 400 else DONE)
+        if any(status == 401 for status, _ in answers):
             await self._is_renewed(headers)  # for the next ones
         lost = WriteResult(WriteOutcome.UNKNOWN, why or "the connection ended before the answer")
         return results + [lost] * (len(bodies) - len(results))
@@ -325,32 +262,25 @@ class Session:
         Raises:
             APIError: The server refused the watch, or the stream broke.
         """
-        attempt, began = f"WATCH {path}", time.monotonic()
+        attempt, began = f"WATCH {path}", self._monotonic()
         is_reported = False
         try:
             async with AsyncExitStack() as opened:
                 for is_last in (False, True):
                     headers = await self._headers(JSON)
-                    response = await opened.enter_async_context(
-                        self._http.get(
-                            self.address + path,
-                            params=params,
-                            headers=headers,
-                            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s),
-                            server_hostname=self._server_hostname,
-                            proxy=self._proxy,
-                        )
+                    status, content = await opened.enter_async_context(
+                        self._transport.watch(path, headers, params, silence_s)
                     )
-                    if is_last or response.status != 401 or not await self._is_renewed(headers):
+                    if is_last or status != 401 or not await self._is_renewed(headers):
                         break
-                self._report("WATCH", response.status, time.monotonic() - began)
+                self._report("WATCH", status, self._monotonic() - began)
                 is_reported = True
-                if response.status >= 400:
-                    raise self._refusal(attempt, response.status, await response.read())
-                yield lines(response.content)
-        except _NO_ANSWER as exc:
+                if status >= 400:
+                    raise self._refusal(attempt, status, b"".join([part async for part in content]))
+                yield lines(content)
+        except NO_ANSWER as exc:
             if not is_reported:
-                self._report("WATCH", 0, time.monotonic() - began)
+                self._report("WATCH", 0, self._monotonic() - began)
             raise Unavailable(attempt, message=f"{type(exc).__name__}: {exc}") from exc
 
     def _report(self, method: str, status: int, seconds: float) -> None:
@@ -358,10 +288,8 @@ class Session:
             self._observer.request_answered(method, status, seconds)
 
     async def close(self) -> None:
-        """End the session; the connections for reading are the client's to close."""
-        await self._http.close()
-        if self._wire is not None:
-            await self._wire.close()
+        """End the session."""
+        await self._transport.close()
 
     async def _headers(self, content_type: str) -> dict[str, str]:
         headers = {"Accept": JSON, "Content-Type": content_type}
@@ -387,7 +315,7 @@ async def connected(
     load = loader(kubeconfig, context)
     loaded = await load()
     async with opened_client(loaded.configuration) as api_client:
-        session = Session(api_client, Credentials(loaded, load), own_client=own_client)
+        session = Session(HTTPTransport(api_client, own_client=own_client), Credentials(loaded, load))
         try:
             yield session
         finally:

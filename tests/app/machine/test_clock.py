@@ -8,13 +8,13 @@ import threading
 
 import pytest
 
-from plimsoll.app.clock import SWITCH_S, ThreadComputer
+from plimsoll.app.machine.clock import SWITCH_S, ThreadComputer
 
 WHO = contextvars.ContextVar("WHO", default="nobody")
 
 HANGS = """
 import asyncio, time
-from plimsoll.app.clock import ThreadComputer
+from plimsoll.app.machine.clock import ThreadComputer
 
 async def main():
     asyncio.ensure_future(ThreadComputer().compute(lambda: time.sleep(60)))

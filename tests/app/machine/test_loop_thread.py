@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.app.loop_thread import LoopThread
+from plimsoll.app.machine.loop_thread import LoopThread
 
 
 async def test_work_runs_there_and_its_outcome_comes_back() -> None:

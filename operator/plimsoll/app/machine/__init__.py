@@ -1,0 +1,1 @@
+"""The machine below an operator: its clocks, random numbers, threads and names."""

@@ -1,0 +1,130 @@
+"""HTTP over TCP and TLS: reads and watches by aiohttp, writes by connections of ours (docs/adr/0016)."""
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from urllib.request import getproxies_environment
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from kubernetes_asyncio import client
+
+import plimsoll
+from plimsoll.kube.session.connections import Wire
+
+#: The User-Agent header, for the server's audit log.
+AGENT = f"plimsoll/{plimsoll.__version__}"
+
+#: Concurrent connections for reading, and as many for writing.
+CONNECTIONS = 100
+
+#: Bytes of a watch that wait to be read before the server is held back.
+READ_BUFFER_BYTES = 2**21
+
+
+class _Body(aiohttp.BytesPayload):
+    """A body that passes a gate: without its body a request is incomplete."""
+
+    def __init__(self, content: bytes, gate: Callable[[], None]) -> None:
+        super().__init__(content, content_type="application/json")
+        self._gate = gate
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        self._gate()
+        await super().write_with_length(writer, content_length)
+
+
+class HTTPTransport:
+    """A :class:`plimsoll.kube.session.transport.Transport` over the network.
+
+    Args:
+        api_client: Its connections serve for reading; they are the client's to close.
+        own_client: Whether writes go over connections of ours, which cost less; else through aiohttp, as
+            reads do.
+    """
+
+    def __init__(self, api_client: client.ApiClient, *, own_client: bool = True) -> None:
+        self.configuration: client.Configuration = api_client.configuration
+        # The client's own session looks for proxies and .netrc in two threads a request; where the
+        # environment names no proxy that is half of what a request costs. Its TLS is kept.
+        pooled: aiohttp.ClientSession = api_client.rest_client.pool_manager
+        self._http = aiohttp.ClientSession(
+            connector=pooled.connector,
+            connector_owner=False,
+            read_bufsize=READ_BUFFER_BYTES,
+            trust_env=bool(getproxies_environment()),
+        )
+        self._server_hostname: str | None = api_client.rest_client.server_hostname
+        self._proxy: str | None = api_client.rest_client.proxy
+        self.address: str = str(self.configuration.host).rstrip("/")
+        tls = getattr(pooled.connector, "_ssl", None)
+        self._wire: Wire | None = None
+        direct = own_client and not self._proxy and not getproxies_environment()
+        if direct and isinstance(tls, ssl.SSLContext):
+            self._wire = Wire(self.address, tls, self._server_hostname, CONNECTIONS, AGENT)
+        self.pipelines = self._wire is not None
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        params: Mapping[str, str] | None,
+        timeout_s: float,
+        gate: Callable[[], None],
+    ) -> tuple[int, bytes]:
+        """Status and body of one answer."""
+        if self._wire is not None and method != "GET":
+            response = await self._wire.exchange(
+                method, path, headers, content or b"", params=params, timeout_s=timeout_s, before=gate
+            )
+            return response.status, response.content
+        async with self._http.request(
+            method,
+            self.address + path,
+            data=None if content is None else _Body(content, gate),
+            params=params,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=timeout_s),
+            server_hostname=self._server_hostname,
+            proxy=self._proxy,
+        ) as streamed:
+            return streamed.status, await streamed.read()
+
+    async def exchanges(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        bodies: Sequence[bytes],
+        *,
+        timeout_s: float,
+        gate: Callable[[], None],
+    ) -> list[tuple[int, bytes]]:
+        """The answers to several requests that are sent together."""
+        assert self._wire is not None
+        answers = await self._wire.exchanges(method, path, headers, bodies, timeout_s=timeout_s, before=gate)
+        return [(answer.status, answer.content) for answer in answers]
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, headers: Mapping[str, str], params: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
+        """Status and body of an answer without end."""
+        async with self._http.get(
+            self.address + path,
+            params=params,
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s),
+            server_hostname=self._server_hostname,
+            proxy=self._proxy,
+        ) as response:
+            yield response.status, response.content.iter_any()
+
+    async def close(self) -> None:
+        """End it; the connections for reading are the client's to close."""
+        await self._http.close()
+        if self._wire is not None:
+            await self._wire.close()
