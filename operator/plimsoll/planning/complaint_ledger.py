@@ -88,6 +88,13 @@ class Conscience:
         own = [ComplaintWatcher(each, context) for each in strategies]
         self._watchers = [each for each in (*own, *others) if _has_a_say(each.strategy)]
         self._own = {each.strategy.name: each for each in self._watchers if not each.policy}
+        # Asked for every candidate: what a strategy can say is found out once.
+        self._complaining = {each for each in self._watchers if isinstance(each.strategy, Complaining)}
+        self._of_crowds = {
+            each
+            for each in self._watchers
+            if isinstance(each.strategy, ComplainsOfCrowding) and each.strategy.complains_of_crowding
+        }
         self._silent: set[ComplaintWatcher] = set()
         self._crowded: dict[tuple[Hashable, str], Refusal] = {}
 
@@ -101,12 +108,11 @@ class Conscience:
 
     def without_driving(self) -> None:
         """Leave out strategies that would be driven again, for which there is no time before an eviction."""
-        self._watchers = [each for each in self._watchers if isinstance(each.strategy, Complaining)]
+        self._watchers = [each for each in self._watchers if each in self._complaining]
 
     def decides(self, strategy: str) -> bool:
         """Whether the strategy's complaints justify its moves, instead of the scheduler's score."""
-        watcher = self._own.get(strategy)
-        return watcher is not None and isinstance(watcher.strategy, Complaining)
+        return self._own.get(strategy) in self._complaining
 
     def objection(self, strategy: str, trips: Sequence[Trip], *, mends: bool = True) -> Refusal | None:
         """Why moves that are not made yet must not be made; they are made and undone here.
@@ -120,10 +126,8 @@ class Conscience:
         before = self._heard(Vicinity(tuple(trip.pod for trip in trips), nodes), strategy)
         after = self._after(trips, nodes, strategy)
         refusal, watcher = self._compared(strategy, before, after, mends=mends)
-        if refusal and watcher and not watcher.policy and len(trips) == 1:
-            crowded = watcher.strategy
-            if isinstance(crowded, ComplainsOfCrowding) and crowded.complains_of_crowding:
-                self._crowded[_requests_of(trips[0].pod), trips[0].target] = refusal
+        if refusal and watcher in self._of_crowds and not watcher.policy and len(trips) == 1:
+            self._crowded[_requests_of(trips[0].pod), trips[0].target] = refusal
         return refusal
 
     def _after(
@@ -176,7 +180,7 @@ class Conscience:
                     message = f"{watcher} would complain that {sentence}, {more}"
                     return Refusal(NEW_COMPLAINT, message), watcher
         own = self._own.get(strategy)
-        if not mends or own is None or not isinstance(own.strategy, Complaining):
+        if not mends or own is None or own not in self._complaining:
             return None, None
         had, has = before.get(own, {}), after.get(own, {})
         if sum(has.values()) < sum(had.values()) - TOLERANCE:

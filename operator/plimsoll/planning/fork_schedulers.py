@@ -50,4 +50,6 @@ class ForkSchedulers:
 
 def placing(profile: Profile, pod: PodInfo) -> Extender | None:
     """The first extender that has a say in where the pod goes."""
+    if not profile.extenders:
+        return None
     return next((each for each in interested(profile.extenders, pod) if each.places), None)

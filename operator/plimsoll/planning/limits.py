@@ -23,6 +23,11 @@ class Ceiling:
     count: int | None = None
     percent: int | None = None
 
+    @property
+    def is_set(self) -> bool:
+        """Whether it is a ceiling at all."""
+        return self.count is not None or self.percent is not None
+
     def of(self, population: int) -> int | None:
         """How many it allows when there are that many; None for any number."""
         if self.count is not None:
@@ -153,41 +158,30 @@ class Tally:
 
     def ceilings(self, node: str, namespace: str, workload: Workload) -> Iterator[TalliedCeiling]:
         """The ceilings that hold for one more eviction, in the order of the checks."""
-        flying = self.in_flight.get(workload.uid, 0)
-        for level, ceiling, key, subject, used, sentence in (
-            (LimitLevel.TOTAL, self.limits.total, "", "", self.total, "in this cycle"),
-            (
-                LimitLevel.MINUTE,
-                self.limits.per_minute,
-                "",
-                "",
-                self.total + self.recent,
-                "within a minute" + (f", {self.recent} of earlier cycles" if self.recent else ""),
-            ),
-            *(
-                (LimitLevel.BUDGET, ceiling, "", name, self.total, f'by budget "{name}"')
-                for name, ceiling in self.limits.budgets
-            ),
-            (LimitLevel.NODE, self.limits.per_node, node, node, self.by_node[node], f"from node {node}"),
-            (
-                LimitLevel.NAMESPACE,
-                self.limits.per_namespace,
-                namespace,
-                namespace,
-                self.by_namespace[namespace],
-                f"from namespace {namespace}",
-            ),
-            (
-                LimitLevel.WORKLOAD,
-                self.limits.per_workload,
-                f"{namespace}/{workload.uid}",
-                workload.name,
-                self.by_workload[workload.uid] + flying,
-                f"of {workload.name}" + (f", {flying} still in flight" if flying else ""),
-            ),
-        ):
-            if ceiling != NO_CEILING:
-                yield TalliedCeiling(level, ceiling, key, subject, used, sentence)
+        limits = self.limits
+        if limits.total.is_set:
+            yield TalliedCeiling(LimitLevel.TOTAL, limits.total, "", "", self.total, "in this cycle")
+        if limits.per_minute.is_set:
+            sentence = "within a minute" + (f", {self.recent} of earlier cycles" if self.recent else "")
+            sent = self.total + self.recent
+            yield TalliedCeiling(LimitLevel.MINUTE, limits.per_minute, "", "", sent, sentence)
+        for name, ceiling in limits.budgets:
+            if ceiling.is_set:
+                sentence = f'by budget "{name}"'
+                yield TalliedCeiling(LimitLevel.BUDGET, ceiling, "", name, self.total, sentence)
+        if limits.per_node.is_set:
+            sent, sentence = self.by_node[node], f"from node {node}"
+            yield TalliedCeiling(LimitLevel.NODE, limits.per_node, node, node, sent, sentence)
+        if limits.per_namespace.is_set:
+            sent, sentence = self.by_namespace[namespace], f"from namespace {namespace}"
+            level = LimitLevel.NAMESPACE
+            yield TalliedCeiling(level, limits.per_namespace, namespace, namespace, sent, sentence)
+        if limits.per_workload.is_set:
+            flying = self.in_flight.get(workload.uid, 0)
+            sent = self.by_workload[workload.uid] + flying
+            sentence = f"of {workload.name}" + (f", {flying} still in flight" if flying else "")
+            key, level = f"{namespace}/{workload.uid}", LimitLevel.WORKLOAD
+            yield TalliedCeiling(level, limits.per_workload, key, workload.name, sent, sentence)
 
     def most(self, given: TalliedCeiling) -> int | None:
         """How many evictions a ceiling allows; None for any number."""

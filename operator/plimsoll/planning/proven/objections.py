@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import called, calling
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
@@ -76,10 +76,10 @@ class Objections:
         pod = candidate.pod
         surge: Surge | None = None
         for evictor in self._rebalancing.evictors:
-            with calling(evictor.name, "filter"):
-                refusal = evictor.filter(pod, self._context)
-            with calling(evictor.name, "preEvictionFilter"):
-                last = evictor.pre_eviction_filter(pod, self._context)
+            refusal = called(evictor.name, "filter", evictor.filter, pod, self._context)
+            last = called(evictor.name, "preEvictionFilter", evictor.pre_eviction_filter, pod, self._context)
+            if refusal is None and last is None:
+                continue
             for each in (refusal, last):
                 if each is None:
                     continue

@@ -68,6 +68,7 @@ class PlanBuilder:
         self.schedulers = ForkSchedulers(rebalancing.profiles, self.fork)
         self._target_rows = TargetRows(self.fork, rebalancing.is_target)
         self._template_proofs = TemplateProofs(self.fork, self.schedulers, self._target_rows)
+        self._by_template: dict[str, bool] = {}
         self.ledger = BudgetLedger(self.fork.objects.budgets.values())
         self.in_bundle = False
         self.context = StrategyContext(
@@ -186,22 +187,9 @@ class PlanBuilder:
     def _prove(
         self, candidate: Candidate, strategy: str, workload: Workload, surge: Surge | None = None
     ) -> Move | Refusal:
-        pod, source = candidate.pod, candidate.node
-        renews = strategy in self.objections.renewing
-        move = Move(
-            pod=pod,
-            strategy=strategy,
-            reason=candidate.reason,
-            source=source,
-            target="",
-            gain=None,
-            ties=0,
-            is_forecast=False,
-            workload=workload,
-            renews=renews,
-        )
+        pod = candidate.pod
         if pod.pod.is_terminal:
-            return move
+            return self._without_target(candidate, strategy, workload)
         named = pod.pod.spec.scheduler_name
         profile = self._rebalancing.profiles.get(named) or self._rebalancing.forecast
         if profile is None:
@@ -216,10 +204,28 @@ class PlanBuilder:
                 f"extender {asked.name} has a say in where it goes; its next node cannot be proved",
             )
         if pod.uid not in self.fork.pods:
-            return Refusal("Gone", f"the pod is not on node {source} any more")
-        may_be_known = surge is None and not is_forecast
-        known = self._refused_by_template(candidate, strategy, profile) if may_be_known else None
-        return known or self._proved(candidate, move, profile, surge, is_forecast=is_forecast)
+            return Refusal("Gone", f"the pod is not on node {candidate.node} any more")
+        if surge is None and not is_forecast:
+            known = self._refused_by_template(candidate, strategy, profile, workload)
+            if known is not None:
+                return known
+        move = self._without_target(candidate, strategy, workload)
+        return self._proved(candidate, move, profile, surge, is_forecast=is_forecast)
+
+    def _without_target(self, candidate: Candidate, strategy: str, workload: Workload) -> Move:
+        """The move of a pod that needs no place, or whose place is not proved yet."""
+        return Move(
+            pod=candidate.pod,
+            strategy=strategy,
+            reason=candidate.reason,
+            source=candidate.node,
+            target="",
+            gain=None,
+            ties=0,
+            is_forecast=False,
+            workload=workload,
+            renews=strategy in self.objections.renewing,
+        )
 
     def _proved(
         self,
@@ -263,24 +269,35 @@ class PlanBuilder:
             maximum=maximum,
         )
 
-    def _refused_by_template(self, candidate: Candidate, strategy: str, profile: Profile) -> Refusal | None:
+    def _refused_by_template(
+        self, candidate: Candidate, strategy: str, profile: Profile, workload: Workload
+    ) -> Refusal | None:
         """Why no pod of the template may be moved from there, where that is known without a proof."""
         pod = candidate.pod
         if (
             candidate.target
             or self.in_bundle
             or SURGED in pod.pod.metadata.annotations
-            or strategy in self.objections.renewing
-            or not self.objections.decides(strategy)
             or (candidate.destinations is not None and candidate.destinations.preference is not None)
-            or self.objections.least_gain(strategy, MAX_SCORE, by_score=False) is not None
+            or not self._judges_by_template(strategy)
         ):
             return None
 
         def objection(name: str) -> Refusal | None:
             return self.objections.ping_pong(candidate, strategy, name) or self.objections.crowds(pod, name)
 
-        return self._template_proofs.refusal(candidate, profile, objection)
+        return self._template_proofs.refusal(candidate, profile, (strategy, workload.uid), objection)
+
+    def _judges_by_template(self, strategy: str) -> bool:
+        """Whether the strategy's complaints decide, and no gain is asked for."""
+        known = self._by_template.get(strategy)
+        if known is None:
+            known = self._by_template[strategy] = (
+                strategy not in self.objections.renewing
+                and self.objections.decides(strategy)
+                and self.objections.least_gain(strategy, MAX_SCORE, by_score=False) is None
+            )
+        return known
 
     def _chosen(
         self, candidate: Candidate, strategy: str, ranking: Ranking, maximum: int, *, is_forecast: bool

@@ -6,11 +6,12 @@ of them, without the node that the pod is on. If none of the best nodes serves t
 strategies object to each of them wherever the pod comes from, the candidate is refused as its own proof would
 refuse it. In any other case nothing is said, and it is proved by itself.
 
-What is known holds until a move is booked.
+A refusal is worked out once for all pods of a template and an owner whose nodes are alike: feasible or not,
+admitted or not, and none of the best. They share one object. What is known holds until a move is booked.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from plimsoll.planning.proven.target_choice import TRIES, TargetRows, best_rows,
 KnownObjection = Callable[[str], Refusal | None]
 """What is known to speak against a move to the node of this name, wherever the pod comes from."""
 
+Alike = tuple[Hashable, bool, bool]
+"""Who asks, and whether the pod's own node is feasible, and admitted besides."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
@@ -35,12 +39,14 @@ class _Ranked:
         fitting: How many are feasible.
         allowed: How many of these the policy admits.
         feasible: Whether a node is feasible, a bit a row.
+        refusals: Of candidates that are not on one of the best nodes.
     """
 
     best: tuple[str, ...]
     fitting: int
     allowed: int
     feasible: bytes
+    refusals: dict[Alike, Refusal] = field(default_factory=dict)
 
     def fits(self, row: int) -> bool:
         """Whether the node of a row is feasible."""
@@ -60,8 +66,14 @@ class TemplateProofs:
         """A move was booked, or taken back."""
         self._known.clear()
 
-    def refusal(self, candidate: Candidate, profile: Profile, objection: KnownObjection) -> Refusal | None:
-        """Why a candidate without order of its own stays; None when it must be proved by itself."""
+    def refusal(
+        self, candidate: Candidate, profile: Profile, asker: Hashable, objection: KnownObjection
+    ) -> Refusal | None:
+        """Why a candidate without order of its own stays; None when it must be proved by itself.
+
+        ``objection`` says the same for all pods of a template that have the same ``asker``, until a move is
+        booked, or had nothing to say.
+        """
         serves = candidate.destinations
         names = None if serves is None else serves.names
         if serves is not None and names is None:
@@ -75,14 +87,21 @@ class TemplateProofs:
         own = ranked.fits(row)
         if ranked.fitting == own:
             return None  # whether its own node is the only one depends on the pod
-        allowed = ranked.allowed - (own and bool(self._targets.admitted[row]))
+        admitted = own and bool(self._targets.admitted[row])
+        alike = asker, own, admitted
+        is_apart = candidate.node not in ranked.best
+        if is_apart and (known := ranked.refusals.get(alike)):
+            return known
         first: Refusal | None = None
         for name in [name for name in ranked.best if name != candidate.node][:TRIES]:
             refusal = objection(name)
             if refusal is None:
                 return None
             first = first or refusal
-        return first or no_target(ranked.fitting - own, allowed)
+        found = first or no_target(ranked.fitting - own, ranked.allowed - admitted)
+        if is_apart:
+            ranked.refusals[alike] = found
+        return found
 
     def _ranked(self, pod: PodInfo, profile: Profile, names: frozenset[str] | None) -> _Ranked | None:
         scheduler = self._schedulers.of(profile)
