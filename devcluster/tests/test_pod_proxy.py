@@ -7,6 +7,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from roadstead.assembly import built_in_api
+from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
 
 TOKEN = "for-tests"
@@ -18,7 +19,7 @@ REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 @pytest.fixture
 async def http() -> AsyncIterator[ClientSession]:
     """The administrator's session, with a server without controllers."""
-    server = Server(built_in_api(), TOKEN)
+    server = Server(RequestHandler(built_in_api(), TOKEN))
     url = await server.start()
     async with ClientSession(url, headers={"Authorization": f"Bearer {TOKEN}"}) as session:
         yield session

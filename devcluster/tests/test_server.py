@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from roadstead.assembly import built_in_api
+from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
 from roadstead.store.api import Api
 
@@ -42,7 +43,7 @@ class Client:
 async def client() -> AsyncIterator[Client]:
     """A client of a server without controllers."""
     api = built_in_api()
-    server = Server(api, TOKEN)
+    server = Server(RequestHandler(api, TOKEN))
     url = await server.start()
     async with aiohttp.ClientSession(url, headers={"Authorization": f"Bearer {TOKEN}"}) as session:
         yield Client(session, api)

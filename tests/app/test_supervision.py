@@ -24,7 +24,7 @@ async def scene() -> AsyncIterator[Any]:
     """A supervised process and its clock; tasks end with the test."""
     clock = FakeClock()
     ended: list[Any] = []
-    one = Supervision(Machine(clock), RememberingObserver(), ended.append)
+    one = Supervision(Machine(clock, terminate=ended.append), RememberingObserver())
     yield one, clock, ended
     await one.cancel()
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
 from roadstead.server.access_reviews import USER
+from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
 from roadstead.server.tables import Tables
 from roadstead.store.api import Api
@@ -35,13 +37,14 @@ def utc_now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
-def built_in_api(clock: Callable[[], dt.datetime] = utc_now) -> Api:
+def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.Random | None = None) -> Api:
     """An ``Api`` of the built-in kinds, with the objects that every cluster has.
 
     Args:
         clock: the time, with zone.
+        randomness: of uids and generated names; None differs each time.
     """
-    api = Api(built_in_kinds(), converters={"events": events.converted}, clock=clock)
+    api = Api(built_in_kinds(), converters={"events": events.converted}, clock=clock, randomness=randomness)
     create_built_in_objects(api)
     return api
 
@@ -59,14 +62,14 @@ def create_built_in_objects(api: Api) -> None:
             )
 
 
-def extended_server(
+def extended_handler(
     api: Api,
     token: str,
     *,
     actions: Mapping[str, Callable[[], None]] | None = None,
     token_file: Path | None = None,
-) -> Server:
-    """A server with custom resources, tables, discovery and OpenAPI.
+) -> RequestHandler:
+    """A request handler with custom resources, tables, discovery and OpenAPI.
 
     Args:
         api: knows no definitions of custom resources yet.
@@ -75,7 +78,7 @@ def extended_server(
         token_file: further tokens, one a line.
     """
     Definitions(api)
-    return Server(
+    return RequestHandler(
         api,
         token,
         tables=Tables(api),
@@ -84,3 +87,14 @@ def extended_server(
         token_file=token_file,
         admission=AdmissionWarnings(USER),
     )
+
+
+def extended_server(
+    api: Api,
+    token: str,
+    *,
+    actions: Mapping[str, Callable[[], None]] | None = None,
+    token_file: Path | None = None,
+) -> Server:
+    """A server with what ``extended_handler`` answers; the arguments are the same."""
+    return Server(extended_handler(api, token, actions=actions, token_file=token_file))

@@ -4,8 +4,7 @@ Read by the probes and by the election from another thread, so it keeps numbers 
 """
 
 import asyncio
-import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import structlog
@@ -37,19 +36,12 @@ class Supervision:
     Args:
         machine: Below the process.
         observer: Told how late each loop is.
-        terminate: Ends the process on the spot.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        observer: Observer,
-        terminate: Callable[[int], object] = os._exit,
-    ) -> None:
+    def __init__(self, machine: Machine, observer: Observer) -> None:
         self._machine = machine
         self._clock = clock = machine.clock
         self._observer = observer
-        self._terminate = terminate
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._own: list[asyncio.Task[Any]] = []
         self.failure = ""
@@ -104,7 +96,7 @@ class Supervision:
 
     def _end_by_force(self) -> None:
         structlog.get_logger("plimsoll").error("ended by force: tasks did not end in time", seconds=END_S)
-        self._terminate(FAILED)
+        self._machine.terminate(FAILED)
 
     # -- probes, from another thread -------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from roadstead.discovery.openapi_schemas import (
     schema_name,
 )
 from roadstead.server.renderers import Document
-from roadstead.server.server import VERSION
+from roadstead.server.request_handler import VERSION
 
 if TYPE_CHECKING:
     from roadstead.store.api import Api

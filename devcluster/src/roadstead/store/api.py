@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import random
+import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -102,6 +103,7 @@ class Api:
         converters: how stored objects become those of another version, by collection; the default changes
             ``apiVersion``.
         clock: the time, with zone.
+        randomness: of uids and generated names; None differs each time.
     """
 
     def __init__(
@@ -111,11 +113,13 @@ class Api:
         registry: Registry | None = None,
         converters: Mapping[str, Converter] | None = None,
         clock: Callable[[], dt.datetime],
+        randomness: random.Random | None = None,
     ) -> None:
         self.registry = registry if registry is not None else built_in_registry()
         self.kinds: dict[str, Kind] = dict(kinds)
         self.store = Store()
         self.clock = clock
+        self._randomness = randomness or random.Random(secrets.randbits(128))  # noqa: S311 - names, not secrets
         self._converters = dict(converters or {})
         #: Resources whose objects are computed for each request, by key (metrics.k8s.io).
         self.virtual: dict[str, Virtual] = {}
@@ -303,7 +307,7 @@ class Api:
             meta["name"] = self._generated(meta["generateName"])
         for name in _SERVERS_OWN:
             meta.pop(name, None)
-        meta["uid"] = str(uuid.uuid4())
+        meta["uid"] = str(uuid.UUID(int=self._randomness.getrandbits(128), version=4))
         meta["creationTimestamp"] = self.now()
         kind.default(obj)
         kind.prepare_create(obj)
@@ -337,7 +341,7 @@ class Api:
         return Manager(how.manager, operation, resource.api_version, self.now(), how.subresource, {})
 
     def _generated(self, prefix: str) -> str:
-        return prefix[:58] + "".join(random.choices(_SUFFIX_SIGNS, k=5))  # noqa: S311 - names, not secrets
+        return prefix[:58] + "".join(self._randomness.choices(_SUFFIX_SIGNS, k=5))
 
     def _admit_namespace(self, resource: Resource, meta: Obj, *, creating: bool) -> None:
         if not resource.namespaced:

@@ -52,6 +52,7 @@ class Machine:
         computer: Makes plans outside the event loop.
         forks: Makes long plans on a snapshot; None makes all by ``computer``.
         call_later: Calls a function after so many seconds, even if the event loop hangs.
+        terminate: Ends the process on the spot, with an exit status.
         used_s: Processor time of this process, in seconds.
         load: What else the processors have to do, in words.
     """
@@ -63,5 +64,6 @@ class Machine:
     computer: Computer = field(default_factory=ThreadComputer)
     forks: SnapshotComputer | None = field(default_factory=ForkedComputer)
     call_later: Callable[[float, Callable[[], object]], None] = call_later
+    terminate: Callable[[int], object] = os._exit
     used_s: Callable[[], float] = time.process_time
     load: Callable[[], str] = load
