@@ -5,6 +5,9 @@ What is drawn and when depends on nothing but the random numbers handed in: task
 counter, so that a set of them has the same order in each run.
 """
 
+# mypy: ignore-errors
+# ruff: noqa: PYI034
+
 from __future__ import annotations
 
 import asyncio

@@ -1,9 +1,13 @@
 """Applies watch events to the mirrored cluster, and passes each on to its subscribers in one stated order.
 
+Pods of a list that have nodes come many in a row. Such a row is applied as a whole, and each subscriber is
+notified once (docs/adr/0030-large-clusters.md); what they then hold is what they hold pod by pod.
+
 An object that makes no sense is reported and left out; the others go on. A pod on a node is never left out:
 an amount of it that is no quantity is reported and counts as 0, and so does one of a node.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +16,15 @@ import msgspec
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
-from plimsoll.framework import ActionType, ClusterEvent, EventResource, Node, Pod, PodInfo
+from plimsoll.framework import (
+    ActionType,
+    ClusterEvent,
+    ClusterObjects,
+    EventResource,
+    Node,
+    Pod,
+    PodInfo,
+)
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
 from plimsoll.model.kinds.storage import PersistentVolume, PersistentVolumeClaim
@@ -42,12 +54,26 @@ from plimsoll.timing.signal import Signal
 #: Kinds whose status changes all the time and is read by no scheduling decision.
 _SPEC_ONLY = (ReplicationController, ReplicaSet, StatefulSet, Service)
 
+#: Pods in a row that are applied as a whole; fewer are quicker one by one.
+FEWEST = 8
+
 
 class EventSubscriber(Protocol):
     """Receives watch events."""
 
     def observe(self, event: WatchEvent) -> None:
         """An event happened."""
+
+
+class PlacedPodsSubscriber(ABC):
+    """Receives pods that are seen for the first time, on their nodes, as a whole."""
+
+    @abstractmethod
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were added, in this order, each with a node and not ended.
+
+        The outcome must be that of ``PodAdded`` for one after the other; and of that again, if this raises.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,36 +110,99 @@ class Ingestion:
 
     def apply(self, events: Sequence[WatchEvent]) -> None:
         """Pass a batch on."""
+        row: list[PodAdded] = []
         for event in events:
-            for subscriber in self._by_type.get(type(event)) or self._of(type(event)):
+            if type(event) is PodAdded and event.pod.node_name and not event.pod.is_terminal:
+                row.append(event)
+                continue
+            if row:
+                self._apply_row(row)
+                row = []
+            self._apply_one(event)
+        if row:
+            self._apply_row(row)
+
+    def _apply_one(self, event: WatchEvent) -> None:
+        for subscriber in self._by_type.get(type(event)) or self._of(type(event)):
+            self._tell(subscriber, event)
+
+    def _tell(self, subscriber: EventSubscriber, event: WatchEvent) -> None:
+        try:
+            subscriber.observe(event)
+        except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
+            self._observer.failed(f"observing {name_of(event)}", repr(exc))
+
+    def _apply_row(self, events: Sequence[PodAdded]) -> None:
+        """Pass on pods that were added on nodes: as a whole, or one by one when they are few."""
+        if len(events) < FEWEST:
+            for event in events:
+                self._apply_one(event)
+            return
+        pods = [event.pod for event in events]
+        for subscriber in self._by_type.get(PodAdded) or self._of(PodAdded):
+            if isinstance(subscriber, PlacedPodsSubscriber):
                 try:
-                    subscriber.observe(event)
-                except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
-                    self._observer.failed(f"observing {name_of(event)}", repr(exc))
+                    subscriber.observe_placed(pods)
+                except Exception:  # noqa: BLE001, S110 - one of them may be to blame
+                    pass
+                else:
+                    continue
+            for event in events:
+                self._tell(subscriber, event)
 
 
-class Mirror:
+class Mirror(PlacedPodsSubscriber):
     """Applies events to the cache.
 
     Attributes:
         changes: What the last event changed for pods that wait, in the queue's words.
+        arrived: Pods that the last event, which was about many, showed on their nodes; each is a change
+            for pods that wait (:func:`arrival`), not among ``changes``.
         synced: Kinds of objects that were listed.
     """
 
     def __init__(self, cache: Cache, observer: Observer) -> None:
         self.cache = cache
         self.changes: list[ClusterEvent] = []
+        self.arrived: Sequence[PodInfo] = ()
         self.synced: set[str] = set()
         self.listed = Signal()
         self._observer = observer
 
     def observe(self, event: WatchEvent) -> None:
         """Apply an event."""
-        self.changes = []
+        self.changes, self.arrived = [], ()
         try:
             self._apply(event)
         except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
             self._observer.object_skipped(type(event).__name__, name_of(event), repr(exc))
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """Apply pods that came on their nodes."""
+        self.changes, self.arrived = [], ()
+        cache, skip = self.cache, self._observer.object_skipped
+        uids = {pod.uid for pod in pods}
+        if len(uids) < len(pods) or not cache.cluster.pods.keys().isdisjoint(uids):
+            for pod in pods:  # some are counted already
+                try:
+                    self._set_pod(pod)
+                except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
+                    skip(PodAdded.__name__, pod.key, repr(exc))
+            return
+        infos = []
+        for pod in pods:
+            try:
+                info = cache.info(pod)
+            except Exception as exc:  # noqa: BLE001 - likewise
+                skip(PodAdded.__name__, pod.key, repr(exc))
+                continue
+            infos.append(info)
+            for problem in info.template.unreadable:
+                skip("pods", info.key, problem)
+        for uid in cache.waiting.keys() & uids:
+            del cache.waiting[uid]
+        cache.cluster.place_new(infos)
+        self.arrived = infos
 
     def _apply(self, event: WatchEvent) -> None:
         match event:
@@ -177,7 +266,7 @@ class Mirror:
             self._observer.object_skipped("pods", info.key, problem)
         cache.set_placed(info, info.pod.node_name)
         if old is None:
-            self._changed(EventResource.ASSIGNED_POD, ActionType.ADD, None, info)
+            self.changes.append(arrival(info, cache.cluster.objects))
             return
         for bit in pod_changes(old, info):
             self._changed(EventResource.ASSIGNED_POD, bit, old, info)
@@ -205,6 +294,11 @@ class Mirror:
         else:
             objects.version += 1
         self._changed(type(subject).__name__, action, old, new)
+
+
+def arrival(pod: PodInfo, objects: ClusterObjects) -> ClusterEvent:
+    """A pod has come to a node: AssignedPodAdd."""
+    return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod, objects)
 
 
 def _reads_the_same(old: Any, new: Any) -> bool:

@@ -4,10 +4,11 @@ Fed with every event before it changes anything else, so that a pod's own arriva
 asked. It holds objects as the watch told them; who is assumed where is the cache's knowledge.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.engine.gang import lacking_resources
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
@@ -121,7 +122,7 @@ def counts(pod: Pod) -> bool:
     return phase != "Failed" and (not pod.is_terminating or phase == "Succeeded")
 
 
-class Groups:
+class Groups(PlacedPodsSubscriber):
     """All gangs by key."""
 
     def __init__(self) -> None:
@@ -154,6 +155,12 @@ class Groups:
                 if known is not None:
                     known.object = None
                     self._drop_if_empty(known)
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were added, on nodes."""
+        for pod in pods:
+            if pod.uid in self._key_of or group_key(pod):
+                self._set_member(pod)
 
     def _set_member(self, pod: Pod) -> None:
         key = group_key(pod)

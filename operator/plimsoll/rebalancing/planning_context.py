@@ -1,10 +1,11 @@
 """PlanningContexts describe what surrounds the placed pods when a plan is made, or a move is judged again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.cluster.pod_groups import Groups, gang_needs
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
@@ -21,7 +22,7 @@ from plimsoll.rebalancing.records.history import recently_moved, sent_since
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
-class PendingPods:
+class PendingPods(PlacedPodsSubscriber):
     """The pods without a place.
 
     Args:
@@ -44,6 +45,11 @@ class PendingPods:
                 self._unplaced.pop(pod.uid, None)
             case _:
                 return
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were added, on nodes."""
+        for uid in self._unplaced.keys() & {pod.uid for pod in pods}:
+            del self._unplaced[uid]
 
     def infos(self) -> list[PodInfo]:
         """All of them."""

@@ -21,6 +21,8 @@ from plimsoll.model.kinds.watch_event import (
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
+    PodDeleted,
+    PodUpdated,
     WatchEvent,
 )
 from plimsoll.planning.moves import Move
@@ -245,10 +247,10 @@ class RebalancingWing:
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = (
             OfTypes(objects_of, (degraded,)),
             pending,
-            targets,
+            OfTypes((PodUpdated, PodDeleted), (targets,)),
             OfTypes(nodes, (closed,)),
             executor,
-            self._requests,
+            OfTypes((PodUpdated, PodDeleted, *objects_of), (self._requests,)),
             OfTypes((*nodes, *objects_of), (self.rebalancers,)),
         )
 

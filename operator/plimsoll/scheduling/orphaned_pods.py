@@ -6,6 +6,7 @@ placed a pod, or has written why it could not.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.framework import Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.conditions import near
@@ -34,7 +35,7 @@ _WRITTEN = ("Unschedulable", "SchedulerError")
 Claims = Mapping[str, tuple[str, str]]
 
 
-class OrphanedPods:
+class OrphanedPods(PlacedPodsSubscriber):
     """Pending pods of unknown schedulers; notifies ``conditions`` when the policies meant have changed."""
 
     def __init__(
@@ -63,6 +64,12 @@ class OrphanedPods:
                 self._drop(pod.uid)
             case _:
                 return
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were added, on nodes: their schedulers are at work."""
+        self._seen |= {pod.spec.scheduler_name for pod in pods}
+        for pod in pods if self._pending or self._told else ():
+            self._drop(pod.uid)
 
     @property
     def pending(self) -> Sequence[Pod]:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.node_rows import FEW, NodeRows
 from plimsoll.model.kinds.node import Node
 from plimsoll.testing.builders import a_cluster, a_node
 
@@ -65,3 +66,19 @@ def test_a_fork_has_its_own_table() -> None:
 
     assert holders(fork) == {"a:1": {"n2"}}
     assert holders(cluster) == {"a:1": {"n1"}, "b:1": {"n2"}}
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 200)), max_size=300))
+def test_rows_are_a_set_of_rows(steps: list[tuple[bool, int]]) -> None:
+    """While they are few, when they have become many, and in a copy that goes its own way."""
+    rows, expected = NodeRows(), set[int]()
+    for is_added, row in [(True, each) for each in range(0, FEW, 2)] + steps:
+        (rows.add if is_added else rows.discard)(row)
+        (expected.add if is_added else expected.discard)(row)
+    twin = rows.copy()
+    twin.add(1000)
+    twin.discard(0)
+
+    assert rows.array().tolist() == sorted(expected)
+    assert len(rows) == len(expected)
+    assert set(twin) == expected - {0} | {1000}

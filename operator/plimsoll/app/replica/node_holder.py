@@ -70,7 +70,10 @@ class NodeHolder:
         """What observes events, behind the mirror."""
         if not self._is_shared:
             return ()
-        return (OfTypes((PodAdded, PodUpdated, PodDeleted), (self._shared, answers)),)
+        return (
+            OfTypes((PodUpdated, PodDeleted), (self._shared,)),
+            OfTypes((PodAdded, PodUpdated), (answers,)),
+        )
 
     def duties(self, startup: Startup, wing: SchedulingWing, answers: RequestAnswers) -> RoleDuties:
         """The work of roles."""

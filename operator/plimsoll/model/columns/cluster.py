@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.model.columns.coded_column import CodedColumn
-from plimsoll.model.columns.columns import BoolArray, ChangeLog, IntArray, PodIndex, RowArray, grown
+from plimsoll.model.columns.columns import (
+    LOG_LENGTH,
+    BoolArray,
+    ChangeLog,
+    IntArray,
+    PodIndex,
+    RowArray,
+    grown,
+)
 from plimsoll.model.columns.derived_columns import KeptColumns
 from plimsoll.model.columns.images import ImageState, ImageTable
 from plimsoll.model.columns.pods_by_row import PodsByRow
@@ -171,9 +179,7 @@ class Cluster:
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
         """Amounts along the R axis, shape (R,), counting one pod; new resources get an axis."""
-        for name in requests:
-            if name not in self._resource_axis:
-                self._add_resource(name)
+        self._add_resources(requests)
         row = np.zeros(len(self.resources), dtype=np.int64)
         for name, amount in requests.items():
             row[self._resource_axis[name]] = amount
@@ -254,15 +260,13 @@ class Cluster:
         if self._images is not None:
             self._images.add(row, node.status.images)
         self.epoch += 1
-        for pod in self._strays.pop(node.name, {}).values():
-            self._enter(pod, row)
-            self._row_of_pod[pod.uid] = row
+        strays = list(self._strays.pop(node.name, {}).values())
+        if strays:
+            self._enter_all(strays, [row] * len(strays))
         return row
 
     def _describe(self, row: int, node: Node, amounts: dict[str, int]) -> None:
-        for name in amounts:
-            if name not in self._resource_axis:
-                self._add_resource(name)
+        self._add_resources(amounts)
         self.allocatable[row] = 0
         for name, amount in amounts.items():
             self.allocatable[row, self._resource_axis[name]] = amount
@@ -318,6 +322,20 @@ class Cluster:
         self._enter(pod, row)
         self._row_of_pod[pod.uid] = row
 
+    def place_new(self, pods: Sequence[PodInfo]) -> None:
+        """Put pods that are not placed on the nodes that they name, as if one after the other."""
+        entering, rows = [], []
+        for pod in pods:
+            node = pod.pod.spec.node_name
+            self.pods[pod.uid] = pod
+            row = self.rows.get(node)
+            if row is None:
+                self._strays.setdefault(node, {})[pod.uid] = pod
+            else:
+                entering.append(pod)
+                rows.append(row)
+        self._enter_all(entering, rows)
+
     def displace(self, uid: str) -> PodInfo | None:
         """Take a pod off its node; the pod as it was placed, or None when it was not."""
         pod = self.pods.pop(uid, None)
@@ -335,9 +353,7 @@ class Cluster:
         return pod
 
     def _enter(self, pod: PodInfo, row: int) -> None:
-        for name in pod.requests:
-            if name not in self._resource_axis:
-                self._add_resource(name)
+        self._add_resources(pod.requests)
         self._pods_on.writable(row)[pod.uid] = pod
         if pod.is_large or row in self._large_rows:
             self._recount(row)
@@ -346,6 +362,34 @@ class Cluster:
         for index in self._indexes.values():
             index.add(pod, row)
         self._changes.note(row)
+
+    def _enter_all(self, pods: Sequence[PodInfo], rows: Sequence[int]) -> None:
+        """The same as entering one after the other; the columns are added to once."""
+        if self._large_rows or any(pod.is_large for pod in pods) or len(pods) > LOG_LENGTH // 2:
+            for pod, row in zip(pods, rows, strict=True):
+                self._enter(pod, row)
+                self._row_of_pod[pod.uid] = row
+            return
+        amounts = {id(pod.requests): pod.requests for pod in pods}
+        for requests in amounts.values():
+            self._add_resources(requests)
+        vectors = np.array([self.requests_row(each) for each in amounts.values()])
+        which = {key: place for place, key in enumerate(amounts)}
+        writable, row_of_pod = self._pods_on.writable, self._row_of_pod
+        for pod, row in zip(pods, rows, strict=True):
+            writable(row)[pod.uid] = pod
+            row_of_pod[pod.uid] = row
+        if pods:
+            at = np.array(rows)
+            added = vectors[[which[id(pod.requests)] for pod in pods]]
+            for axis in np.flatnonzero(vectors.any(axis=0)).tolist():
+                np.add.at(self.requested[:, axis], at, added[:, axis])
+            np.add.at(self.nonzero_requested[:, CPU], at, [pod.nonzero_cpu_milli for pod in pods])
+            np.add.at(self.nonzero_requested[:, MEMORY], at, [pod.nonzero_memory_bytes for pod in pods])
+        for index in self._indexes.values():
+            for pod, row in zip(pods, rows, strict=True):
+                index.add(pod, row)
+        self._changes.note_all(rows, len(rows))
 
     def _leave(self, pod: PodInfo, row: int) -> None:
         del self._pods_on.writable(row)[pod.uid]
@@ -385,6 +429,11 @@ class Cluster:
             self._large_rows.discard(row)
 
     # -- growing and forking -------------------------------------------------------------------------
+
+    def _add_resources(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._resource_axis:
+                self._add_resource(name)
 
     def _add_resource(self, name: str) -> None:
         self._resource_axis = {**self._resource_axis, name: len(self.resources)}

@@ -141,6 +141,15 @@ class ChangeLog:
             del self._rows[:cut]
             self._start += cut
 
+    def note_all(self, rows: Iterable[int], count: int) -> None:
+        """So many rows changed, one after the other; not more than half of the log."""
+        self._rows.extend(rows)
+        self.tick += count
+        if len(self._rows) > LOG_LENGTH:
+            cut = LOG_LENGTH // 2
+            del self._rows[:cut]
+            self._start += cut
+
     def since(self, tick: int) -> RowArray | None:
         """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
         if tick >= self.tick:

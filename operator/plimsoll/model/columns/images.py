@@ -7,6 +7,7 @@ of these nodes reported. Source: kube-scheduler v1.36, ``backend/cache`` (imageS
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from plimsoll.model.columns.node_rows import NodeRows
 from plimsoll.model.kinds.node import ContainerImage
 
 
@@ -15,7 +16,7 @@ class ImageState:
     """The size of one image, and the rows of the nodes that have it."""
 
     size_bytes: int
-    rows: set[int] = field(default_factory=set)
+    rows: NodeRows = field(default_factory=NodeRows)
 
 
 class ImageTable:
@@ -36,7 +37,10 @@ class ImageTable:
         self._own()
         for image in images:
             for name in image.names:
-                self._states.setdefault(name, ImageState(image.size_bytes)).rows.add(row)
+                state = self._states.get(name)
+                if state is None:
+                    state = self._states[name] = ImageState(image.size_bytes)
+                state.rows.add(row)
 
     def remove(self, row: int, images: Iterable[ContainerImage]) -> None:
         """The node of this row, which had these images, no longer has them."""
@@ -68,6 +72,6 @@ class ImageTable:
     def _own(self) -> None:
         if self._shared:
             self._states = {
-                name: ImageState(state.size_bytes, set(state.rows)) for name, state in self._states.items()
+                name: ImageState(state.size_bytes, state.rows.copy()) for name, state in self._states.items()
             }
             self._shared = False

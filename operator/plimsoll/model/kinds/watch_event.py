@@ -4,82 +4,73 @@ Pods and nodes have events of their own, because almost everything is about them
 three. Every event carries whole objects, never a difference.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class PodAdded:
+class PodAdded(msgspec.Struct, frozen=True, gc=False):
     """A pod was seen for the first time."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class PodUpdated:
+class PodUpdated(msgspec.Struct, frozen=True, gc=False):
     """A pod changed."""
 
     old: Pod
     new: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class PodDeleted:
+class PodDeleted(msgspec.Struct, frozen=True, gc=False):
     """A pod is gone; ``pod`` is the last that was seen of it."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAdded:
+class NodeAdded(msgspec.Struct, frozen=True, gc=False):
     """A node was seen for the first time."""
 
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NodeUpdated:
+class NodeUpdated(msgspec.Struct, frozen=True, gc=False):
     """A node changed."""
 
     old: Node
     new: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDeleted:
+class NodeDeleted(msgspec.Struct, frozen=True, gc=False):
     """A node is gone."""
 
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectAdded:
+class ObjectAdded(msgspec.Struct, frozen=True, gc=False):
     """An object of another kind was seen for the first time."""
 
     object: ApiObject
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectUpdated:
+class ObjectUpdated(msgspec.Struct, frozen=True, gc=False):
     """An object of another kind changed; both are of one kind."""
 
     old: ApiObject
     new: ApiObject
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectDeleted:
+class ObjectDeleted(msgspec.Struct, frozen=True, gc=False):
     """An object of another kind is gone."""
 
     object: ApiObject
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(msgspec.Struct, frozen=True, gc=False):
     """The first list of a kind is complete; objects that were not in it do not exist."""
 
     kind: str

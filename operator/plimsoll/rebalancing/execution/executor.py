@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.api.v1alpha1.eviction import Replacement
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
+from plimsoll.cluster.ingestion import PlacedPodsSubscriber
+from plimsoll.framework import Pod
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
@@ -33,7 +35,7 @@ Immediate = Callable[[Any], Sequence[events.Event] | None]
 Awaited = Callable[[Any], Awaitable[events.Event | None]]
 
 
-class MoveExecutor:
+class MoveExecutor(PlacedPodsSubscriber):
     """Connects the machine with what carries its instructions out.
 
     Args:
@@ -88,6 +90,16 @@ class MoveExecutor:
         found = _departures(self.machine, event)
         for each in self._sightings:
             found += each.observe(event)
+        if found:
+            self.post(*found)
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were added, on nodes."""
+        if self.machine.moves:  # what follows from one pod may concern the next
+            for pod in pods:
+                self.observe(PodAdded(pod))
+            return
+        found = [event for each in self._sightings for event in each.observe_placed(pods)]
         if found:
             self.post(*found)
 

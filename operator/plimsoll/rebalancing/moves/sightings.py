@@ -8,13 +8,14 @@ The first event of a replacement is ``ReplacementSeen``. Later ones come when it
 that holds: ready or returned, running, seen. With the first two the move is followed no longer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.framework import Pod
+from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.rebalancing.moves import events
 from plimsoll.rebalancing.moves.instructions import FollowReplacement, StopFollowing
@@ -32,6 +33,9 @@ class Sightings(Protocol):
 
     def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
         """What an event of the cluster means for the moves that are followed."""
+
+    def observe_placed(self, pods: Sequence[Pod]) -> tuple[events.ReplacementEvent, ...]:
+        """The same of pods that were added, on nodes."""
 
 
 @dataclass(slots=True)
@@ -106,6 +110,20 @@ class ReplacementSightings:
                 return self._lose(pod)
             case _:
                 return ()
+
+    def observe_placed(self, pods: Sequence[Pod]) -> tuple[events.ReplacementEvent, ...]:
+        """What happened to replacements."""
+        if self._waiting or self._credited:
+            return tuple(event for pod in pods for event in self._see(pod))
+        owners: tuple[OwnerReference, ...] = ()
+        siblings: dict[str, Pod] = {}
+        for pod in pods:
+            meta = pod.metadata
+            if meta.owner_references is not owners or not owners:  # siblings share theirs
+                owners, owner = meta.owner_references, meta.controller
+                siblings = {} if owner is None else self._siblings.setdefault(owner.uid, {})
+            siblings[meta.uid] = pod
+        return ()
 
     # -- what others read ----------------------------------------------------------------------------
 

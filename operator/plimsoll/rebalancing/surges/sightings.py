@@ -7,6 +7,7 @@ make a ReplicaSet of theirs the Deployment's: a pod counts as ready only when th
 A surge is followed until that is ended, because its replacement is ready before the old pod goes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from plimsoll.framework import ClusterObjects, Pod
@@ -75,6 +76,11 @@ class SurgeSightings:
                 return self._look_at_all(found.metadata.namespace)
             case _:
                 return ()
+
+    def observe_placed(self, pods: Sequence[Pod]) -> tuple[ReplacementEvent, ...]:
+        """What happened to replacements."""
+        marked = [pod for pod in pods if SURGED in pod.metadata.annotations or pod.uid in self._marked]
+        return tuple(event for pod in marked for event in self.observe(PodAdded(pod)))
 
     # ------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,10 @@ The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.F
 any profile nothing is kept.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
@@ -19,7 +20,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.toolkit.scheduling.fair_shares import FairQueues
 
 
-class FairShares:
+class FairShares(PlacedPodsSubscriber):
     """Connects fair queues with the pods that wait; sort keys decide while the plugin is broken."""
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, observer: Observer) -> None:
@@ -50,6 +51,12 @@ class FairShares:
             case PodAdded(pod) | PodUpdated(_, pod):
                 self._set(pod)
             case PodDeleted(pod):
+                self._demand.drop(pod.uid)
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were added, on nodes: they wait no longer."""
+        if self._fair:
+            for pod in pods:
                 self._demand.drop(pod.uid)
 
     @property

@@ -1,9 +1,10 @@
 """Watches over gangs: opens their gates, keeps room for members whose binding failed, ends late starts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plimsoll.cluster.changes import room_freed
+from plimsoll.cluster.ingestion import PlacedPodsSubscriber
 from plimsoll.cluster.pod_groups import Group, Groups, placed_members
 from plimsoll.cluster.reservations import Reservation, ReservationBook, ReservationReason
 from plimsoll.framework import Pod, PodInfo
@@ -27,7 +28,7 @@ from plimsoll.timing.timer import Timer
 
 
 @dataclass(eq=False)
-class GangOversight(BindingHook):
+class GangOversight(PlacedPodsSubscriber, BindingHook):
     """Keeps the groups' state between attempts; the groups observe an event before this does."""
 
     groups: Groups
@@ -60,6 +61,13 @@ class GangOversight(BindingHook):
                 return
         for key in keys - {""}:
             self._follow(key)
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were added, on nodes, and applied."""
+        for pod in pods:
+            key = group_key(pod)
+            if key:
+                self._follow(key)
 
     def _follow(self, key: str) -> None:
         group = self.groups.find(key)

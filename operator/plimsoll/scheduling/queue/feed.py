@@ -3,10 +3,11 @@
 Follows the mirror among the subscribers of events: what it reads is applied already.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plimsoll.cluster.changes import room_freed
-from plimsoll.cluster.ingestion import Mirror
+from plimsoll.cluster.ingestion import Mirror, PlacedPodsSubscriber, arrival
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, Pod
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
@@ -17,7 +18,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 
 @dataclass(eq=False)
-class QueueFeed:
+class QueueFeed(PlacedPodsSubscriber):
     """Adds, updates and removes pods of the queue, and moves those that a change may help."""
 
     _mirror: Mirror
@@ -46,6 +47,22 @@ class QueueFeed:
                 self._forgo_nomination(pod, None, now)
         for change in self._mirror.changes:
             self._move(change, now)
+
+    def observe_placed(self, pods: Sequence[Pod]) -> None:
+        """These pods were applied to the cache."""
+        now = self._clock.monotonic()
+        uids = [pod.uid for pod in pods]
+        for uid in uids:
+            self._book.release_uid(uid)
+        for uid in self._queue.among(uids):
+            self._queue.remove(uid)
+        for pod in pods:
+            if pod.nominated_node_name:
+                self._take_over_nomination(pod)
+        for change in self._mirror.changes:
+            self._move(change, now)
+        for info in self._mirror.arrived if self._queue.listens else ():
+            self._move(arrival(info, self._book.cache.cluster.objects), now)
 
     def take_over(self, scheduler: str | None = None) -> None:
         """This process leads from now on: nominations are what the pods say, whatever was seen before.

@@ -120,6 +120,11 @@ class SchedulingQueue:
     def __contains__(self, uid: str) -> bool:
         return any(uid in place for place in self._places())
 
+    def among(self, uids: Collection[str]) -> list[str]:
+        """Those of them that wait here."""
+        places = [place for place in self._places() if any(True for _ in place)]
+        return [uid for uid in uids if any(uid in place for place in places)] if places else []
+
     def __iter__(self) -> Iterator[QueuedPod]:
         """Every pod that waits, in no particular order."""
         for place in self._places():
