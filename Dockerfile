@@ -7,11 +7,16 @@ ARG PYTHON=python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c
 FROM ${PYTHON} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
+# The compiler of the engine's kernel stays in this stage; its packages are signed by the distribution.
+RUN ["apt-get", "update"]
+# hadolint ignore=DL3008
+RUN ["apt-get", "install", "--yes", "--no-install-recommends", "gcc", "libc6-dev"]
 COPY requirements-build.lock requirements-runtime.lock ./
 RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--requirement=requirements-build.lock"]
 RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--no-compile", "--target=/installed", "--requirement=requirements-runtime.lock"]
 COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
+COPY tools/kernel_build.py tools/
 COPY examples/fair-share.yaml examples/rebalance-dry-run.yaml examples/rebalance-enforce.yaml examples/scheduler.yaml examples/
 RUN ["pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target=/installed", "."]
 COPY deploy/image deploy/image

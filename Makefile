@@ -17,7 +17,7 @@ help: ## list the targets
 
 setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll and roadstead in it
 
-$(STAMP): requirements.lock pyproject.toml devcluster/pyproject.toml
+$(STAMP): requirements.lock pyproject.toml devcluster/pyproject.toml tools/kernel_build.py operator/plimsoll/engine/kernel/kernel.c
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster

@@ -34,6 +34,7 @@ PASSIVE = (
 #: Sub-packages with a front: a visit to any of their modules is one to the front, unless it is listed itself.
 FRONTS = {
     "engine.cache": "engine.cache.template",
+    "engine.kernel": "engine.cache.template",
     "scheduling.binding": "scheduling.binding.cycle",
     "scheduling.queue": "scheduling.queue.queue",
 }
@@ -47,6 +48,7 @@ POLICY_PASSIVE = (*PASSIVE, "strategies", "rebalancing.ways", "cluster.changes")
 POLICY_FRONTS = {
     "engine": "engine.scheduler",
     "engine.cache": "engine.scheduler",
+    "engine.kernel": "engine.scheduler",
     "engine.extenders": "engine.scheduler",
     "planning": "planning.planners",
     "planning.proven": "planning.proven.planner",

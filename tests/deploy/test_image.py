@@ -66,7 +66,8 @@ def _run_the_first_stage(folder: Path) -> None:
         "PATH": f"{folder}/venv/bin:/usr/bin:/bin",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
-    for line in re.findall(r"^RUN (.+)$", DOCKERFILE, re.MULTILINE):
+    # A compiler is on this machine, or the wheel is pure: apt-get is not run.
+    for line in re.findall(r"^RUN (?!..apt-get)(.+)$", DOCKERFILE, re.MULTILINE):
         program, *args = (
             re.sub(r"(^|=)/(installed|assembled)$", rf"\1{folder}/\2", part) for part in json.loads(line)
         )

@@ -26,6 +26,7 @@ from plimsoll.app.machine.machine import Machine
 from plimsoll.app.memory.endpoint import ExplainEndpoint
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
+from plimsoll.engine.kernel import library as kernel
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.session.session import connected
@@ -66,7 +67,13 @@ class OperatorProcess:
                 thread.entered(serving(operator.settings.bind_address, ports, self._endpoints()))
             )
             measuring = asyncio.create_task(thread.run(operator.supervision.measure()), name="loop lag")
-            log.info("started", version=plimsoll.__version__, server=operator.session.address, port=served[0])
+            log.info(
+                "started",
+                version=plimsoll.__version__,
+                server=operator.session.address,
+                port=served[0],
+                kernel=kernel.described(),
+            )
             try:
                 await self.live(stop, self._begin_kopf)
             finally:

@@ -1,12 +1,22 @@
 """Calls plugins, attributes their exceptions and counts their calls."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TypeVar
 
-from plimsoll.framework import MAX_SCORE, IntArray, PluginError
+import numpy as np
+
+from plimsoll.framework import (
+    MAX_SCORE,
+    CycleState,
+    IntArray,
+    PluginError,
+    PodInfo,
+    ScorePlugin,
+    Snapshot,
+)
 from plimsoll.framework.errors import CannotJudgeError
 from plimsoll.framework.extension_points import MIN_SCORE
 
@@ -94,6 +104,27 @@ def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: obj
         raise
     except Exception as exc:
         raise named(plugin, point, exc) from exc
+
+
+def asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
+    """The raw scores of the nodes of a snapshot, shape (N,)."""
+    scores = called(plugin.name, "score", plugin.score, state, pod, snapshot)
+    return checked(scores, len(snapshot), plugin.name, "score").astype(np.int64, copy=False)
+
+
+def counted(calls: Sequence[tuple[str, str]]) -> bool:
+    """Count plugin calls (name, extension point) that the kernel stands in for.
+
+    Whether this attempt's calls are timed: then the plugins are to be called, and nothing is counted here.
+    """
+    meter = METER.get()
+    if meter is None:
+        return False
+    if meter.clock is not None:
+        return True
+    for call in calls:
+        meter.counts[call] += 1
+    return False
 
 
 def named(plugin: str, point: str, raised: Exception) -> PluginError:

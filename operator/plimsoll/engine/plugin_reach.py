@@ -28,6 +28,7 @@ from plimsoll.framework.capabilities import (
     RunsInParallel,
     reads_of,
 )
+from plimsoll.framework.resource_rules import RuledFilter, RuledScore
 
 
 @runtime_checkable
@@ -77,6 +78,8 @@ class Capabilities:
         nonlinear: The other filters.
         easing: Filters that may accept a node whatever pods leave it.
         counting: Filters whose refusals the Optimal planner works out itself.
+        ruled_filters: Filters that may state their answers as rules.
+        ruled_scores: Score plugins that may, and do not normalise.
         parallel: PreBind plugins that may run simultaneously with their neighbours.
     """
 
@@ -86,6 +89,8 @@ class Capabilities:
     nonlinear: frozenset[str]
     easing: Mapping[str, EasesLocally]
     counting: frozenset[str]
+    ruled_filters: Mapping[str, RuledFilter]
+    ruled_scores: Mapping[str, RuledScore]
     parallel: frozenset[str]
 
 
@@ -115,6 +120,12 @@ def capabilities_of(
             if (isinstance(plugin, CountsResources) and plugin.counts_resources)
             or (isinstance(plugin, CountsDomains) and plugin.counts_domains)
         ),
+        ruled_filters={plugin.name: plugin for plugin in filters if isinstance(plugin, RuledFilter)},
+        ruled_scores={
+            plugin.name: plugin
+            for plugin in score
+            if isinstance(plugin, RuledScore) and not isinstance(plugin, NormalizingPlugin)
+        },
         parallel=frozenset(
             plugin.name for plugin in pre_bind if isinstance(plugin, RunsInParallel) and plugin.is_parallel
         ),

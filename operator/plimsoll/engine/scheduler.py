@@ -18,6 +18,7 @@ from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.cache.templates import TemplateCaches
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation, Ranking
 from plimsoll.engine.extenders.extender import EXTENDER
+from plimsoll.engine.kernel.library import KERNEL, Kernel
 from plimsoll.engine.nominated_requests import NominatedRequestsCache
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.plugin_calls import calling
@@ -72,6 +73,7 @@ class ProfileScheduler:
         cluster: Where pods go; the scheduler reads it and never writes.
         choose: Breaks ties; the first of the best (by row) unless given.
         nominator: Shared by the schedulers of one cluster; its own unless given.
+        kernel: Computes where it can; None: numpy does.
     """
 
     def __init__(
@@ -80,17 +82,19 @@ class ProfileScheduler:
         cluster: Cluster,
         choose: Choose = lambda _: 0,
         nominator: Nominator | None = None,
+        kernel: Kernel | None = KERNEL,
     ) -> None:
         self.profile = profile
         self.cluster = cluster
         self.nominator = Nominator() if nominator is None else nominator
         self._choose = choose
-        self._lanes = TemplateCaches(profile, cluster)
+        self._kernel = kernel
+        self._lanes = TemplateCaches(profile, cluster, kernel)
         self._claims = NominatedRequestsCache(cluster, self.nominator)
 
     def on(self, cluster: Cluster, profile: Profile) -> "ProfileScheduler":
         """The same choices with another profile on another cluster, such as a fork of this one."""
-        return ProfileScheduler(profile, cluster, self._choose, self.nominator)
+        return ProfileScheduler(profile, cluster, self._choose, self.nominator, self._kernel)
 
     def evaluate(self, pod: PodInfo) -> Evaluation:
         """Every node's verdict and scores, as if the pod had no nominated node."""

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import columns_of, is_scalar
+from plimsoll.framework.columns import EXACT_AMOUNT, columns_of, is_scalar
+from plimsoll.framework.resource_rules import BalanceRule
 
 #: The use of so many nodes at most is compared in one array with and without the pod.
 FEW = 64
@@ -130,6 +131,19 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
         points += snapshot.kept(("150 - balance", compared.axes), compared.without_pod)
         points >>= 1
         return points
+
+    def score_rule(
+        self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
+    ) -> BalanceRule | None:
+        """The same in numbers, of two resources of which every node has some, unless amounts are absurd."""
+        compared = self._compared(state, pod, snapshot)
+        if len(compared.axes) != 2:
+            return None
+        capacity = snapshot.capacity(compared.axes)
+        one, other = compared.amounts[:, 0].tolist()
+        if capacity.counted is not None or not capacity.is_exact or max(one, other) >= EXACT_AMOUNT:
+            return None
+        return BalanceRule(((compared.axes[0], one), (compared.axes[1], other)))
 
     def _compared(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Compared:
         """The resources that count for this pod, found once for its template."""

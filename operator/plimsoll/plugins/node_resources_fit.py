@@ -32,6 +32,7 @@ from pydantic import Field, field_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import PODS, Capacity, allocatable_of, columns_of, is_extended, is_scalar
+from plimsoll.framework.resource_rules import AllocationRule, RoomRule, ScoredRoom, WantedRoom
 from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (
     EXACT,
@@ -196,6 +197,16 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             codes |= _bits(position, amount > most - requested[scalar], amount > most)
         return codes
 
+    def filter_rule(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> RoomRule | None:
+        """The same in numbers, unless no node has a resource that the pod requests."""
+        rule = [WantedRoom(PODS, 1, PODS_FULL, 0)]
+        for position, (name, amount) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
+            axis = snapshot.axis_of(name)
+            if axis is None:
+                return None
+            rule.append(WantedRoom(axis, amount, 1 << position, HOPELESS))
+        return tuple(rule)
+
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """All that is short on such a node."""
         reasons = [TOO_MANY_PODS] if code & PODS_FULL else []
@@ -229,6 +240,25 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         sums = weighted((points > 0).astype(np.int64), scored.weights)
         rounded: fwk.IntArray = (2 * total + sums) // np.maximum(2 * sums, 1)
         return rounded
+
+    def score_rule(
+        self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
+    ) -> AllocationRule | None:
+        """The same in numbers; not of a shape, absurd amounts, or resources of which some node has none."""
+        scored = self._scored(state, pod, snapshot)
+        if self._shape is not None or not scored.weights or not scored.is_modest:
+            return None
+        capacity = snapshot.capacity(scored.axes)
+        if capacity.counted is not None or not capacity.is_exact:
+            return None
+        minimum = dict(scored.defaults)
+        resources = enumerate(zip(scored.axes, scored.amounts.tolist(), scored.weights, strict=True))
+        return AllocationRule(
+            tuple(
+                ScoredRoom(axis, minimum.get(at), amount, weight) for at, (axis, amount, weight) in resources
+            ),
+            self._is_least,
+        )
 
     def _scored(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Scored:
         """The resources that count for this pod, found once for its template."""

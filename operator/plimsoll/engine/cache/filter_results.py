@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import are_any, called, checked
+from plimsoll.engine.kernel.room import OTHER_VERDICTS, SOME_REFUSED, CompiledRoom
+from plimsoll.engine.plugin_calls import are_any, called, checked, counted, named
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
 from plimsoll.model.columns.cluster import Cluster
@@ -54,6 +55,7 @@ class FilterResults:
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
         self._stages = profile.stages
+        self._ruled = profile.capabilities.ruled_filters
         self._cluster = cluster
         self._shared = shared
         self._codes: dict[str, IntArray] = {}
@@ -64,6 +66,7 @@ class FilterResults:
         self._refuses_none = False
         self._row_live: list[tuple[int, FilterPlugin]] = []
         self._far_live: list[tuple[int, FilterPlugin]] = []
+        self._room: CompiledRoom | None = None  #: of the only live filter that looks at a node's pods
         self._node_failed: PositionArray | None = None
         self._near_failed: PositionArray = np.empty(0, dtype=np.int16)
         self.failed: PositionArray = self._near_failed
@@ -71,6 +74,7 @@ class FilterResults:
 
     def forget(self) -> None:
         """Nothing that is kept holds any more."""
+        self._room = None
         self._codes.clear()
         self.quiet.clear()
         self._far_loud.clear()
@@ -137,10 +141,13 @@ class FilterResults:
                     again |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
         refusing: list[Refusing] = []
         self._row_live = [each for each in self._stages.row_filter if each[1].name not in skipped]
+        room, live = self._room, self._row_live
+        if room is not None and (len(live) != 1 or self._codes.get(live[0][1].name) is not room.codes):
+            self._room = None
         for position, plugin in self._row_live:
             known = self._codes.get(plugin.name)
             if known is None or part is None:
-                codes = self._codes[plugin.name] = self._ask(plugin, state, pod, snapshot).copy()
+                codes = self._codes[plugin.name] = self._ask_all(position, plugin, state, pod, snapshot)
                 (self._row_loud.add if are_any(codes) else self._row_loud.discard)(plugin.name)
                 again = True
                 continue
@@ -157,18 +164,60 @@ class FilterResults:
             self._patch_near(part.rows, refusing)
         self._add_far(far, allowed)
 
-    def renew_rows(self, state: CycleState, pod: PodInfo, part: Snapshot, by_row: frozenset[str]) -> None:
-        """Ask the filters about rows of which nothing but their pods has changed; all else stands."""
+    @property
+    def are_near(self) -> bool:
+        """Whether no filter that takes part looks further than the node."""
+        return not self._far_live
+
+    def renew_near(self, span: tuple[int, int]) -> bool:
+        """Let the kernel do its part of ``renew_rows``, if it can; rows are given by address and number."""
+        room = self._room
+        if room is None:
+            return False
+        name = self._row_live[0][1].name
+        if counted([(name, "filter")]):
+            return False
+        told = room.renew(span, self._node_failed, self._near_failed)
+        if told & SOME_REFUSED:
+            self._row_loud.add(name)
+            self._refuses_none = False
+        if told & OTHER_VERDICTS and self.failed is self._near_failed:
+            self.feasible = np.flatnonzero(self.failed == FEASIBLE)
+        return True
+
+    def _ask_all(
+        self, position: int, plugin: FilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> IntArray:
+        """The codes of a filter that looks at a node's pods, of all nodes, to be kept."""
+        addresses = self._shared.addresses
+        room = None
+        ruled = self._ruled.get(plugin.name)
+        if addresses.kernel is not None and len(self._row_live) == 1 and ruled is not None:
+            try:
+                rule = ruled.filter_rule(state, pod, snapshot)
+            except Exception as exc:
+                raise named(plugin.name, "filter", exc) from exc
+            if rule is not None:
+                room = CompiledRoom(addresses, len(snapshot), rule, position)
+        self._room = room
+        if room is None:
+            return self._ask(plugin, state, pod, snapshot).copy()
+        if counted([(plugin.name, "filter")]):
+            room.codes[:] = self._ask(plugin, state, pod, snapshot)
+        else:
+            room.look_at_all()
+        return room.codes
+
+    def renew_rows(
+        self, state: CycleState, pod: PodInfo, part: Snapshot, by_row: frozenset[str], *, near: bool = True
+    ) -> None:
+        """Ask the filters about rows of which nothing but their pods has changed; all else stands.
+
+        ``near`` is False after ``renew_near``.
+        """
         rows = part.rows
-        refusing: list[Refusing] = []
-        for position, plugin in self._row_live:
-            codes = self._ask(plugin, state, pod, part)
-            self._codes[plugin.name][rows] = codes
-            if are_any(codes):
-                self._row_loud.add(plugin.name)
-                self._refuses_none = False
-                refusing.append((position, codes))
-        self._patch_near(rows, refusing)
+        if near:
+            self._renew_near_rows(state, pod, part)
         if not self._far_live:
             return
         far: list[Refusing] = []
@@ -185,6 +234,18 @@ class FilterResults:
             self._patch_far(rows, far)
         else:
             self._add_far(far, None)
+
+    def _renew_near_rows(self, state: CycleState, pod: PodInfo, part: Snapshot) -> None:
+        rows = part.rows
+        refusing: list[Refusing] = []
+        for position, plugin in self._row_live:
+            codes = self._ask(plugin, state, pod, part)
+            self._codes[plugin.name][rows] = codes
+            if are_any(codes):
+                self._row_loud.add(plugin.name)
+                self._refuses_none = False
+                refusing.append((position, codes))
+        self._patch_near(rows, refusing)
 
     def _renew_far(
         self,

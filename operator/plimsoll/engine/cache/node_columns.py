@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plimsoll.engine.kernel.library import KERNEL, ColumnAddresses, Kernel
 from plimsoll.engine.plugin_calls import called, checked, named
 from plimsoll.framework import (
     CycleState,
@@ -45,10 +46,17 @@ class NodeColumn:
 
 
 class NodeColumns:
-    """Columns by plugin, purpose and signature, for the nodes as they are now."""
+    """Columns by plugin, purpose and signature, for the nodes as they are now.
 
-    def __init__(self, cluster: Cluster, signed: Mapping[str, NodeSignature]) -> None:
+    Attributes:
+        addresses: Of the cluster's own columns, for the kernel.
+    """
+
+    def __init__(
+        self, cluster: Cluster, signed: Mapping[str, NodeSignature], kernel: Kernel | None = KERNEL
+    ) -> None:
         self._cluster = cluster
+        self.addresses = ColumnAddresses(cluster, kernel)
         self._signed = signed
         self._columns: dict[Hashable, NodeColumn] = {}
         self._mark: tuple[int, int, int] | None = None

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from plimsoll.engine.cache.best_rows import BestRows
+from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_totals
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.cache.node_columns import NodeColumns
-from plimsoll.engine.plugin_calls import called, checked, in_range
+from plimsoll.engine.plugin_calls import asked, called, in_range
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     MAX_SCORE,
@@ -69,6 +70,7 @@ class TemplateScores:
         self._profile = profile
         self._stages = profile.stages
         self._normalizing = profile.capabilities.normalizing
+        self._ruled = profile.capabilities.ruled_scores
         self._dated = frozenset(plugin.name for plugin in profile.stages.dated)
         self._scores = bool(profile.score or profile.extenders)
         self._cluster = cluster
@@ -84,6 +86,7 @@ class TemplateScores:
         self._is_stale: BoolArray | None = None  #: shape (N,), once rows have become stale a second time
         self._unscored: frozenset[str] = frozenset()
         self._best = BestRows()
+        self._compiled: CompiledTotals | None = None
 
     def forget(self) -> None:
         """Nothing that is kept holds any more."""
@@ -92,9 +95,22 @@ class TemplateScores:
         self._base = 0  # else it is as long as there were nodes then
         self._totals = self._settled = self._stale_rows = self._is_stale = None
         self._best.forget()
+        self._compiled = None
 
-    def note_stale(self, rows: RowArray) -> None:
-        """These rows have changed; they are scored again when somebody asks."""
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the kernel scores what changes."""
+        return self._compiled is not None
+
+    def note_stale(self, rows: RowArray | None, tick: int) -> None:
+        """What changed since that tick is scored again when somebody asks.
+
+        ``rows`` are those that changed; None will do where the kernel scores.
+        """
+        if self._compiled is not None:
+            self._compiled.note_stale(tick)
+            return
+        assert rows is not None
         if self._stale_rows is None:
             self._stale_rows = rows
             return
@@ -123,8 +139,13 @@ class TemplateScores:
         if verdicts is not None and self._are_kept():
             self._renew(state, pod, part)
             if self._are_kept() and self._totals is not None:
-                return self._best.among(verdicts, self._totals)
+                compiled = self._compiled
+                return (
+                    self._best.among(verdicts, self._totals) if compiled is None else compiled.best(verdicts)
+                )
         totals = self._kept_totals(state, pod, rows, part)
+        if verdicts is not None and self._compiled is not None and self._are_kept():
+            return self._compiled.best(verdicts)
         if totals is None:
             totals = self.score(state, pod, rows, part).totals
         highest = totals[totals.argmax()]
@@ -166,7 +187,7 @@ class TemplateScores:
             if plugin.name in unscored:
                 continue
             if plugin.reads > Reads.ROW:
-                raw = _asked(plugin, state, pod, feasible)
+                raw = asked(plugin, state, pod, feasible)
             else:
                 raw = self._raw_of(state, plugin, pod, snapshot)[rows]
             normal = self._normalized(state, plugin, pod, raw)
@@ -199,7 +220,7 @@ class TemplateScores:
                 plugin, "score", plugin.score, state=state, pod=pod, snapshot=snapshot
             )
             if column is None:
-                known = _asked(plugin, state, pod, snapshot).copy()
+                known = asked(plugin, state, pod, snapshot).copy()
             else:
                 known = column.values
                 if column.lowest == column.highest:
@@ -217,6 +238,9 @@ class TemplateScores:
 
     def _renew(self, state: CycleState, pod: PodInfo, part: Snapshot | None) -> None:
         """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
+        if self._compiled is not None:
+            self._renew_compiled(self._compiled, state, pod)
+            return
         rows, self._stale_rows = self._stale_rows, None
         if self._is_stale is not None:
             rows, self._is_stale = np.flatnonzero(self._is_stale), None
@@ -230,7 +254,7 @@ class TemplateScores:
         for plugin, weight in self._stages.row_score:
             if plugin.name not in raw:
                 continue
-            scores = raw[plugin.name][rows] = _asked(plugin, state, pod, part)
+            scores = raw[plugin.name][rows] = asked(plugin, state, pod, part)
             if plugin.name in self._summands:
                 totals = totals + (scores if weight == 1 else scores * weight)
                 if not _lie_in_range(scores):
@@ -238,6 +262,13 @@ class TemplateScores:
         if self._totals is not None:
             self._totals[rows] = totals
             self._best.note_changed(rows)
+
+    def _renew_compiled(self, compiled: CompiledTotals, state: CycleState, pod: PodInfo) -> None:
+        if self._cluster.is_large:
+            self.forget()  # and settle again, in exact integers
+        elif compiled.renew(state, pod) and self._raw:
+            for plugin, _ in self._stages.row_score:
+                self._raw.pop(plugin.name, None)
 
     def _kept_totals(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None
@@ -265,12 +296,12 @@ class TemplateScores:
         far = [each for each in self._stages.far_score if each[0].name not in known]
         if far:
             feasible = Snapshot(self._cluster) if whole else Snapshot(self._cluster).at(rows)
-            asked = [plugin for plugin in self._stages.far_pre_score if plugin.name not in known]
-            unscored = self._pre_score(state, pod, feasible, asked)
+            waiting = [plugin for plugin in self._stages.far_pre_score if plugin.name not in known]
+            unscored = self._pre_score(state, pod, feasible, waiting)
             self._unscored = known.union(self._dated.intersection(unscored))
             for plugin, weight in far:
                 if plugin.name not in unscored:
-                    raw = _asked(plugin, state, pod, feasible)
+                    raw = asked(plugin, state, pod, feasible)
                     totals = totals + self._normalized(state, plugin, pod, raw) * weight
         return totals
 
@@ -282,8 +313,14 @@ class TemplateScores:
         self._summands.clear()
         self._varying = []
         totals: int | IntArray = 0
+        compiled = None
+        if not snapshot.is_large:
+            plugins = [each for each in self._stages.row_score if each[0].name not in unscored]
+            compiled = compiled_totals(plugins, self._ruled, self._shared.addresses, state, pod)
         for plugin, weight in self._stages.near_score:
             if plugin.name in unscored:
+                continue
+            if compiled is not None and plugin.reads is Reads.ROW:
                 continue
             raw = self._raw_of(state, plugin, pod, snapshot)
             if plugin.name in self._same:
@@ -298,6 +335,10 @@ class TemplateScores:
                 totals = totals + (raw if weight == 1 else raw * weight)
             else:
                 self._base = self._base + raw * weight
+        if compiled is not None:
+            self._compiled = compiled(self._base)
+            self._totals = self._compiled.settle(state, pod)
+            return True
         totals = totals + self._base
         self._totals = np.full(len(snapshot), totals) if isinstance(totals, int) else totals
         return True
@@ -305,11 +346,6 @@ class TemplateScores:
 
 def _unscored(rows: RowArray) -> IntArray:
     return np.full(len(rows), UNSCORED, dtype=np.int64)
-
-
-def _asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-    scores = called(plugin.name, "score", plugin.score, state, pod, snapshot)
-    return checked(scores, len(snapshot), plugin.name, "score").astype(np.int64, copy=False)
 
 
 def _lie_in_range(points: IntArray) -> bool:

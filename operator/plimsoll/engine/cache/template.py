@@ -21,6 +21,7 @@ from plimsoll.engine.cache.filter_results import (
 )
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
+from plimsoll.engine.kernel.library import MOST_CHANGES
 from plimsoll.engine.plugin_calls import called, calling
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import RowStatuses
@@ -91,19 +92,17 @@ class TemplateCache:
         """Bring masks up to date with the cluster, for this pod of the template."""
         cluster = self.cluster
         rows = None
+        snapshot = Snapshot(cluster)
         if self._epoch == cluster.epoch and self._objects_version == cluster.objects.version:
-            rows = cluster.changed_since(self._tick)
-        if rows is not None and not len(rows) and not self._stages.individual:
-            return
+            if self._tick == cluster.tick and not self._stages.individual:
+                return
+            if self._node_tick == cluster.node_tick and self._all_stand(pod, snapshot):
+                if self._renew_rows(pod):
+                    return
+            else:
+                rows = cluster.changed_since(self._tick)
         self._diagnosis = None
         self._refused.clear()
-        snapshot = Snapshot(cluster)
-        if rows is not None and self._node_tick == cluster.node_tick and self._all_stand(pod, snapshot):
-            changed = Snapshot(cluster, rows)
-            self._scores.note_stale(rows)
-            self.filters.renew_rows(self.state, pod, changed, self._by_row)
-            self._note_renewed(changed)
-            return
         part = node_part = None
         if rows is not None:
             part = snapshot.at(rows)
@@ -115,7 +114,7 @@ class TemplateCache:
             self._scores.forget()
             self._answers.clear()
         elif rows is not None:
-            self._scores.note_stale(rows)
+            self._scores.note_stale(rows, self._tick)
         editions = self._compare_editions(
             pod, snapshot, comparable=node_part is not None and not len(node_part)
         )
@@ -140,6 +139,24 @@ class TemplateCache:
             self.filters.exclude_all()
         self._note_renewed(part if self.rejected.is_success else self._part)
         self._note_editions(editions if self._near_skipped is not None else [])
+
+    def _renew_rows(self, pod: PodInfo) -> bool:
+        """Renew what follows from a node's pods where these changed; False: they are not known."""
+        cluster = self.cluster
+        span = cluster.span_since(self._tick, MOST_CHANGES)
+        is_done = span is not None and self.filters.renew_near(span)
+        part = None
+        if not (is_done and self.filters.are_near and self._scores.is_compiled):
+            rows = cluster.changed_since(self._tick)
+            if rows is None:
+                return False
+            part = Snapshot(cluster, rows)
+            self.filters.renew_rows(self.state, pod, part, self._by_row, near=not is_done)
+        self._scores.note_stale(None if part is None else part.rows, self._tick)
+        self._diagnosis = None
+        self._refused.clear()
+        self._note_renewed(part)
+        return True
 
     @property
     def is_by_node(self) -> bool:

@@ -12,6 +12,7 @@ from collections import OrderedDict
 
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.template import TemplateCache
+from plimsoll.engine.kernel.library import KERNEL, Kernel
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import PodTemplate
 from plimsoll.model.columns.cluster import Cluster
@@ -29,10 +30,10 @@ REMEMBERED = 65_536
 class TemplateCaches:
     """Lanes by template: those used last, within a limit."""
 
-    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+    def __init__(self, profile: Profile, cluster: Cluster, kernel: Kernel | None = KERNEL) -> None:
         self._profile = profile
         self._cluster = cluster
-        self._shared = NodeColumns(cluster, profile.capabilities.signed)
+        self._shared = NodeColumns(cluster, profile.capabilities.signed, kernel)
         self._kept: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._dropped: set[int] = set()

@@ -197,6 +197,14 @@ class Cluster:
         """Rows that changed after ``tick``, ascending; None when the log does not reach back."""
         return self._changes.since(tick)
 
+    def span_since(self, tick: int, most: int) -> tuple[int, int] | None:
+        """Address and number of these rows, 64 bits each; None when there are more than ``most``.
+
+        Also None when the log does not reach back. Valid until the next change; a row that changed twice is
+        there twice.
+        """
+        return self._changes.span_since(tick, most)
+
     def nodes_changed_since(self, rows: RowArray, tick: int) -> RowArray:
         """Those of ``rows`` whose node object (not only its pods) changed after ``tick``."""
         return rows[self._node_ticks[rows] > tick]

@@ -4,6 +4,7 @@ Axis letters: N nodes, R resources. All arrays are allocated for ``capacity >= N
 read-only windows of the first N (or of some) rows from :class:`plimsoll.model.columns.snapshot.Snapshot`.
 """
 
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol, Self
 
@@ -129,7 +130,7 @@ class ChangeLog:
 
     def __init__(self, tick: int = 0) -> None:
         self.tick = tick
-        self._rows: list[int] = []
+        self._rows = array("q")
         self._start = tick
 
     def note(self, row: int) -> None:
@@ -157,3 +158,11 @@ class ChangeLog:
         if tick < self._start:
             return None
         return distinct(self._rows[tick - self._start :])
+
+    def span_since(self, tick: int, most: int) -> tuple[int, int] | None:
+        """The same where they lie in memory: address and number, at most ``most``, one row perhaps twice.
+
+        Valid until the next change. None: there are more, or the log does not reach back.
+        """
+        first, count = tick - self._start, self.tick - tick
+        return None if first < 0 or count > most else (self._rows.buffer_info()[0] + 8 * first, count)

@@ -1,0 +1,135 @@
+"""Keeps the totals of one template that the kernel computes, and the best rows by them.
+
+Rows that changed are looked up in the cluster's log when somebody asks for totals.
+
+Axis letter: N nodes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from plimsoll.engine.cache.filter_results import FilterResults
+from plimsoll.engine.kernel.library import MOST_CHANGES, ColumnAddresses
+from plimsoll.engine.kernel.points import CompiledPoints
+from plimsoll.engine.plugin_calls import asked, counted, named
+from plimsoll.framework import CycleState, IntArray, PodInfo, ScorePlugin, Snapshot
+from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, RuledScore
+from plimsoll.model.columns.columns import RowArray
+
+
+class CompiledTotals:
+    """Sums of what plugins say that look at a node's own pods, and of what is the same until a node changes.
+
+    Args:
+        plugins: The former, with their weights.
+        points: Computes the sums.
+        columns: Of the cluster.
+        base: What is the same, shape (N,) or one number for all nodes.
+    """
+
+    def __init__(
+        self,
+        plugins: Sequence[tuple[ScorePlugin, int]],
+        points: CompiledPoints,
+        columns: ColumnAddresses,
+        base: int | IntArray,
+    ) -> None:
+        self._plugins = plugins
+        self._points = points
+        self._cluster = columns.cluster
+        self._base = base
+        self._calls = [(plugin.name, "score") for plugin, _ in plugins]
+        self._stale_since: int | None = None  #: rows have changed since that tick
+        self._best_since: int | None = None  #: likewise since the best rows were found
+        self._generation = -1  #: of the verdicts with which these were found; -1: look at all
+
+    def settle(self, state: CycleState, pod: PodInfo) -> IntArray:
+        """Compute the totals of all rows, shape (N,); renewed in place later."""
+        if counted(self._calls):
+            self._points.totals[:] = self._sums(state, pod, Snapshot(self._cluster))
+        else:
+            self._points.score_all()
+        return self._points.totals
+
+    def note_stale(self, tick: int) -> None:
+        """Rows have changed since that tick."""
+        if self._stale_since is None:
+            self._stale_since = tick
+        if self._best_since is None:
+            self._best_since = tick
+
+    def renew(self, state: CycleState, pod: PodInfo) -> bool:
+        """Renew the totals of the rows that changed; whether there were any."""
+        tick, self._stale_since = self._stale_since, None
+        if tick is None:
+            return False
+        cluster, points = self._cluster, self._points
+        if counted(self._calls):
+            part = Snapshot(cluster, cluster.changed_since(tick))
+            points.totals[part.rows] = self._sums(state, pod, part)
+            return True
+        span = cluster.span_since(tick, MOST_CHANGES)
+        if span is None:
+            points.score_all()
+        else:
+            points.score(span)
+        return True
+
+    def best(self, verdicts: FilterResults) -> tuple[RowArray, int]:
+        """The best of all feasible rows, ascending, and their total; valid until the next renewal."""
+        tick, self._best_since = self._best_since, None
+        cluster = self._cluster
+        if verdicts.generation == self._generation:
+            span = cluster.span_since(cluster.tick if tick is None else tick, MOST_CHANGES)
+            if span is not None:
+                return self._points.best_again(span, verdicts.failed)
+        self._generation = verdicts.generation
+        return self._points.best_of_all(verdicts.failed)
+
+    def _sums(self, state: CycleState, pod: PodInfo, part: Snapshot) -> IntArray:
+        """The same by asking the plugins, whose calls are timed."""
+        base = self._base
+        sums = np.full(len(part), base) if isinstance(base, int) else base[part.rows]
+        for plugin, weight in self._plugins:
+            sums = sums + asked(plugin, state, pod, part) * weight
+        return sums
+
+
+def compiled_totals(
+    plugins: Sequence[tuple[ScorePlugin, int]],
+    ruled: Mapping[str, RuledScore],
+    columns: ColumnAddresses,
+    state: CycleState,
+    pod: PodInfo,
+) -> Callable[[int | IntArray], CompiledTotals] | None:
+    """Makes the totals when the rest of the sum is known; None where numpy computes.
+
+    Raises:
+        PluginError: A plugin raised.
+    """
+    if columns.kernel is None or not plugins:
+        return None
+    snapshot = Snapshot(columns.cluster)
+    allocation: tuple[AllocationRule, int] | None = None
+    balance: tuple[BalanceRule, int] | None = None
+    for plugin, weight in plugins:
+        states = ruled.get(plugin.name)
+        if states is None:
+            return None
+        try:
+            rule = states.score_rule(state, pod, snapshot)
+        except Exception as exc:
+            raise named(plugin.name, "score", exc) from exc
+        if isinstance(rule, AllocationRule) and allocation is None:
+            allocation = rule, weight
+        elif isinstance(rule, BalanceRule) and balance is None:
+            balance = rule, weight
+        else:
+            return None
+
+    def finished(base: int | IntArray) -> CompiledTotals:
+        points = CompiledPoints(columns, base, len(snapshot), allocation, balance)
+        return CompiledTotals(plugins, points, columns, base)
+
+    return finished

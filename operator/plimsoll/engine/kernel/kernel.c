@@ -1,0 +1,272 @@
+/* Room, points and the best rows of one pod template: what numpy computes, row by row.
+ *
+ * Every result equals numpy's to the bit (tests/engine/test_kernel.py): the same doubles, divided and rounded in
+ * the same order, no contraction (-ffp-contract=off), no reassociation. Amounts that come here are below 2^46
+ * where they are divided; the caller sees to it (plimsoll/engine/kernel/points.py).
+ *
+ * plimsoll/engine/kernel/ writes the structures; EDITION changes with them.
+ */
+
+#include <stdint.h>
+#include <string.h>
+
+#define EDITION 1
+#define FEASIBLE 32767
+
+/* Wider vectors where the processor has them; they compute the same. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
+
+typedef struct {
+    const int64_t *allocatable, *requested;
+    int64_t least, code, hopeless;
+} wanted;
+
+typedef struct {
+    int64_t count, position;
+    int64_t *codes;
+    const int16_t *node_failed;
+    int16_t *failed;
+    wanted resources[];
+} room;
+
+typedef struct {
+    const int64_t *allocatable, *taken;
+    int64_t amount, weight;
+} scored;
+
+typedef struct {
+    const int16_t *failed;
+    int64_t best_count, highest;
+    int64_t *totals, *best;
+    const int64_t *base;
+    int64_t base_all;
+    int64_t count, is_least, weights, weight, balance_weight;
+    scored balanced[2];
+    scored resources[];
+} points;
+
+/* All fields are words of 64 bits: the caller writes them into an array of integers. */
+_Static_assert(sizeof(void *) == 8, "addresses are words of 64 bits");
+
+int64_t plimsoll_kernel_edition(void) { return EDITION; }
+
+/* -- room ------------------------------------------------------------------------------------------ */
+
+static inline int64_t free_of(int64_t allocatable, int64_t requested) {
+    return (int64_t)((uint64_t)allocatable - (uint64_t)requested); /* wraps around, as numpy's */
+}
+
+/* The codes of all rows; whether some row is short of something. */
+WIDE int64_t plimsoll_room_all(const room *self, int64_t nodes) {
+    int64_t any = 0;
+    int64_t *restrict codes = self->codes;
+    memset(codes, 0, (size_t)nodes * sizeof *codes);
+    for (int64_t each = 0; each < self->count; each++) {
+        const wanted *resource = &self->resources[each];
+        const int64_t *restrict allocatable = resource->allocatable;
+        const int64_t *restrict requested = resource->requested;
+        const int64_t least = resource->least, code = resource->code, hopeless = resource->hopeless;
+        int64_t are_short = 0;
+        for (int64_t row = 0; row < nodes; row++)
+            are_short |= free_of(allocatable[row], requested[row]) < least;
+        if (!are_short)
+            continue;
+        any = 1;
+        for (int64_t row = 0; row < nodes; row++)
+            if (free_of(allocatable[row], requested[row]) < least)
+                codes[row] |= code | (least > allocatable[row] ? hopeless : 0);
+    }
+    return any;
+}
+
+/* Codes and verdicts of some rows: bit 0, some row is short; bit 1, some verdict is another one. */
+int64_t plimsoll_room_rows(const room *self, const int64_t *rows, int64_t count) {
+    int64_t told = 0;
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t row = rows[at];
+        int64_t codes = 0;
+        for (int64_t each = 0; each < self->count; each++) {
+            const wanted *resource = &self->resources[each];
+            const int64_t allocatable = resource->allocatable[row];
+            if (free_of(allocatable, resource->requested[row]) < resource->least)
+                codes |= resource->code | (resource->least > allocatable ? resource->hopeless : 0);
+        }
+        int16_t failed = self->node_failed ? self->node_failed[row] : FEASIBLE;
+        if (codes) {
+            told |= 1;
+            if (failed > self->position)
+                failed = (int16_t)self->position;
+        }
+        self->codes[row] = codes;
+        if (self->failed[row] != failed)
+            told |= 2;
+        self->failed[row] = failed;
+    }
+    return told;
+}
+
+/* -- points ---------------------------------------------------------------------------------------- */
+
+/* An integer in 0..2^52 - 1 as a double, in operations of which vectors are made. */
+static inline double as_double(int64_t value) {
+    const uint64_t bits = (uint64_t)value | 0x4330000000000000u;
+    double result;
+    memcpy(&result, &bits, sizeof result);
+    return result - 4503599627370496.0;
+}
+
+static inline int64_t sum_of(int64_t one, int64_t other) { return (int64_t)((uint64_t)one + (uint64_t)other); }
+
+/* 0..100: how much of a resource is left, or used, with the pod. */
+static inline int32_t allocation_of(int64_t allocatable, int64_t taken, int64_t amount, int64_t is_least) {
+    int64_t share;
+    if (is_least) {
+        share = free_of(free_of(allocatable, taken), amount);
+        share = share < 0 ? 0 : share;
+    } else {
+        share = sum_of(taken, amount);
+        share = share < allocatable ? share : allocatable;
+    }
+    return (int32_t)(as_double(share) * 100.0 / as_double(allocatable));
+}
+
+/* What is taken of a resource, at most all. */
+static inline double fraction_of(int64_t allocatable, int64_t taken) {
+    return as_double(taken < allocatable ? taken : allocatable) / as_double(allocatable);
+}
+
+static inline int32_t balance_of(double one, double other) {
+    double deviation = one - other;
+    deviation = (deviation < 0 ? -deviation : deviation) * 0.5;
+    return (int32_t)((1.0 - deviation) * 100.0);
+}
+
+static inline int32_t gain_of(const scored *restrict one, const scored *restrict other, int64_t row) {
+    const int64_t first = one->allocatable[row], second = other->allocatable[row];
+    const int64_t taken = one->taken[row], also = other->taken[row];
+    const int32_t without = balance_of(fraction_of(first, taken), fraction_of(second, also));
+    const int32_t with = balance_of(
+        fraction_of(first, sum_of(taken, one->amount)), fraction_of(second, sum_of(also, other->amount)));
+    return (150 + with - without) >> 1;
+}
+
+static inline int64_t points_of(const points *self, int64_t row) {
+    int64_t total = self->base ? self->base[row] : self->base_all;
+    if (self->weights) {
+        int64_t sum = 0;
+        for (int64_t each = 0; each < self->count; each++) {
+            const scored *of = &self->resources[each];
+            sum += of->weight * allocation_of(of->allocatable[row], of->taken[row], of->amount, self->is_least);
+        }
+        total += self->weight * (sum / self->weights);
+    }
+    if (self->balance_weight)
+        total += self->balance_weight * gain_of(&self->balanced[0], &self->balanced[1], row);
+    return total;
+}
+
+/* The totals of some rows. */
+void plimsoll_points_rows(const points *self, const int64_t *rows, int64_t count) {
+    for (int64_t at = 0; at < count; at++)
+        self->totals[rows[at]] = points_of(self, rows[at]);
+}
+
+/* The totals of all rows. */
+WIDE void plimsoll_points_all(const points *self, int64_t nodes) {
+    int64_t *restrict totals = self->totals;
+    const int64_t weight = self->weight, balance_weight = self->balance_weight;
+    if (self->base)
+        memcpy(totals, self->base, (size_t)nodes * sizeof *totals);
+    else
+        for (int64_t row = 0; row < nodes; row++)
+            totals[row] = self->base_all;
+    if (self->weights == 2 && self->count == 2 && self->is_least && self->resources[0].weight == 1) {
+        const int64_t *restrict first = self->resources[0].allocatable, *restrict second = self->resources[1].allocatable;
+        const int64_t *restrict taken = self->resources[0].taken, *restrict also = self->resources[1].taken;
+        const int64_t amount = self->resources[0].amount, other = self->resources[1].amount;
+        for (int64_t row = 0; row < nodes; row++) {
+            const int32_t sum = allocation_of(first[row], taken[row], amount, 1)
+                                + allocation_of(second[row], also[row], other, 1);
+            totals[row] += weight * (sum >> 1);
+        }
+    } else if (self->weights) {
+        for (int64_t row = 0; row < nodes; row++) {
+            int64_t sum = 0;
+            for (int64_t each = 0; each < self->count; each++) {
+                const scored *of = &self->resources[each];
+                sum += of->weight * allocation_of(of->allocatable[row], of->taken[row], of->amount, self->is_least);
+            }
+            totals[row] += weight * (sum / self->weights);
+        }
+    }
+    if (balance_weight) {
+        const int64_t *restrict first = self->balanced[0].allocatable, *restrict second = self->balanced[1].allocatable;
+        const int64_t *restrict taken = self->balanced[0].taken, *restrict also = self->balanced[1].taken;
+        const int64_t amount = self->balanced[0].amount, other = self->balanced[1].amount;
+        for (int64_t row = 0; row < nodes; row++) {
+            const int32_t without = balance_of(fraction_of(first[row], taken[row]), fraction_of(second[row], also[row]));
+            const int32_t with = balance_of(fraction_of(first[row], sum_of(taken[row], amount)),
+                                            fraction_of(second[row], sum_of(also[row], other)));
+            totals[row] += balance_weight * ((150 + with - without) >> 1);
+        }
+    }
+}
+
+/* -- the best rows --------------------------------------------------------------------------------- */
+
+/* Finds the feasible rows with the highest total, ascending; how many there are. */
+WIDE int64_t plimsoll_best_all(points *self, int64_t nodes) {
+    const int64_t *restrict totals = self->totals;
+    const int16_t *restrict failed = self->failed;
+    int64_t *restrict best = self->best;
+    int64_t highest = INT64_MIN, count = 0;
+    for (int64_t row = 0; row < nodes; row++) {
+        const int64_t total = failed[row] == FEASIBLE ? totals[row] : INT64_MIN;
+        highest = total > highest ? total : highest;
+    }
+    for (int64_t row = 0; row < nodes; row++)
+        if (totals[row] == highest && failed[row] == FEASIBLE)
+            best[count++] = row;
+    self->best_count = count;
+    self->highest = highest;
+    return count;
+}
+
+/* Looks again at rows that changed; 0 when none of the best is left: then look at all. */
+int64_t plimsoll_best_rows(points *self, const int64_t *rows, int64_t changed) {
+    int64_t *best = self->best;
+    int64_t count = self->best_count, highest = self->highest;
+    for (int64_t at = 0; at < changed; at++) {
+        const int64_t row = rows[at], total = self->totals[row];
+        int64_t low = 0, high = count;
+        while (low < high) {
+            const int64_t middle = (low + high) / 2;
+            if (best[middle] < row)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        const int is_kept = low < count && best[low] == row;
+        if (self->failed[row] != FEASIBLE || total < highest) {
+            if (is_kept) {
+                count--;
+                memmove(best + low, best + low + 1, (size_t)(count - low) * sizeof *best);
+            }
+        } else if (total > highest) {
+            highest = total;
+            best[0] = row;
+            count = 1;
+        } else if (!is_kept) {
+            memmove(best + low + 1, best + low, (size_t)(count - low) * sizeof *best);
+            best[low] = row;
+            count++;
+        }
+    }
+    self->best_count = count;
+    self->highest = highest;
+    return count;
+}

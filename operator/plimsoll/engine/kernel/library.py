@@ -1,0 +1,108 @@
+"""Loads the compiled kernel.
+
+The build compiles ``kernel.c`` where there is a C compiler (``tools/kernel_build.py``). Where the library is
+missing, is of another edition or is switched off by ``PLIMSOLL_KERNEL=numpy``, numpy computes: equal results,
+slower. It is called with the interpreter's lock held: a call takes microseconds.
+"""
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.model.columns.cluster import Cluster
+
+#: As in ``kernel.c``: rises with each change of a structure or function.
+EDITION = 1
+
+#: So many changes are renewed one by one, also of the same row; of more, the distinct rows.
+MOST_CHANGES = 4096
+
+SWITCH = "PLIMSOLL_KERNEL"
+PATH = Path(__file__).with_name("_kernel.so")
+
+
+class Kernel:
+    """The functions of the library; structures and columns are handed over by address.
+
+    Raises:
+        OSError: There is no such library, or it is of another edition.
+    """
+
+    def __init__(self, path: Path) -> None:
+        library = ctypes.PyDLL(str(path))
+        if _declared(library.plimsoll_kernel_edition, 0)() != EDITION:
+            raise OSError(f"{path} is of another edition")
+        self.room_all = _declared(library.plimsoll_room_all, 2)
+        self.room_rows = _declared(library.plimsoll_room_rows, 3)
+        self.points_all = _declared(library.plimsoll_points_all, 2)
+        self.points_rows = _declared(library.plimsoll_points_rows, 3)
+        self.best_all = _declared(library.plimsoll_best_all, 2)
+        self.best_rows = _declared(library.plimsoll_best_rows, 3)
+
+
+def _declared(function: Any, arguments: int) -> Any:
+    """A function of addresses and counts: both are integers of 64 bits."""
+    function.argtypes = (ctypes.c_size_t,) * arguments
+    function.restype = ctypes.c_int64
+    return function
+
+
+def load(path: Path = PATH, switch: str | None = None) -> Kernel | None:
+    """The kernel, or None where numpy has to do; ``switch`` is the environment's unless given."""
+    if (os.environ.get(SWITCH, "") if switch is None else switch) == "numpy":
+        return None
+    try:
+        return Kernel(path)
+    except (OSError, AttributeError):
+        return None
+
+
+#: Of this process.
+KERNEL = load()
+
+
+def described() -> str:
+    """Which one computes: ``compiled`` or ``numpy``."""
+    return "numpy" if KERNEL is None else "compiled"
+
+
+def address(array: NDArray[Any]) -> int:
+    """Where an array begins; it stays there as long as somebody keeps the array."""
+    start: int = array.__array_interface__["data"][0]
+    return start
+
+
+class ColumnAddresses:
+    """Where the columns of one cluster lie: each axis after the other, one row after the other.
+
+    Attributes:
+        kernel: None where numpy computes.
+    """
+
+    def __init__(self, cluster: Cluster, kernel: Kernel | None) -> None:
+        self.kernel = kernel
+        self.cluster = cluster
+        self._kept: tuple[NDArray[np.int64], ...] = ()
+        self._starts: tuple[int, int, int] = 0, 0, 0
+        self._step = 0
+
+    def current(self) -> tuple[int, int, int, int]:
+        """Addresses of allocatable, requested and nonzero_requested, and the bytes from axis to axis."""
+        cluster = self.cluster
+        columns = cluster.allocatable, cluster.requested, cluster.nonzero_requested
+        kept = self._kept
+        if not kept or any(one is not other for one, other in zip(columns, kept, strict=True)):
+            assert all(each.flags.f_contiguous for each in columns)
+            self._kept = columns
+            self._starts = address(columns[0]), address(columns[1]), address(columns[2])
+            self._step = 8 * len(columns[0])
+        return *self._starts, self._step
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], ...]:
+        """The columns of the latest addresses: who keeps an address keeps these."""
+        return self._kept

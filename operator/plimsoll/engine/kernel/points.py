@@ -1,0 +1,93 @@
+"""Scores with the compiled kernel: the totals of one template, of all rows or of some, and the best rows."""
+
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.engine.kernel.library import ColumnAddresses, address
+from plimsoll.framework import IntArray
+from plimsoll.framework.resource_rules import AllocationRule, BalanceRule
+from plimsoll.model.columns.columns import RowArray
+
+#: Words of the structure ``points``.
+FAILED, HIGHEST = 0, 2
+
+
+class CompiledPoints:
+    """The weighted sums of one template, and the best rows by them.
+
+    Args:
+        columns: Of the cluster, with the kernel.
+        base: Shape (N,) or one for all nodes: what is added to every total.
+        nodes: How many nodes there are.
+        allocation: How room is scored, and its weight in the total; None: it is not.
+        balance: How balance is scored, likewise.
+
+    Attributes:
+        totals: Shape (N,).
+    """
+
+    __slots__ = ("_arrays", "_at", "_best", "_failed", "_kernel", "_nodes", "_words", "totals")
+
+    def __init__(
+        self,
+        columns: ColumnAddresses,
+        base: int | IntArray,
+        nodes: int,
+        allocation: tuple[AllocationRule, int] | None,
+        balance: tuple[BalanceRule, int] | None,
+    ) -> None:
+        allocatable, requested, nonzero, step = columns.current()
+        assert columns.kernel is not None
+        self._kernel = columns.kernel
+        self._nodes = nodes
+        self._failed: NDArray[np.int16] | None = None
+        self._best: RowArray | None = None
+        self.totals: IntArray = np.empty(nodes, dtype=np.int64)
+        known = 0 if isinstance(base, int) else address(base)
+        words = [0, 0, 0, address(self.totals), 0, known, base if isinstance(base, int) else 0]
+        resources = () if allocation is None else allocation[0].resources
+        if allocation is None:
+            words += (0, 0, 0, 0)
+        else:
+            rule, weight = allocation
+            words += (len(resources), rule.is_least, sum(each.weight for each in resources), weight)
+        if balance is None:
+            words += (0,) * 9
+        else:
+            words.append(balance[1])
+            for axis, amount in balance[0].resources:
+                words += (allocatable + axis * step, requested + axis * step, amount, 0)
+        for axis, minimum, amount, weight in resources:
+            taken = requested + axis * step if minimum is None else nonzero + minimum * step
+            words += (allocatable + axis * step, taken, amount, weight)
+        self._arrays = columns.arrays, base
+        self._words = array("q", words)
+        self._at = self._words.buffer_info()[0]
+
+    def score_all(self) -> None:
+        """Renew the totals of all rows."""
+        self._kernel.points_all(self._at, self._nodes)
+
+    def score(self, span: tuple[int, int]) -> None:
+        """Renew the totals of rows: address and number."""
+        self._kernel.points_rows(self._at, *span)
+
+    def best_of_all(self, failed: NDArray[np.int16]) -> tuple[RowArray, int]:
+        """The best feasible rows, ascending, and their total; ``failed`` has shape (N,)."""
+        if failed is not self._failed:
+            self._failed = failed
+            self._words[FAILED] = address(failed)
+        if self._best is None:
+            self._best = np.empty(self._nodes, dtype=np.intp)
+            self._words[4] = address(self._best)
+        count = self._kernel.best_all(self._at, self._nodes)
+        return self._best[:count], self._words[HIGHEST]
+
+    def best_again(self, span: tuple[int, int], failed: NDArray[np.int16]) -> tuple[RowArray, int]:
+        """The same after some rows have changed, and nothing else of ``failed`` and the totals."""
+        if failed is not self._failed or self._best is None:
+            return self.best_of_all(failed)
+        count = self._kernel.best_rows(self._at, *span)
+        return (self._best[:count], self._words[HIGHEST]) if count else self.best_of_all(failed)
