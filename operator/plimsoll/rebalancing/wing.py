@@ -178,6 +178,7 @@ class RebalancingWing:
             configured=configs.of,
             spec_of=configs.spec_of,
             observer=observer,
+            computer=runtime.computer,
         )
         replacements = ReplacementSightings()
         targets = MoveTargets(book, pending, machine, replacements.siblings, clock)

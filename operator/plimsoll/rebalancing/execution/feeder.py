@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import Move
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -28,13 +29,18 @@ class MoveFeeder:
     empties: Callable[[Move], bool]  #: whether a move empties its node together with others
 
     @contextmanager
-    def remembering(self, run: str, memory: Memory) -> Iterator[None]:
-        """During a run its moves are judged with what past moves taught when it began."""
+    def remembering(self, run: str, memory: Memory, cluster: Cluster | None = None) -> Iterator[None]:
+        """During a run its moves are judged with what past moves taught when it began.
+
+        ``cluster`` is the fork that the run's plan was made for; it is read.
+        """
         self.revalidator.memories[run] = memory
+        if cluster is not None:
+            self.revalidator.starts[run] = cluster
         try:
             yield
         finally:
-            self.revalidator.memories.pop(run, None)
+            self.revalidator.forget(run)
 
     async def feed(self, moves: Sequence[Move], policy: str, mode: Mode, run: str) -> Sequence[str]:
         """Have moves made that go together, or one, or proposed; their keys.

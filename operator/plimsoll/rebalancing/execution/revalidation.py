@@ -1,25 +1,31 @@
 """MoveRevalidator judges a planned move again in the present cluster, right before it is sent.
 
-Between its answer and the reservation of the target nothing is awaited, so moves of several policies do not
-take the same room. Further reasons against a move are moves of other policies under way, a budget that has
-closed since the plan, and a way of leaving that is not the one on record.
+In a large cluster it is judged in a thread, on a copy of the cluster, one move at a time. A move that may be
+made is judged again when its nodes, what is reserved there, or an object or budget have changed meanwhile.
+Between that comparison and the reservation of the target nothing is awaited, so moves of several policies do
+not take the same room. Further reasons against a move are moves of other policies under way, a budget that
+has closed since the plan, and a way of leaving that is not the one on record.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import EvictBy, RebalancingSpec
 from plimsoll.cluster.reservations import ReservationBook
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
+from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig, workload_of
 from plimsoll.planning.planners import ask_again
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.surges import Deployments
-from plimsoll.ports.clock import Clock
+from plimsoll.ports.clock import Clock, Computer
 from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.execution.cluster_copy import ClusterCopy, ClusterImage
 from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
 from plimsoll.rebalancing.moves.instructions import Revalidate
 from plimsoll.rebalancing.moves.outcomes import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
@@ -33,8 +39,14 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 #: Phases of a move that is under way.
 MOVING = frozenset((Phase.EVICTING, Phase.EVICTED, Phase.SURGING))
 
+#: Placed pods from which on moves are judged in a thread: of fewer, it takes a few milliseconds.
+MANY_PODS = 1_000
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+#: How often a move is judged in a thread; where its nodes change each time, it is judged on the event loop.
+ROUNDS = 3
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
 class MoveRevalidator:
     """Judges moves again."""
 
@@ -46,8 +58,13 @@ class MoveRevalidator:
     configured: Callable[[str], RebalancingConfig | None]  #: None for a policy that rebalances no longer
     spec_of: Callable[[str], RebalancingSpec | None]  #: the same as its spec
     observer: Observer
+    computer: Computer  #: runs each function in a thread of its own
     memories: dict[str, Memory] = field(default_factory=dict)  #: what past moves teach, by run under way
     problems: dict[str, Exception] = field(default_factory=dict)  #: what broke a judgement, by record
+    starts: dict[str, Cluster] = field(default_factory=dict)  #: what was planned for, by run under way
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _waiting: int = field(default=0, init=False)  #: moves that wait for their judgement
+    _copy: ClusterCopy | None = field(default=None, init=False)
 
     async def judge(self, order: Revalidate) -> Event:
         """Whether a move is still to be made, and how."""
@@ -74,22 +91,15 @@ class MoveRevalidator:
         return Revalidated(order.key, found, way, timeout_s)
 
     async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
-        move, run, evicted = order.move, order.run, order.evicted
+        move, evicted = order.move, order.evicted
         policy = record.spec.policy
         if self.configured(policy) is None:
             return POLICY_CHANGED
         deployments = Deployments() if move.surge is None else await self.deployments_of(move)
-        rebalancing = self.configured(policy)
-        if rebalancing is None:
+        present = await self._present(order, policy, deployments)
+        rebalancing = self.configured(policy)  # the stop button may have been pressed meanwhile
+        if present is None or rebalancing is None:
             return POLICY_CHANGED
-        memory = self.memories.get(run) or memory_of(self.keeper.known.values(), self.clock.now())
-        # Pods on their way out still take their room: a replacement that needs it would not find it.
-        present = ask_again(
-            move,
-            rebalancing,
-            self.book.claimed(),
-            self.context.of(policy, memory, move, deployments),
-        )
         if isinstance(present, Refusal):
             return cancelled(present.reason, present.message)
         clash = self._clash(record, present, rebalancing)
@@ -102,6 +112,70 @@ class MoveRevalidator:
             story = f'budget "{closed}" of the policy allows no further eviction now'
             return Landing(Phase.BLOCKED, LimitLevel.BUDGET.value, story, blocked_by=closed)
         return present
+
+    async def _present(
+        self, order: Revalidate, policy: str, deployments: Deployments
+    ) -> Move | Refusal | None:
+        """What the planner says of the move now; None without the policy. Nothing is awaited after it."""
+        move, cluster = order.move, self.book.cache.cluster
+        self._waiting += 1
+        try:
+            async with self._turn:
+                for judged in range(ROUNDS + 1):
+                    rebalancing, spec = self.configured(policy), self.spec_of(policy)
+                    if rebalancing is None:
+                        return None
+                    memory = self.memories.get(order.run)
+                    memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
+                    around = self.context.of(policy, memory, move, deployments)
+                    if rebalancing.planner is Planner.UPSTREAM:  # asks for the pod alone
+                        return ask_again(move, rebalancing, cluster, around)
+                    # Pods on their way out still take their room: a replacement that needs it would not
+                    # find it.
+                    if len(cluster.pods) < MANY_PODS:
+                        return ask_again(move, rebalancing, self.book.claimed(), around)
+                    image = ClusterImage.of(cluster, self.book.nominator.by_node)
+                    question = self._question(order, rebalancing, around, image)
+                    self._copy = None  # a thread that raises, or is not waited for, may leave it half done
+                    if judged == ROUNDS:
+                        present, self._copy = question()
+                        return present
+                    present, self._copy = await self.computer.compute(question)
+                    if isinstance(present, Refusal):
+                        return present
+                    nodes = {move.source, present.target} - {""}
+                    stands = image.stands_at(nodes, cluster, self.book.nominator.by_node)
+                    if stands and self.spec_of(policy) is spec:
+                        return present
+        finally:
+            self._waiting -= 1
+            self._let_go()
+        raise AssertionError("the last round returns")
+
+    def _question(
+        self, order: Revalidate, rebalancing: RebalancingConfig, around: PlanningContext, image: ClusterImage
+    ) -> Callable[[], tuple[Move | Refusal, ClusterCopy]]:
+        """Finds what the planner says of the move in that image of the cluster, on the copy that is kept."""
+        start, known = self.starts.pop(order.run, None), self._copy
+
+        def ask() -> tuple[Move | Refusal, ClusterCopy]:
+            empty = Cluster(self.book.cache.cluster.templates)
+            copy = known or ClusterCopy(empty if start is None else start.fork())
+            copy.bring_up(image)
+            return ask_again(order.move, rebalancing, copy.cluster, around), copy
+
+        return ask
+
+    def forget(self, run: str) -> None:
+        """A run is over."""
+        self.memories.pop(run, None)
+        self.starts.pop(run, None)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Keep no copy of the cluster when no run is under way, and no move waits for its judgement."""
+        if not self.memories and not self._waiting:
+            self._copy = None
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why the moves under way of other policies leave no room for this one, None when they do."""
@@ -117,15 +191,17 @@ class MoveRevalidator:
                 all_of_them += 1
                 others += is_other
         ceiling = rebalancing.limits.per_workload
-        pods = self.book.cache.cluster.pods.values()
-        replicas = sum(workload_of(pod) == move.workload for pod in pods)
-        most = ceiling.of(replicas) if others else None
+        most = ceiling.of(0 if ceiling.percent is None else self._replicas(move)) if others else None
         if most is None or all_of_them <= most:
             return None
         return Refusal(
             LimitLevel.WORKLOAD.value,
             f"at most {most} at a time of {move.workload.name}, and other policies move {others} of its pods",
         )
+
+    def _replicas(self, move: Move) -> int:
+        pods = self.book.cache.cluster.pods.values()
+        return sum(workload_of(pod) == move.workload for pod in pods)
 
     def _closed_budget(self, rebalancing: RebalancingConfig, evicted: int) -> str:
         """The budget that opened since the plan was made and allows no further eviction, "" for none."""

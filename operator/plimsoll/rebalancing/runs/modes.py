@@ -7,6 +7,7 @@ from itertools import groupby
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
 from plimsoll.rebalancing.records.retention import Retention
@@ -27,8 +28,8 @@ class PlanModes:
     feeder: MoveFeeder
     breakers: Breakers  #: what keeps policies from moving pods
 
-    async def carry_out(self, totals: RunTotals, memory: Memory) -> None:
-        """Carry out the plan of a run; ``memory`` is what past moves teach.
+    async def carry_out(self, totals: RunTotals, memory: Memory, cluster: Cluster) -> None:
+        """Carry out the plan of a run for a ``cluster``; ``memory`` is what past moves teach.
 
         Raises:
             Exception: What broke the judgement of a move; the rest of the run is dropped.
@@ -44,11 +45,11 @@ class PlanModes:
             if not (is_held or (resting and not may_try)):
                 await self.proposals.propose(totals)
         elif Planner(spec.planner) is not Planner.UPSTREAM:  # its moves were made while they were planned
-            await self._enforce(totals, memory)
+            await self._enforce(totals, memory, cluster)
 
-    async def _enforce(self, totals: RunTotals, memory: Memory) -> None:
+    async def _enforce(self, totals: RunTotals, memory: Memory, cluster: Cluster) -> None:
         moves = enumerate(totals.plan.moves)
-        with self.feeder.remembering(totals.cycle, memory):
+        with self.feeder.remembering(totals.cycle, memory, cluster):
             for _, group in groupby(moves, lambda each: each[1].bundle or each[0]):
                 if self.policies.get(totals.name) is not totals.policy:
                     return  # changed, suspended or deleted meanwhile: the rest is dropped

@@ -110,7 +110,7 @@ class PolicyRuns:
         self.inputs.learn(name, made)
         self.statistics.planned(name, inputs.rebalancing, made)
         self.reports.begin(totals)
-        await self.modes.carry_out(totals, inputs.memory)
+        await self.modes.carry_out(totals, inputs.memory, inputs.cluster)
         await self.reports.end(totals)
         await self.degraded.review(policy, inputs, made.failures)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED
