@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
+from plimsoll.framework.descheduling.pod_indexes import PodsByTemplate
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
+from plimsoll.framework.selectors import selector_of_labels
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import ContainerStatus, PodCondition, PodStatus
 from plimsoll.planning.kept_findings import KEPT, KeptFindings
@@ -77,14 +79,38 @@ def change(cluster: Cluster, chance: random.Random) -> None:
         cluster.set_node(a_node(chance.choice([*nodes, "late", "later"]), cpu="8"))
     else:
         number, app = chance.randrange(30), chance.choice("abc")
-        pod = a_pod(f"q{number}", owner=f"ReplicaSet/{app}", labels={"app": app}, cpu="250m")
+        pod = a_pod(f"q{number}", owner=f"ReplicaSet/{app}", labels={"app": app}, cpu="250m", **rules(chance))
         cluster.place(cluster.templates.info(pod), chance.choice([*nodes, "late"]))
+
+
+def rules(chance: random.Random) -> dict[str, Any]:
+    """What a pod requires of the places of others; often nothing."""
+    selector = {"matchLabels": {"app": chance.choice("abc")}}
+    term = {"topologyKey": chance.choice(["kubernetes.io/hostname", "zone"]), "labelSelector": selector}
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    return chance.choice(
+        [
+            {},
+            {},
+            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}},
+            {"topologySpreadConstraints": [{**spread, "labelSelector": selector}]},
+        ]
+    )
 
 
 def counted(cluster: Cluster) -> list[Any]:
     """All that the indexes say."""
     found = [cluster.index(kind) for kind in KEPT]
-    return [vars(index).get("counts") or vars(index).get("groups") for index in found]
+    templates = cluster.index(PodsByTemplate)
+    return [
+        *(vars(index).get("counts") or vars(index).get("groups") for index in found),
+        {key: set(ruled) for key, ruled in templates.ruled.items()},
+        {
+            (namespace, app): set(templates.matching(namespace, selector_of_labels({"app": app})))
+            for namespace in ("default", "elsewhere")
+            for app in "abcd"
+        },
+    ]
 
 
 @given(st.integers(0, 10_000), st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=6))

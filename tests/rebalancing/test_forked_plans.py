@@ -85,8 +85,8 @@ def forked() -> Iterator[list[ChildProcess]]:
 @pytest.fixture
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """However small a plan is, it is made in a fork."""
-    monkeypatch.setattr(plan_runner, "FEW_PODS", 0)
-    monkeypatch.setattr(plan_runner, "SMALL_S", -1.0)
+    for limit in ("FEW_PODS", "SMALL_S", "TRIAL_S"):
+        monkeypatch.setattr(plan_runner, limit, -1)
 
 
 def a_scene(*, hangs: bool = False, kills_after: int = 0) -> Scene:
@@ -281,34 +281,46 @@ async def test_what_is_prepared_stays_in_the_operator() -> None:
         return kept
 
     parcel = PlanParcel("plan", a_drifted_cluster(1))
-    made = await plans.make_apart(policy(), compute, parcel, 60, prepare=lambda: kept.append("prepared"))
+
+    def prepare() -> int:
+        kept.append("prepared")
+        return 1
+
+    made = await plans.make_apart(policy(), compute, parcel, 60, prepare)
 
     assert made == ["prepared", "found by the plan"]
     assert kept == ["prepared"]
 
 
 async def test_small_plans_are_made_in_a_thread() -> None:
-    """By what the latest one took, or by the number of pods; and all where no process can be had."""
+    """By what those before took, or by the number of pods; and all where no process can be had."""
     clock, forks, cluster = FakeClock(), Noted(), a_drifted_cluster(1)
-    plans = plan_runner.PlanRunner(InlineComputer(), clock, Signal(), forks)
+    plans = plan_runner.PlanRunner(InlineComputer(), clock, Signal(), forks, clock.monotonic)
 
-    async def forked(took_s: float) -> bool:
+    async def forked(took_s: float, changed: int = 0) -> bool:
         def compute() -> None:
             clock.time += took_s
 
         before = forks.forked
-        await plans.make_apart(policy(), compute, PlanParcel("plan", cluster), 60)
+        await plans.make_apart(policy(), compute, PlanParcel("plan", cluster), 60, lambda: changed)
         return forks.forked > before
 
-    assert not await forked(plan_runner.SMALL_S * 2), "few pods"
-    assert await forked(plan_runner.SMALL_S * 2), "the one before took long"
+    small, long = plan_runner.SMALL_S / 2, plan_runner.SMALL_S * 2
+    assert not await forked(long), "few pods"
+    assert not await forked(long), "what it found the first time is kept"
+    assert await forked(long), "and it took long nevertheless"
+    assert await forked(small), "it is not tried again"
+    assert not await forked(plan_runner.TRIAL_S * 2), "until one was small"
+    assert await forked(plan_runner.TRIAL_S * 2)
     forks.problem = "no memory"
-    assert not await forked(plan_runner.SMALL_S * 2)
+    assert not await forked(long)
     forks.problem = ""
-    assert await forked(plan_runner.SMALL_S / 2)
-    assert not await forked(plan_runner.SMALL_S * 2), "the one before was small"
     plans.forget(policy().metadata.name)
-    assert not await forked(0.0), "nothing is known"
+    assert not await forked(small), "nothing is known"
+    assert not await forked(small)
+    assert await forked(small, changed=round(plan_runner.SMALL_S / plan_runner.CHANGED_POD_S)), (
+        "much has changed"
+    )
 
 
 @given(

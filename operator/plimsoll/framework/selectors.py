@@ -7,6 +7,7 @@ from plimsoll.model.kinds.pod import Toleration as Toleration
 from plimsoll.model.kinds.pod import TopologySpreadConstraint as TopologySpreadConstraint
 from plimsoll.model.kinds.workload import ReplicaSet as ReplicaSet
 from plimsoll.model.kinds.workload import StatefulSet as StatefulSet
+from plimsoll.model.selector_lookup import SelectorLookup as SelectorLookup
 from plimsoll.model.selector_text import parse_selector as parse_selector
 from plimsoll.model.selectors import EVERYTHING as EVERYTHING
 from plimsoll.model.selectors import NAME_FIELD as NAME_FIELD

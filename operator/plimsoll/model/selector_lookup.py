@@ -44,27 +44,31 @@ class SelectorLookup(Generic[T]):
 
 
 class LabelLookup(Generic[T]):
-    """Items, each filed under its labels: which of them may a selector select?"""
+    """Items, each filed under its labels: which of them may a selector select?
+
+    Copies share what is filed under a label until one of them changes it.
+    """
 
     def __init__(self) -> None:
         self._by_pair: dict[tuple[str, str], dict[T, None]] = {}
         self._all: dict[T, None] = {}
+        self._own: set[tuple[str, str]] = set()
 
     def add(self, labels: Mapping[str, str], item: T) -> None:
         """File an item."""
         self._all[item] = None
         for pair in labels.items():
-            self._by_pair.setdefault(pair, {})[item] = None
+            self._writable(pair)[item] = None
 
     def discard(self, labels: Mapping[str, str], item: T) -> None:
         """Remove an item."""
         self._all.pop(item, None)
         for pair in labels.items():
-            filed = self._by_pair.get(pair)
-            if filed is not None:
-                filed.pop(item, None)
-                if not filed:
-                    del self._by_pair[pair]
+            filed = self._writable(pair)
+            filed.pop(item, None)
+            if not filed:
+                del self._by_pair[pair]
+                self._own.discard(pair)
 
     def candidates(self, selector: Selector) -> Iterator[T]:
         """Each item that the selector may match; it must still be asked."""
@@ -80,5 +84,12 @@ class LabelLookup(Generic[T]):
         """An independent copy."""
         twin: LabelLookup[T] = LabelLookup()
         twin._all = dict(self._all)
-        twin._by_pair = {pair: dict(items) for pair, items in self._by_pair.items()}
+        twin._by_pair = dict(self._by_pair)
+        self._own.clear()  # from now on both share them
         return twin
+
+    def _writable(self, pair: tuple[str, str]) -> dict[T, None]:
+        if pair not in self._own:
+            self._by_pair[pair] = dict(self._by_pair.get(pair, ()))
+            self._own.add(pair)
+        return self._by_pair[pair]

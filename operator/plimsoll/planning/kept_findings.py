@@ -6,7 +6,7 @@ has the same pods in the same state, so comparing 5,000 identities finds the row
 identities within these finds the pods (docs/adr/0029-kept-findings.md).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from threading import Lock
 
 from plimsoll.framework.descheduling.pod_indexes import (
@@ -44,10 +44,10 @@ class KeptFindings:
         with self._lock:
             self._rows, self._indexes = {}, ()
 
-    def bring_up(self, cluster: Cluster) -> None:
+    def bring_up(self, cluster: Cluster) -> int:
         """Give the cluster the pod indexes, counted again where it differs from the one of the latest call.
 
-        The cluster is the same one or a fork of it, but any other will do.
+        The cluster is the same one or a fork of it, but any other will do. Returns how many pods differ.
         """
         with self._lock:
             rows = {node.name: pods for node, pods in zip(cluster.nodes, cluster.share_pods(), strict=True)}
@@ -58,22 +58,26 @@ class KeptFindings:
                 for name in {**self._rows, **rows}
                 if self._rows.get(name) is not rows.get(name)
             ]
-            for before, after in changes:
-                for pod in _missing(before, after):
-                    for index in self._indexes:
+            differing = [_differing(before, after) for before, after in changes]
+            for index in self._indexes:
+                for gone, _ in differing:
+                    for pod in gone:
                         index.remove(pod, 0)
-            for before, after in changes:
-                for pod in _missing(after, before):
-                    for index in self._indexes:
+                for _, come in differing:
+                    for pod in come:
                         index.add(pod, 0)
             self._rows = rows
             for index in self._indexes:
                 cluster.adopt(index.fork())
+            return sum(max(len(gone), len(come)) for gone, come in differing)
 
 
 _NO_PODS: Mapping[str, PodInfo] = {}
 
 
-def _missing(some: Mapping[str, PodInfo], others: Mapping[str, PodInfo]) -> Iterator[PodInfo]:
-    """Those of some that are not among the others in the same state."""
-    return (pod for uid, pod in some.items() if others.get(uid) is not pod)
+def _differing(
+    before: Mapping[str, PodInfo], after: Mapping[str, PodInfo]
+) -> tuple[list[PodInfo], list[PodInfo]]:
+    """The pods that are not among the others in the same state: those that were, those that are."""
+    were, are = (dict(zip(map(id, pods.values()), pods.values(), strict=True)) for pods in (before, after))
+    return [were[each] for each in were.keys() - are.keys()], [are[each] for each in are.keys() - were.keys()]

@@ -157,7 +157,7 @@ class RemoveDuplicates(Strategy):
         Exactly: as the cluster was before the first verdict; else owners are looked at when it is their turn,
         together with those that share pods with them.
         """
-        targets, crowds = _Targets(context), _Crowds(self._counts, context)
+        targets, crowds = self._targets(context), _Crowds(self._counts, context)
         by_owner = crowds.owners()
         if context.is_exact:
             for owner in by_owner:
@@ -196,7 +196,7 @@ class RemoveDuplicates(Strategy):
                 for kind in _identity(pod)[1]:
                     by_kind.setdefault(kind, []).append(pod)
         found = {}
-        targets = context.kept.setdefault((self.name, "targets"), _Targets(context))
+        targets = self._targets(context)
         for kind, members in by_kind.items():
             on = Counter(context.node_of(pod) for pod in members)
             if len(on) == len(members):
@@ -210,6 +210,11 @@ class RemoveDuplicates(Strategy):
             if beyond:
                 owner = f"{kind[1]} {kind[0]}/{kind[2]}"
                 found[f"a node has more than its share of the pods of {owner}"] = float(beyond)
+        return found
+
+    def _targets(self, context: StrategyContext) -> "_Targets":
+        """Kept for the run, in which nodes do not change."""
+        found: _Targets = context.kept.setdefault((self.name, "targets"), _Targets(context))
         return found
 
     def _concerned(self, context: StrategyContext, near: Vicinity | None) -> Iterable[PodInfo]:
@@ -259,10 +264,13 @@ class _Targets:
                     node.name
                     for node in map(self._context.node, self._context.nodes)
                     if self._matches(pod.template.required_nodes, node)
-                    and untolerated(node.spec.taints, tolerations, numeric=True) is None
+                    and (
+                        not node.spec.taints
+                        or untolerated(node.spec.taints, tolerations, numeric=True) is None
+                    )
                 )
-            if len(nodes) > 1:
-                union |= nodes
+            if len(nodes) > 1 and union is not nodes:
+                union = union | nodes if union else nodes
         return union
 
     def _matches(self, wishes: NodeMatcher, node: Node) -> bool:

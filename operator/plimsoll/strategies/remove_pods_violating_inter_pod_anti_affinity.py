@@ -14,13 +14,15 @@ Differs: of equal pods the Proven planner proposes the one first that costs leas
 serving, restarts, age).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from plimsoll.framework import Node, PodInfo, PodTemplate
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near, pods_near
+from plimsoll.framework.descheduling.pod_indexes import NeighbourRule
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
+from plimsoll.framework.selectors import SelectorLookup
 from plimsoll.toolkit.descheduling.eviction_order import least_important_first
 from plimsoll.toolkit.descheduling.node_fit import AntiAffinityTerm, anti_affinity_terms
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
@@ -70,18 +72,16 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Node by node, the pods that matter least first."""
-        about = _terms_about(self.args, context)
-        if not about:
+        broken = _broken_terms(self.args, context)
+        if not broken:
             return
-        groups = list(context.siblings(among=about))
-        rivals = _rivals_of(groups, about, context)
-        scope: dict[str, list[PodInfo]] = {name: [] for name in context.nodes}
-        for _, pods in groups:
-            if anti_affinity_terms(pods[0]):
-                for pod in pods:
-                    scope[context.node_of(pod)].append(pod)
-        for name, pods in scope.items():
-            node = context.node(name)
+        rivals = _rivals_of(broken, self.args, context)
+        scope = {
+            name: [pod for pod in context.pods(name) if _own_terms(pod) and self.args.covers(pod)]
+            for name in {context.node_of(pod) for pods in broken.values() for pod in pods}
+        }
+        for name in sorted(scope):
+            node, pods = context.node(name), scope[name]
             for pod in least_important_first(pods, context):
                 rival = _rival(pod, node, rivals)
                 if rival is None:
@@ -137,16 +137,20 @@ class _Census:
         self._args = args
         self._terms = [
             (term, namespace, template)
-            for namespace in context.namespaces()
-            for template, pods in context.templates_of(namespace)
-            if template.sample.spec.affinity is not None and args.covers(next(iter(pods.values())))
-            for term in anti_affinity_terms(next(iter(pods.values())))
+            for namespace, template, _, terms in _declared(args, context)
+            for term in terms
         ]
+        self._positions: SelectorLookup[int] = SelectorLookup()
+        for position, (term, _, _) in enumerate(self._terms):
+            self._positions.add(term.selector, position)
         self._about: dict[AntiAffinityTerm, list[tuple[str, PodTemplate]]] = {}
 
-    def objecting(self, pods: Iterable[PodInfo]) -> Iterator[tuple[AntiAffinityTerm, Mapping[str, PodInfo]]]:
+    def objecting(
+        self, pods: Collection[PodInfo]
+    ) -> Iterator[tuple[AntiAffinityTerm, Mapping[str, PodInfo]]]:
         """The terms that are about one of the pods, each with the pods that declare it."""
-        for term, namespace, template in self._terms:
+        for position in sorted({each for pod in pods for each in self._positions.candidates(pod.labels)}):
+            term, namespace, template = self._terms[position]
             if any(term.matches(pod) for pod in pods):
                 yield term, self._context.pods_of(namespace, template)
 
@@ -170,11 +174,7 @@ class _Census:
         about = self._about.get(term)
         if about is None:
             about = self._about[term] = [
-                (namespace, template)
-                for namespace in self._context.namespaces()
-                if namespace in term.namespaces
-                for template, pods in self._context.templates_of(namespace)
-                if term.matches(pod := next(iter(pods.values()))) and self._args.covers(pod)
+                (namespace, template) for namespace, template, _ in _objects(term, self._args, self._context)
             ]
         for namespace, template in about:
             yield from self._context.pods_of(namespace, template).values()
@@ -184,64 +184,126 @@ def _sentence(pod: PodInfo) -> str:
     return f"pod {pod.key} is near a pod that its required anti-affinity forbids"
 
 
-def _terms_about(
+def _declared(
     args: ScopedArgs, context: StrategyContext
-) -> dict[PodTemplate, tuple[AntiAffinityTerm, ...]]:
-    """The terms about each template; templates with terms of their own are among them, and no others.
+) -> Iterator[tuple[str, PodTemplate, Mapping[str, PodInfo], tuple[AntiAffinityTerm, ...]]]:
+    """The templates in scope that have terms of their own, with their namespace and pods."""
+    for namespace in context.namespaces():
+        for template, pods in context.templates_with(namespace, NeighbourRule.ANTI_AFFINITY):
+            terms = anti_affinity_terms(pod := next(iter(pods.values())))
+            if terms and args.covers(pod):
+                yield namespace, template, pods, terms
 
-    Terms are looked up by a label that they ask for.
+
+def _own_terms(pod: PodInfo) -> tuple[AntiAffinityTerm, ...]:
+    return anti_affinity_terms(pod) if pod.template.sample.spec.affinity is not None else ()
+
+
+def _objects(
+    term: AntiAffinityTerm, args: ScopedArgs, context: StrategyContext
+) -> Iterator[tuple[str, PodTemplate, Mapping[str, PodInfo]]]:
+    """The templates in scope that a term is about, with their namespace and pods."""
+    for namespace in sorted(term.namespaces):
+        for template, pods in context.templates_matching(namespace, term.selector):
+            if args.covers(next(iter(pods.values()))):
+                yield namespace, template, pods
+
+
+def _broken_terms(args: ScopedArgs, context: StrategyContext) -> dict[AntiAffinityTerm, list[PodInfo]]:
+    """The terms that the place of some pod breaks, with these pods.
+
+    Only they are looked at in detail: pods that leave break no term.
     """
-    templates = [
-        (template, pod)
-        for template, pods in context.templates_of(None)
-        if args.covers(pod := next(iter(pods.values())))
-    ]
-    found: dict[PodTemplate, tuple[AntiAffinityTerm, ...]] = {}
-    terms: dict[AntiAffinityTerm, None] = {}
-    for template, pod in templates:
-        own = anti_affinity_terms(pod) if template.sample.spec.affinity is not None else ()
-        if own:
-            found[template] = ()
-            terms.update(dict.fromkeys(own))
-    by_label: dict[tuple[str, str] | None, list[AntiAffinityTerm]] = {}
-    for term in terms:
-        by_label.setdefault(_asked_label(term), []).append(term)
-    for template, pod in templates:
-        labels: list[tuple[str, str] | None] = [None, *template.labels.items()]
-        matching = [term for label in labels for term in by_label.get(label, ()) if term.matches(pod)]
-        if matching:
-            found[template] = tuple(matching)
-    return found
+    declared: dict[AntiAffinityTerm, list[Mapping[str, PodInfo]]] = {}
+    for _, _, pods, terms in _declared(args, context):
+        for term in terms:
+            declared.setdefault(term, []).append(pods)
+    broken: dict[AntiAffinityTerm, list[PodInfo]] = {}
+    domains = _Domains(context)
+    for term, declaring in declared.items():
+        about = [pods for _, _, pods in _objects(term, args, context)]
+        if all(any(pods is each for each in about) for pods in declaring) and domains.are_apart(term, about):
+            continue
+        places = _Places(term, context)
+        for pods in about:
+            places.add(pods.values())
+        found = [pod for pods in declaring for pod in pods.values() if places.have_other_than(pod)]
+        if found:
+            broken[term] = found
+    return broken
+
+
+class _Domains:
+    """The domain of each row by topology key."""
+
+    def __init__(self, context: StrategyContext) -> None:
+        self._cluster = context.cluster
+        self._known: dict[str, list[str | None]] = {}
+
+    def are_apart(self, term: AntiAffinityTerm, groups: Iterable[Mapping[str, PodInfo]]) -> bool:
+        """Whether no two of the pods are on one node or in one domain of the term; None are then near."""
+        key, row_of = term.topology_key, self._cluster.row_of_pod
+        if key not in self._known:
+            self._known[key] = [node.labels.get(key) for node in self._cluster.nodes]
+        domain = self._known[key]
+        rows = [row for pods in groups for row in map(row_of, pods) if row is not None]
+        entered = [name for name in map(domain.__getitem__, rows) if name is not None]
+        return len(set(rows)) == len(rows) and len(set(entered)) == len(entered)
+
+
+class _Places:
+    """The names of the pods that a term is about, by node and by domain."""
+
+    def __init__(self, term: AntiAffinityTerm, context: StrategyContext) -> None:
+        self._key = term.topology_key
+        self._context = context
+        self._names: dict[tuple[bool, str], set[str]] = {}
+
+    def add(self, pods: Iterable[PodInfo]) -> None:
+        """Pods that the term is about."""
+        for pod in pods:
+            for place in self._places_of(pod):
+                self._names.setdefault(place, set()).add(pod.name)
+
+    def have_other_than(self, pod: PodInfo) -> bool:
+        """Whether a pod of another name is near to this one."""
+        return any(
+            len(names) > 1 or pod.name not in names
+            for place in self._places_of(pod)
+            if (names := self._names.get(place))
+        )
+
+    def _places_of(self, pod: PodInfo) -> Iterable[tuple[bool, str]]:
+        """Its node and its domain; none for pods that do not count."""
+        name = self._context.node_of(pod)
+        if name not in self._context.considered or pod.pod.is_terminal:
+            return ()
+        domain = self._context.node(name).labels.get(self._key)
+        return ((False, name),) if domain is None else ((False, name), (True, domain))
 
 
 def _rivals_of(
-    groups: list[tuple[PodTemplate, list[PodInfo]]],
-    about: Mapping[PodTemplate, Iterable[AntiAffinityTerm]],
-    context: StrategyContext,
+    broken: Iterable[AntiAffinityTerm], args: ScopedArgs, context: StrategyContext
 ) -> dict[AntiAffinityTerm, Rivals]:
-    """The pods that each term objects to."""
-    terms = {term for _, pods in groups for term in anti_affinity_terms(pods[0])}
-    rivals = {term: Rivals(term) for term in terms}
-    for template, pods in groups:
-        for term in about[template]:
-            if term in rivals:
+    """The pods that each term objects to, in the order of siblings."""
+    about: dict[PodTemplate, list[AntiAffinityTerm]] = {}
+    for term in broken:
+        for _, template, _ in _objects(term, args, context):
+            about.setdefault(template, []).append(term)
+    rivals = {term: Rivals(term) for term in broken}
+    for namespace in sorted({namespace for term in broken for namespace in term.namespaces}):
+        for template, pods in context.siblings(namespace, among=about):
+            for term in about[template]:
                 for pod in pods:
                     rivals[term].add(pod, context.node(context.node_of(pod)))
     return rivals
 
 
-def _asked_label(term: AntiAffinityTerm) -> tuple[str, str] | None:
-    """A label with the one value that every pod of the term must have, or None."""
-    for requirement in term.selector.requirements:
-        if requirement.operator == "In" and len(requirement.values) == 1:
-            return requirement.key, next(iter(requirement.values))
-    return None
-
-
 def _rival(pod: PodInfo, node: Node, rivals: dict[AntiAffinityTerm, Rivals]) -> PodInfo | None:
     """Some pod that the pod must not be near to, and is; namesakes never count."""
     for term in anti_affinity_terms(pod):
-        for other in rivals[term].near(node):
+        found = rivals.get(term)
+        for other in found.near(node) if found is not None else ():
             if other.name != pod.name:
                 return other
     return None

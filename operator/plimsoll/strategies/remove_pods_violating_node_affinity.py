@@ -27,7 +27,7 @@ from plimsoll.framework.descheduling import CannotJudgeError, Strategy, Strategy
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, pods_near
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
 from plimsoll.framework.selectors import NodeAffinityTerms, NodeTerm, compile_node_term, untolerated
-from plimsoll.toolkit.descheduling.node_fit import fits_any_node, refusal_of
+from plimsoll.toolkit.descheduling.node_fit import fits_some_node, refusal_of
 from plimsoll.toolkit.descheduling.pod_scope import ScopedArgs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -123,7 +123,7 @@ class RemovePodsViolatingNodeAffinity(Strategy):
 def _broken(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: StrategyContext) -> str:
     if _is_met(pod, affinity, node):
         return ""
-    if not fits_any_node(pod, context.nodes, context):
+    if not fits_some_node(pod, context):
         return ""
     return "its node does not match the pod's required node affinity"
 
@@ -139,7 +139,7 @@ def _improvable(pod: PodInfo, affinity: NodeAffinityTerms, node: Node, context: 
         if (weight := _weight(preferences, other)) > present
     }
     if context.is_exact:
-        if not better or not fits_any_node(pod, context.nodes, context):
+        if not better or not fits_some_node(pod, context):
             return ""
     else:
         better = {

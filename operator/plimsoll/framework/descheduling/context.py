@@ -13,6 +13,7 @@ from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner, Protected
 from plimsoll.framework.descheduling.pod_indexes import (
     ANYWHERE,
+    NeighbourRule,
     OwnerCounts,
     PodsByOwner,
     PodsByTemplate,
@@ -151,6 +152,22 @@ class StrategyContext:
             for template, pods in groups.get(each, {}).items():
                 if pods:
                     yield template, pods
+
+    def templates_with(
+        self, namespace: str, rule: NeighbourRule
+    ) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
+        """Those of a namespace that have such rules; likewise."""
+        index = self.cluster.index(PodsByTemplate)
+        groups = index.groups.get(namespace, {})
+        return ((template, groups[template]) for template in index.ruling(namespace, rule))
+
+    def templates_matching(
+        self, namespace: str, selector: Selector
+    ) -> Iterator[tuple[PodTemplate, Mapping[str, PodInfo]]]:
+        """Those of a namespace whose labels a selector matches; likewise."""
+        index = self.cluster.index(PodsByTemplate)
+        groups = index.groups.get(namespace, {})
+        return ((template, groups[template]) for template in index.matching(namespace, selector))
 
     def pods_of(self, namespace: str, template: PodTemplate) -> Mapping[str, PodInfo]:
         """Placed pods of one template by uid; likewise."""

@@ -1,11 +1,14 @@
 """Indexes pods by owner and by template, and those without a place, for strategies."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from enum import Enum
 from typing import Generic, Self, TypeVar
 
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+from plimsoll.model.selector_lookup import LabelLookup
+from plimsoll.model.selectors import Selector
 
 #: Instead of a namespace: pods of all of them.
 ANYWHERE = ""
@@ -81,6 +84,12 @@ class PodGroups(PodIndex, Generic[KindT]):
         """The groups that a pod is in."""
         raise NotImplementedError
 
+    def appeared(self, namespace: str, group: KindT) -> None:
+        """A group has its first pod."""
+
+    def vanished(self, namespace: str, group: KindT) -> None:
+        """A group has lost its last pod."""
+
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
         for group in self.groups_of(pod):
@@ -96,6 +105,7 @@ class PodGroups(PodIndex, Generic[KindT]):
                 self._own.discard((pod.namespace, group))
                 if not self.groups[pod.namespace]:
                     del self.groups[pod.namespace]
+                self.vanished(pod.namespace, group)
 
     def fork(self) -> Self:
         """An independent copy."""
@@ -107,17 +117,84 @@ class PodGroups(PodIndex, Generic[KindT]):
     def _writable(self, namespace: str, group: KindT) -> dict[str, PodInfo]:
         groups = self.groups.setdefault(namespace, {})
         if (namespace, group) not in self._own:
-            groups[group] = dict(groups.get(group, {}))
+            pods = groups.get(group)
+            if pods is None:
+                self.appeared(namespace, group)
+            groups[group] = dict(pods or {})
             self._own.add((namespace, group))
         return groups[group]
 
 
+class NeighbourRule(Enum):
+    """What a template may require of the places of other pods."""
+
+    SPREAD = "topologySpreadConstraints"
+    ANTI_AFFINITY = "required podAntiAffinity"
+
+
+def _rules_of(template: PodTemplate) -> Iterator[NeighbourRule]:
+    spec = template.sample.spec
+    if spec.topology_spread_constraints:
+        yield NeighbourRule.SPREAD
+    if spec.affinity is not None and spec.required_anti_affinity:
+        yield NeighbourRule.ANTI_AFFINITY
+
+
+_NO_TEMPLATES: Mapping[PodTemplate, None] = {}
+
+
 class PodsByTemplate(PodGroups[PodTemplate]):
-    """By template: siblings match the same selectors, so a strategy asks once for each template."""
+    """By template: siblings match the same selectors, so a strategy asks once for each template.
+
+    The templates with placed pods are filed by label and by rule as well: who looks for broken rules need not
+    go through all of them.
+    """
+
+    def __init__(self, _cluster: object = None) -> None:
+        super().__init__()
+        self.labelled: dict[str, LabelLookup[PodTemplate]] = {}
+        self.ruled: dict[tuple[str, NeighbourRule], dict[PodTemplate, None]] = {}
 
     def groups_of(self, pod: PodInfo) -> Iterable[PodTemplate]:
         """Its template."""
         return (pod.template,)
+
+    def ruling(self, namespace: str, rule: NeighbourRule) -> Iterable[PodTemplate]:
+        """The namespace's templates that have such rules."""
+        return self.ruled.get((namespace, rule), _NO_TEMPLATES)
+
+    def matching(self, namespace: str, selector: Selector) -> Iterator[PodTemplate]:
+        """The namespace's templates whose labels the selector matches."""
+        lookup = self.labelled.get(namespace)
+        some = () if lookup is None else lookup.candidates(selector)
+        return (template for template in some if selector.matches(template.labels))
+
+    def appeared(self, namespace: str, group: PodTemplate) -> None:
+        """A template has its first pod."""
+        lookup = self.labelled.get(namespace)
+        if lookup is None:
+            lookup = self.labelled[namespace] = LabelLookup()
+        lookup.add(group.labels, group)
+        for rule in _rules_of(group):
+            self.ruled.setdefault((namespace, rule), {})[group] = None
+
+    def vanished(self, namespace: str, group: PodTemplate) -> None:
+        """A template has lost its last pod."""
+        self.labelled[namespace].discard(group.labels, group)
+        if namespace not in self.groups:
+            del self.labelled[namespace]
+        for rule in _rules_of(group):
+            ruling = self.ruled[namespace, rule]
+            del ruling[group]
+            if not ruling:
+                del self.ruled[namespace, rule]
+
+    def fork(self) -> Self:
+        """An independent copy."""
+        twin = super().fork()
+        twin.labelled = {namespace: lookup.copy() for namespace, lookup in self.labelled.items()}
+        twin.ruled = {key: dict(templates) for key, templates in self.ruled.items()}
+        return twin
 
 
 class PodsByOwner(PodGroups[tuple[str, str]]):

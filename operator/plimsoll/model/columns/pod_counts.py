@@ -220,31 +220,31 @@ class PlacedTemplates:
     """Where the pods of each template are: what a new class is counted from."""
 
     def __init__(self) -> None:
-        self._rows: dict[PodTemplate, dict[int, int]] = {}
-        self._terminating: dict[PodTemplate, dict[int, int]] = {}
+        self._rows: RowsByTemplate = {}
+        self._terminating: RowsByTemplate = {}
         self._lookup: LabelLookup[PodTemplate] = LabelLookup()
         self._shared = False
+        #: Templates whose rows are not shared, of all pods and of terminating ones.
+        self._own: tuple[set[PodTemplate], set[PodTemplate]] = (set(), set())
 
     def change(self, pod: PodInfo, row: int, amount: int) -> bool:
         """Pods came to, or left, a node; whether any pod of the template is placed now."""
-        if self._shared:
-            self._rows = {template: dict(rows) for template, rows in self._rows.items()}
-            self._terminating = {template: dict(rows) for template, rows in self._terminating.items()}
-            self._lookup = self._lookup.copy()
-            self._shared = False
+        self._unshare()
         template = pod.template
-        rows = self._rows.get(template)
-        if rows is None:
-            rows = self._rows[template] = {}
+        if template not in self._rows:
             self._lookup.add(template.labels, template)
+        rows = _writable(self._rows, self._own[0], template)
         _change(rows, row, amount)
         if not rows:
             del self._rows[template]
+            self._own[0].discard(template)
             self._lookup.discard(template.labels, template)
         if pod.is_terminating:
-            _change(self._terminating.setdefault(template, {}), row, amount)
-            if not self._terminating[template]:
+            leaving = _writable(self._terminating, self._own[1], template)
+            _change(leaving, row, amount)
+            if not leaving:
                 del self._terminating[template]
+                self._own[1].discard(template)
         return bool(rows)
 
     def candidates(self, selector: Selector) -> list[PodTemplate]:
@@ -258,19 +258,37 @@ class PlacedTemplates:
 
     def move_row(self, source: int, target: int) -> None:
         """A node changed its row."""
-        for table in (self._rows, self._terminating):
-            for rows in table.values():
-                if source in rows:
-                    rows[target] = rows.pop(source)
+        self._unshare()
+        for table, own in zip((self._rows, self._terminating), self._own, strict=True):
+            for template in [template for template, rows in table.items() if source in rows]:
+                rows = _writable(table, own, template)
+                rows[target] = rows.pop(source)
 
     def fork(self) -> "PlacedTemplates":
-        """A copy that shares everything until either side writes."""
+        """A copy; the two share the rows of a template until either side writes them."""
         twin = PlacedTemplates()
         twin._rows = self._rows
         twin._terminating = self._terminating
         twin._lookup = self._lookup
         twin._shared = self._shared = True
         return twin
+
+    def _unshare(self) -> None:
+        if self._shared:
+            self._rows, self._terminating = dict(self._rows), dict(self._terminating)
+            self._lookup = self._lookup.copy()
+            self._own = (set(), set())
+            self._shared = False
+
+
+RowsByTemplate = dict[PodTemplate, dict[int, int]]
+
+
+def _writable(table: RowsByTemplate, own: set[PodTemplate], template: PodTemplate) -> dict[int, int]:
+    if template not in own:
+        table[template] = dict(table.get(template, {}))
+        own.add(template)
+    return table[template]
 
 
 def _change(rows: dict[int, int], row: int, amount: int) -> None:

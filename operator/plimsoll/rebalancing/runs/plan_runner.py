@@ -3,14 +3,15 @@
 A fork shares neither the interpreter's lock nor the loop's processor, so placing does not wait for a plan
 (docs/adr/0028). It is killed when it exceeds its limit, and when its policy changes or goes.
 
-In a thread are made: plans that took little the last time, and all where no fork can be had. A thread cannot
-be ended from outside. A plan that exceeds its limit there is abandoned: its policy does not run while the
-thread lives, except once an hour or after its spec was changed, and not even then while too many such threads
-live. A policy whose abandoned threads have ended runs as before. Others are not affected.
+In a thread are made: plans that will take little, and all where no fork can be had. A
+thread cannot be ended from outside. A plan that exceeds its limit there is abandoned: its policy does not run
+while the thread lives, except once an hour or after its spec was changed, and not even then while too many
+such threads live. A policy whose abandoned threads have ended runs as before. Others are not affected.
 """
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -33,9 +34,18 @@ SLOTS, SLOW_S = 4, 30.0
 #: Abandoned threads that may live, and seconds until a policy that has one may try again.
 ABANDONED, RETRY_S = 4, 3_600.0
 
-#: Seconds that the latest plan of a policy took, up to which the next one is made in a thread: the fork of a
-#: large process itself holds the loop up. Of the first plan the pods are counted.
-SMALL_S, FEW_PODS = 0.05, 1_000
+
+#: CPU seconds that a plan may take in a thread; it shares the interpreter's lock with placing.
+SMALL_S = 0.15
+
+#: CPU seconds of a plan in a fork, or of the first one in a thread, up to which another is tried in a thread.
+TRIAL_S = 1.0
+
+#: Of the first plan the pods are counted.
+FEW_PODS = 1_000
+
+#: CPU seconds for each pod that has changed since the plan before.
+CHANGED_POD_S = 15e-6
 
 
 class PlanCalledOff(PlimsollError):
@@ -49,6 +59,66 @@ class _Abandoned:
     plan: asyncio.Future[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The latest plan.
+
+    Attributes:
+        took_s: CPU seconds.
+        pods: How many there were.
+        is_apart: Whether it was made in a fork.
+        is_warm: Whether it was made in a thread, and the one before as well.
+        is_long: Whether a plan in a thread has taken too long.
+    """
+
+    took_s: float
+    pods: int
+    is_apart: bool
+    is_warm: bool
+    is_long: bool
+
+
+@dataclass(slots=True)
+class PlanCosts:
+    """What plans took, by policy and content, and so what the next one will take.
+
+    A fork costs more than a short plan: the system copies what both sides write to, and what the plan finds
+    out about templates is lost with it. In a thread it is kept, so the second plan there is the one to go by.
+    """
+
+    _known: dict[tuple[str, str], _Known] = field(default_factory=dict)
+
+    def is_small(self, policy: str, content: str, pods: int, changed: int = 0) -> bool:
+        """Whether the next plan is made in a thread.
+
+        Args:
+            policy: Its name.
+            content: What the plan is for, in a word.
+            pods: How many are placed.
+            changed: How many of them have changed since the latest plan.
+        """
+        known = self._known.get((policy, content))
+        if known is None:
+            return pods < FEW_PODS
+        expected = known.took_s * max(1.0, pods / max(known.pods, 1)) + changed * CHANGED_POD_S
+        return expected <= (SMALL_S if known.is_warm or known.is_long else TRIAL_S)
+
+    def learn(self, policy: str, content: str, pods: int, took_s: float, *, is_apart: bool) -> None:
+        """A plan took so many CPU seconds."""
+        before = self._known.get((policy, content))
+        is_warm = not is_apart and before is not None and not before.is_apart
+        if is_apart:
+            is_long = before is not None and before.is_long
+        else:
+            is_long = took_s > (SMALL_S if is_warm else TRIAL_S)
+        self._known[policy, content] = _Known(took_s, pods, is_apart, is_warm, is_long)
+
+    def forget(self, policy: str) -> None:
+        """The policy rebalances no longer."""
+        for known in [known for known in self._known if known[0] == policy]:
+            del self._known[known]
+
+
 @dataclass(eq=False)
 class PlanRunner:
     """Makes plans."""
@@ -59,13 +129,13 @@ class PlanRunner:
     forks: SnapshotComputer | None = (
         None  #: runs each function in a fork of the process, where one can be had
     )
+    cpu_s: Callable[[], float] = time.thread_time  #: CPU seconds that the calling thread has used
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SLOTS), init=False)
     _abandoned: set[_Abandoned] = field(default_factory=set, init=False)
     _slow: set[str] = field(default_factory=set, init=False)
     #: the latest plan of a policy, where it was abandoned
     _hanging: dict[str, _Abandoned] = field(default_factory=dict, init=False)
-    #: seconds that the latest one took, by policy and content
-    _took: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    _costs: PlanCosts = field(default_factory=PlanCosts, init=False)
     #: plans that are made in forks, by policy
     _forked: dict[str, asyncio.Future[Any]] = field(default_factory=dict, init=False)
 
@@ -96,8 +166,7 @@ class PlanRunner:
     def forget(self, policy: str) -> None:
         """The policy rebalances no longer."""
         self._hanging.pop(policy, None)
-        for known in [known for known in self._took if known[0] == policy]:
-            del self._took[known]
+        self._costs.forget(policy)
         self.call_off(policy)
 
     def call_off(self, policy: str) -> None:
@@ -112,12 +181,13 @@ class PlanRunner:
         function: Callable[[], T],
         parcel: PlanParcel,
         limit_s: float,
-        prepare: Callable[[], object] | None = None,
+        prepare: Callable[[], int] | None = None,
     ) -> T:
         """The function's result, made in a fork unless it is small or none can be had.
 
         What is kept for later runs must be found here, as all that a fork finds but its result is lost:
-        ``prepare`` runs in a thread of this process, and the function afterwards.
+        ``prepare`` runs in a thread of this process, and the function afterwards. It returns how many pods
+        have changed.
 
         Raises:
             TimeoutError: It was ended, or abandoned.
@@ -128,13 +198,12 @@ class PlanRunner:
         """
 
         def timed() -> tuple[T, float]:
-            began = self.clock.monotonic()
-            return function(), self.clock.monotonic() - began
+            began = self.cpu_s()
+            return function(), self.cpu_s() - began
 
-        if prepare is not None:
-            await self.make(policy, prepare, limit_s)
+        changed = 0 if prepare is None else await self.make(policy, prepare, limit_s)
         packed: bytes | None = None
-        if (forks := self.forks_for(policy, parcel)) is not None:
+        if (forks := self.forks_for(policy, parcel, changed)) is not None:
             with contextlib.suppress(NoRoomForProcess):
                 computing = forks.compute(lambda: parcel.pack(timed()))
                 packed = await self.make_in_fork(policy, computing, limit_s)
@@ -142,18 +211,19 @@ class PlanRunner:
             made, took = await self.make(policy, timed, limit_s)
         else:
             made, took = cast("tuple[T, float]", parcel.unpack(packed))
-        self.learn(policy, parcel, took)
+        self.learn(policy, parcel, took, is_apart=packed is not None)
         return made
 
-    def forks_for(self, policy: SchedulingPolicy, parcel: PlanParcel) -> SnapshotComputer | None:
+    def forks_for(
+        self, policy: SchedulingPolicy, parcel: PlanParcel, changed: int = 0
+    ) -> SnapshotComputer | None:
         """What forks the process for a plan; None when the plan is small, or where no fork can be had."""
-        took = self._took.get((policy.metadata.name, parcel.content))
-        is_small = parcel.pods < FEW_PODS if took is None else took <= SMALL_S
+        is_small = self._costs.is_small(policy.metadata.name, parcel.content, parcel.pods, changed)
         return None if is_small or self.forks is None or self.forks.obstacle() else self.forks
 
-    def learn(self, policy: SchedulingPolicy, parcel: PlanParcel, took_s: float) -> None:
+    def learn(self, policy: SchedulingPolicy, parcel: PlanParcel, took_s: float, *, is_apart: bool) -> None:
         """Such a plan took so long: by that it is decided where the next one is made."""
-        self._took[policy.metadata.name, parcel.content] = took_s
+        self._costs.learn(policy.metadata.name, parcel.content, parcel.pods, took_s, is_apart=is_apart)
 
     async def make_in_fork(
         self,

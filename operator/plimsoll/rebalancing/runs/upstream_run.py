@@ -76,7 +76,7 @@ class UpstreamEnforcement:
             ComputationLost: The fork has ended without a decision.
             Exception: What a decision raised in a thread.
         """
-        policy, evictions = totals.policy, _Evictions(totals, within_s)
+        policy, evictions, is_apart = totals.policy, _Evictions(totals, within_s), False
         with self.feeder.remembering(totals.cycle, memory):
             async with AsyncExitStack() as stack:
                 decide = partial(self._decided_in_thread, run, evictions)
@@ -84,10 +84,10 @@ class UpstreamEnforcement:
                     with suppress(NoRoomForProcess):
                         conversation = forks.conversation(partial(_decision, run, parcel))
                         ask = await stack.enter_async_context(conversation)
-                        decide = partial(self._decided_in_fork, parcel, ask, evictions)
+                        decide, is_apart = partial(self._decided_in_fork, parcel, ask, evictions), True
                 with suppress(PlanCalledOff):  # the next run goes by the policy as it is now
                     await self._go(decide, evictions)
-        self.planning.learn(policy, parcel, within_s - evictions.left_s)
+        self.planning.learn(policy, parcel, within_s - evictions.left_s, is_apart=is_apart)
 
     async def _go(self, decide: "_Decide", evictions: "_Evictions") -> None:
         move = await decide(None)

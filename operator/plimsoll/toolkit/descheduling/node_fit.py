@@ -76,6 +76,25 @@ def fits_any_node(pod: PodInfo, nodes: Iterable[str], context: StrategyContext) 
     return any(not refusal_of(pod, context.node(name), context) for name in nodes)
 
 
+def fits_some_node(pod: PodInfo, context: StrategyContext) -> bool:
+    """Whether the pod fits one of the nodes under consideration, maybe its own.
+
+    The node that the latest pod fitted is asked first.
+    """
+    latest = context.kept.get(_LATEST)
+    if latest in context.considered and not refusal_of(pod, context.node(latest), context):
+        return True
+    for name in context.nodes:
+        if not refusal_of(pod, context.node(name), context):
+            context.kept[_LATEST] = name
+            return True
+    return False
+
+
+#: What :func:`fits_some_node` keeps for the run.
+_LATEST = "fits some node"
+
+
 def _lacking(pod: PodInfo, node: Node, context: StrategyContext) -> str:
     wanted = exact_requests(pod)
     used = requested(node.name, [*wanted, "pods"], context)

@@ -12,11 +12,13 @@ node has stops the strategy there, with a sentence.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.framework.errors import CannotJudgeError
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import exact
@@ -40,7 +42,8 @@ class NodeUsage:
     Attributes:
         node: The node.
         used: Billionths by resource; the eviction loop lowers them as pods go.
-        capacity: Billionths by resource; resources that the node does not have are missing.
+        capacity: Billionths by resource; resources that the node does not have are missing. Nodes that are
+            alike share it.
         percent: Shares by resource as they were at the start.
     """
 
@@ -117,10 +120,16 @@ class RequestedUsage:
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
         """As their pods ask for it."""
-        return [
-            NodeUsage(node, requested(node.name, self.resources, context), capacity_of(node, self.resources))
-            for node in map(context.node, names)
-        ]
+        nodes = list(map(context.node, names))
+        rooms: dict[tuple[object, ...], dict[str, int]] = {}  # most nodes are alike
+        found = []
+        for node, used in zip(nodes, requested_of(nodes, self.resources, context), strict=True):
+            amounts = node.status.allocatable or node.status.capacity
+            alike = tuple(map(amounts.get, self.resources))
+            if alike not in rooms:
+                rooms[alike] = capacity_of(node, self.resources)
+            found.append(NodeUsage(node, used, rooms[alike]))
+        return found
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
         """Its requests."""
@@ -306,10 +315,23 @@ def requested(node: str, resources: Iterable[str], context: StrategyContext) -> 
         wanted = [exact_requests(pod) for pod in pods]
         used = {name: sum(each.get(name, 0) for each in wanted) for name in resources}
         return used | ({"pods": len(pods) * BILLION} if "pods" in used else {})
-    cluster = context.cluster
-    amounts = cluster.requested[cluster.rows[node]].tolist()
-    axes = {name: cluster.axis_of(name) for name in resources}
-    return {name: 0 if axis is None else amounts[axis] * unit_of(name) for name, axis in axes.items()}
+    (used,) = _columns([node], resources, context.cluster)
+    return used
+
+
+def requested_of(
+    nodes: Sequence[Node], resources: Iterable[str], context: StrategyContext
+) -> list[dict[str, int]]:
+    """The same of several nodes."""
+    if context.is_exact:
+        return [requested(node.name, resources, context) for node in nodes]
+    return _columns([node.name for node in nodes], resources, context.cluster)
+
+
+def _columns(nodes: Sequence[str], resources: Iterable[str], cluster: Cluster) -> list[dict[str, int]]:
+    axes = [(name, cluster.axis_of(name), unit_of(name)) for name in resources]
+    amounts = cluster.requested[[cluster.rows[node] for node in nodes]].tolist()
+    return [{name: 0 if axis is None else row[axis] * unit for name, axis, unit in axes} for row in amounts]
 
 
 def unit_of(resource: str) -> int:
@@ -317,6 +339,7 @@ def unit_of(resource: str) -> int:
     return 10**6 if resource == "cpu" else BILLION
 
 
+@lru_cache(maxsize=8_192)
 def rounded(resource: str, billionths: int) -> int:
     """The amount in the resource's unit, rounded up."""
     return scaled(billionths, unit_of(resource))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.pod_indexes import NeighbourRule
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Toleration
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
@@ -24,9 +25,6 @@ from plimsoll.toolkit.scheduling.topology_spread import selector_of
 
 Covers = Callable[[PodInfo], bool]
 """Whether pods like this one count."""
-
-Groups = list[tuple[PodTemplate, Mapping[str, PodInfo]]]
-"""The placed pods of a namespace by uid, template by template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +158,21 @@ def sizes_of(
 
     With ``only``, those that count this pod.
     """
-    groups: Groups = [
-        (template, pods)
-        for template, pods in context.templates_of(namespace)
-        if covers(next(iter(pods.values())))
+    found = [
+        (min(pod.key for pod in pods.values()), rules)
+        for template, pods in context.templates_with(namespace, NeighbourRule.SPREAD)
+        if (rules := _about(spread_constraints_of(pod := next(iter(pods.values())), wanted), only))
+        and covers(pod)
     ]
-    constraints = {
-        each: None
-        for template, pods in sorted(groups, key=lambda group: min(pod.key for pod in group[1].values()))
-        for each in spread_constraints_of(next(iter(pods.values())), wanted)
-    }
-    for constraint in constraints:
-        if only is not None and not constraint.selector.matches(only.template.labels):
-            continue
-        domain_of = _domains(constraint, context)
+    found.sort(key=lambda each: each[0])
+    for constraint in dict.fromkeys(rule for _, rules in found for rule in rules):
+        domain_of, domains = _domains(constraint, context)
         matching = [
-            (template, pods) for template, pods in groups if constraint.selector.matches(template.labels)
+            (template, pods)
+            for template, pods in context.templates_matching(namespace, constraint.selector)
+            if covers(next(iter(pods.values())))
         ]
-        sizes = Counter(dict.fromkeys(sorted(set(domain_of.values())), 0))
+        sizes = Counter(domains)
         for _, pods in matching:
             for pod in pods.values():
                 domain = domain_of.get(context.node_of(pod))
@@ -186,17 +181,25 @@ def sizes_of(
         yield DomainSizes(constraint, domain_of, frozenset(template for template, _ in matching), sizes)
 
 
+def _about(rules: Iterable[SpreadConstraint], only: PodInfo | None) -> list[SpreadConstraint]:
+    """Those that count the pod."""
+    return [each for each in rules if only is None or each.selector.matches(only.template.labels)]
+
+
 def populations(
     namespace: str, wanted: tuple[str, ...], covers: Covers, context: StrategyContext
 ) -> list[Population]:
     """The populations of a namespace in which some constraint is violated."""
     found = list(sizes_of(namespace, wanted, covers, context))
-    pods_of = dict(context.templates_of(namespace))
     made = []
     for together in _connected(found):
         if any(each.excess for each in together):
             templates = frozenset[PodTemplate]().union(*(each.templates for each in together))
-            pods = {uid: pod for template in templates for uid, pod in pods_of[template].items()}
+            pods = {
+                uid: pod
+                for template in templates
+                for uid, pod in context.pods_of(namespace, template).items()
+            }
             made.append(Population(namespace, tuple(together), pods))
     return made
 
@@ -226,15 +229,21 @@ def _written(selector: Selector) -> str:
     return ", ".join(parts) or "anything"
 
 
-def _domains(constraint: SpreadConstraint, context: StrategyContext) -> Mapping[str, str]:
-    """The domain of each node that counts; kept for the run, in which nodes do not change."""
+def _domains(
+    constraint: SpreadConstraint, context: StrategyContext
+) -> tuple[Mapping[str, str], Mapping[str, int]]:
+    """The domain of each node that counts, and the domains, sorted, each with 0.
+
+    Kept for the run, in which nodes do not change.
+    """
     key = ("spread domains", constraint.topology_key, constraint.nodes, constraint.tolerations)
     if key not in context.kept:
         label = constraint.topology_key
-        context.kept[key] = {
+        domain_of = {
             node.name: node.labels[label]
             for node in map(context.node, context.nodes)
             if label in node.labels and constraint.admits(node)
         }
-    domains: Mapping[str, str] = context.kept[key]
+        context.kept[key] = domain_of, dict.fromkeys(sorted(set(domain_of.values())), 0)
+    domains: tuple[Mapping[str, str], Mapping[str, int]] = context.kept[key]
     return domains
