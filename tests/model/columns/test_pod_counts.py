@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.pod_counts import CLASS_BYTES, PodClass, PodCounts
+from plimsoll.model.columns.pod_counts import CLASS_BYTES, ClassCounts, PodClass, PodCounts
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.columns.term_counts import REMEMBERED, TermCounts
 from plimsoll.model.kinds.pod import Pod
@@ -196,3 +196,44 @@ def test_terms_are_found_by_the_labels_they_mean_and_swept_when_unused() -> None
     ((term, counts),) = terms.concerning(web, {})
     assert term.topology_key == ZONE
     assert counts.total == 1
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["add"]), st.integers(0, 63), st.integers(1, 3)),
+        st.tuples(st.sampled_from(["take", "move"]), st.integers(0, 63), st.integers(0, 63)),
+        st.tuples(st.sampled_from(["fork", "ask", "grow"]), st.just(0), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=50)
+@given(STEPS)
+def test_counts_are_the_same_with_and_without_a_column(steps: list[tuple[str, int, int]]) -> None:
+    """Before somebody asks for all rows and afterwards, when there are many, and on both sides of a fork."""
+    capacity = 64
+    counts, expected = ClassCounts(capacity), Counter[int]()
+    left: list[tuple[ClassCounts, Counter[int]]] = []
+    for step, row, other in steps:
+        if step == "add":
+            counts.add(row, other)
+            expected[row] += other
+        elif step == "take" and expected[row]:
+            counts.add(row, -1)
+            expected[row] -= 1
+        elif step == "move" and row != other:
+            counts.move_row(row, other)
+            expected[other] = expected.pop(row, 0)
+        elif step == "fork":
+            left.append((counts, expected.copy()))
+            counts = counts.fork()
+        elif step == "ask":
+            assert counts.column.sum() == expected.total()
+        elif step == "grow":
+            capacity += 8
+            counts.grow(capacity)
+
+    for kept, truth in [*left, (counts, expected)]:
+        assert kept.total == truth.total()
+        assert {row: count for row, count in enumerate(kept.column.tolist()) if count} == +truth

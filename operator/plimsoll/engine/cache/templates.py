@@ -68,7 +68,9 @@ class TemplateCaches:
 
     def _keep(self, template: PodTemplate, lane: TemplateCache) -> None:
         self._kept[template] = lane
-        columns = len(self._profile.filter) + len(self._profile.score) + 2
+        # A column of points for each score plugin, their sum, and the feasible rows. Codes of filters are
+        # mostly of nodes, and shared: measured, six columns a lane.
+        columns = len(self._profile.score) + 2
         most = max(PROBATION, LANE_BYTES // (8 * columns * max(1, len(self._cluster))))
         while len(self._kept) > most:
             self._kept.popitem(last=False)

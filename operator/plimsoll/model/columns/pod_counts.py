@@ -22,6 +22,9 @@ from plimsoll.model.selectors import Selector
 #: Counts of classes take at most about this much memory a cluster.
 CLASS_BYTES = 128 * 2**20
 
+#: A column takes less than a mapping once one row in so many has pods.
+FEW = 16
+
 
 class PodClass:
     """Pods that satisfy every one of some wishes, each a set of namespaces (None: all) and a selector.
@@ -58,28 +61,54 @@ class PodClass:
 
 
 class ClassCounts:
-    """The pods of one class.
+    """The pods of one class; a mapping of the rows that have some, until somebody asks for all rows.
+
+    Most terms of placed pods concern no pod that waits: a column for each would take half a gigabyte at
+    50,000 nodes.
+
+    Args:
+        capacity: Rows that are allocated.
+        column: Pods on each node, shape (capacity,) int64; None: no pods so far.
 
     Attributes:
-        column: Shape (capacity,) int64: pods on each node.
         total: Pods on all nodes.
     """
 
-    __slots__ = ("_domains", "_owned", "column", "living", "total")
+    __slots__ = ("_capacity", "_column", "_domains", "_few", "_owned", "living", "total")
 
-    def __init__(self, column: IntArray, total: int, *, living: bool) -> None:
-        self.column = column
-        self.total = total
+    def __init__(self, capacity: int, column: IntArray | None = None, *, living: bool = False) -> None:
+        self._capacity = capacity
+        self._column = column
+        self._few: dict[int, int] = {}  #: pods by row, while there is no column
+        self.total = 0 if column is None else int(column.sum())
         self.living = living
         self._domains: dict[Hashable, DomainSums] = {}
         self._owned = True
 
+    @property
+    def column(self) -> IntArray:
+        """Pods on each node, shape (capacity,) int64."""
+        if self._column is None:
+            self._column = np.zeros(self._capacity, dtype=np.int64)
+            for row, count in self._few.items():
+                self._column[row] = count
+            self._few, self._owned = {}, True
+        return self._column
+
     def add(self, row: int, amount: int) -> None:
         """Pods came to, or left, the node of ``row``."""
         if not self._owned:
-            self.column = self.column.copy()
+            self._column = None if self._column is None else self._column.copy()
+            self._few = dict(self._few)
             self._owned = True
-        self.column[row] += amount
+        if self._column is not None:
+            self._column[row] += amount
+        else:
+            count = self._few.pop(row, 0) + amount
+            if count:
+                self._few[row] = count
+            if len(self._few) > self._capacity // FEW:
+                self._column = self.column
         self.total += amount
         for domains in self._domains.values():
             domains.add(row, amount)
@@ -96,20 +125,26 @@ class ClassCounts:
 
     def move_row(self, source: int, target: int) -> None:
         """Carry a node's count to another row."""
-        if self.column[source] or self.column[target]:
-            moved = int(self.column[source])
+        moved, there = self._on(source), self._on(target)
+        if moved or there:
             self.add(source, -moved)
-            self.add(target, moved - int(self.column[target]))
+            self.add(target, moved - there)
+
+    def _on(self, row: int) -> int:
+        return self._few.get(row, 0) if self._column is None else int(self._column[row])
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
-        self.column = grown(self.column, capacity)
-        self._owned = True
+        self._capacity = capacity
+        if self._column is not None:
+            self._column = grown(self._column, capacity)
+            self._owned = True
         self._domains.clear()
 
     def fork(self) -> "ClassCounts":
         """A copy that shares its arrays until either side writes."""
-        twin = ClassCounts(self.column, self.total, living=self.living)
+        twin = ClassCounts(self._capacity, living=self.living)
+        twin._column, twin._few, twin.total = self._column, self._few, self.total
         twin._domains = {key: domains.fork() for key, domains in self._domains.items()}
         twin._owned = self._owned = False
         return twin
@@ -208,7 +243,7 @@ class PodCounts:
         for template in members:
             for row, placed in self._placed.rows(template, living=pods.living):
                 column[row] += placed
-        counts = self._counted[pods] = ClassCounts(column, int(column.sum()), living=pods.living)
+        counts = self._counted[pods] = ClassCounts(self.capacity, column, living=pods.living)
         self._file(pods)
         for template in members:
             if template in self._memberships:

@@ -9,8 +9,6 @@ Axis letters: N nodes, D topology domains.
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from plimsoll.model.columns.pod_counts import ClassCounts, HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.kinds.pod_terms import PodTerm
@@ -101,7 +99,7 @@ class TermCounts:
         for term in terms:
             counts = self._counted.get(term)
             if counts is None:
-                counts = ClassCounts(np.zeros(self.capacity, dtype=np.int64), 0, living=False)
+                counts = ClassCounts(self.capacity)
                 self._counted[term] = counts
                 self._lookup.add(term.selector, term)
                 self._generation += 1
