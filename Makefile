@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit vectors bench bench-e2e bench-queue bench-starting bench-scale bench-soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate vectors bench bench-e2e bench-queue bench-starting bench-scale bench-soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -115,6 +115,9 @@ licences: $(STAMP) ## the licences of what the image is made of; fails for one t
 
 audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs the advisory database)
 	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
+
+simulate: $(STAMP) ## two operators in virtual time, with faults by seed: SEEDS=300 [FIRST=1], or SEED=7 [TRACE=story.txt]
+	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(TRACE),--trace $(TRACE)) $(ARGS)
 
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	PYTHONPATH=tools $(BIN)/python -m recordings.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))

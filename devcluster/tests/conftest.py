@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from simulation import Simulation
+from simulated_cluster import Simulation
 
 # A busy machine is slow, not wrong: the time limit of a whole test is pytest's. A project around this one may
 # have loaded a profile of its own.

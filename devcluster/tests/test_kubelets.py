@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roadstead.kubelets.nodes import KUBELET, make_node
-from simulation import Simulation
+from simulated_cluster import Simulation
 
 RUN = "roadstead.test/"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.server.metrics_api import NODE_METRICS, POD_METRICS, USAGE
-from simulation import Simulation
+from simulated_cluster import Simulation
 
 
 @pytest.fixture

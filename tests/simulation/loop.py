@@ -6,7 +6,6 @@ counter, so that a set of them has the same order in each run.
 """
 
 # mypy: ignore-errors
-# ruff: noqa: PYI034
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ import itertools
 import sys
 from collections.abc import Callable
 from random import Random
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self
 
 #: Seconds that a step takes.
 STEP_S = 1e-6
@@ -54,6 +53,7 @@ class _Counted:
     """Hashes by a number of its own."""
 
     _numbers = itertools.count()
+    _number: int
 
     def __hash__(self) -> int:
         return self._number
@@ -65,7 +65,7 @@ class _Counted:
 class CountedFuture(_Counted, asyncio.Future[Any]):
     """A future."""
 
-    def __new__(cls, *_args: Any, **_more: Any) -> CountedFuture:
+    def __new__(cls, *_args: Any, **_more: Any) -> Self:
         made = super().__new__(cls)
         made._number = next(cls._numbers)
         return made
@@ -74,7 +74,7 @@ class CountedFuture(_Counted, asyncio.Future[Any]):
 class CountedTask(_Counted, asyncio.Task[Any]):
     """A task."""
 
-    def __new__(cls, *_args: Any, **_more: Any) -> CountedTask:
+    def __new__(cls, *_args: Any, **_more: Any) -> Self:
         made = super().__new__(cls)
         made._number = next(cls._numbers)
         return made
@@ -87,8 +87,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         steps: How many calls it has run.
     """
 
-    _ready: list[asyncio.Handle]  # type: ignore[assignment] # drawn from anywhere, not from the left
-    _scheduled: list[asyncio.TimerHandle]
+    _ready: list[Any]  # handles; drawn from anywhere, not from the left
+    _scheduled: list[Any]
+    _asyncgens: Any
+    _asyncgen_firstiter_hook: Any
+    _stopping: bool
+    _thread_id: int | None
 
     def __init__(self, random: Random) -> None:
         super().__init__()
@@ -108,7 +112,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """A future of this loop."""
         return CountedFuture(loop=self)
 
-    def call_soon_threadsafe(
+    def call_soon_threadsafe(  # type: ignore[override] # typeshed ties the arguments to the callback
         self,
         callback: Callable[..., object],
         *args: Any,
@@ -125,7 +129,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # -- refused -----------------------------------------------------------------------------------------
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(  # type: ignore[override] # likewise
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> Any:
         """No threads."""
         raise OutsideWorldError(f"a thread for {func!r}: hand in a Computer or a SideLoop instead")
 
@@ -147,7 +153,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     subprocess_shell = subprocess_exec
 
-    def add_signal_handler(self, sig: int, *_: Any) -> None:
+    def add_signal_handler(  # type: ignore[override] # likewise
+        self, sig: int, *_: Any
+    ) -> None:
         """No signals."""
         raise OutsideWorldError(f"signal {sig}: stop the process by its event")
 
@@ -210,4 +218,4 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def _counted(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> CountedTask:
-    return cast("CountedTask", CountedTask(coro, loop=loop, **options))
+    return CountedTask(coro, loop=loop, **options)

@@ -8,7 +8,7 @@ import pytest
 from roadstead.eviction_requests import offer_eviction_requests
 from roadstead.schemas.timestamps import to_timestamp
 from roadstead.store.api import StatusError
-from simulation import Simulation
+from simulated_cluster import Simulation
 
 REQUESTS, EVICTIONS = "evictionrequests.lifecycle.k8s.io", "evictions.lifecycle.k8s.io"
 MIGRATOR = "acme.io/migrator"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulation import Simulation
+from simulated_cluster import Simulation
 
 LEASE = "leases.coordination.k8s.io"
 MISSING = "00000000-0000-4000-8000-000000000000"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulation import Simulation
+from simulated_cluster import Simulation
 
 
 @pytest.fixture

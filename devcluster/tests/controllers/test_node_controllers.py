@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from roadstead.kubelets.nodes import KUBELET
-from simulation import Simulation
+from simulated_cluster import Simulation
 
 TOLERATED = {"operator": "Exists", "effect": "NoExecute"}
 DRIVES_OUT = {"key": "maintenance", "effect": "NoExecute"}

@@ -1,0 +1,137 @@
+"""FaultKinds are what may go wrong in a simulation; a FaultPlan draws them by the seed and counts them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from random import Random
+
+
+class FaultKind(StrEnum):
+    """What may go wrong."""
+
+    LATENCY = "slow exchange"
+    DROPPED_REQUEST = "connection dropped before the request arrives"
+    LOST_RESPONSE = "response lost after the write took effect"
+    BLACK_HOLE = "request that is never answered"
+    CONFLICT = "409"
+    TOO_MANY_REQUESTS = "429"
+    TOO_MANY_WITH_DELAY = "429 with Retry-After"
+    INTERNAL_ERROR = "500"
+    UNAVAILABLE = "503"
+    TIMEOUT = "504"
+    TIMEOUT_AFTER_EFFECT = "504 after the write took effect"
+    UNAUTHORIZED = "401"
+    WATCH_CUT = "watch that ends"
+    WATCH_TORN = "watch that ends in mid-line"
+    WATCH_LAG = "watch that lags behind others"
+    COMPACTION = "etcd compaction: 410 for watches that resume"
+    API_RESTART = "API server restart"
+    REPLICA_KILLED = "replica killed"
+    REPLICA_PAUSED = "replica paused"
+    REPLICA_STOPPED = "replica stopped by SIGTERM"
+    CLOCK_JUMP = "wall clock of a replica jumps"
+    LEASE_STOLEN = "lease taken by somebody else"
+    NODE_GONE = "node deleted"
+    NODE_FLAPPED = "node not ready for a while"
+    NODE_SHRUNK = "node with less room"
+    NODE_TAINTED = "node tainted for a while"
+    NODE_ADDED = "node added"
+    OTHER_SCHEDULER = "another scheduler takes room"
+    POD_DELETED = "pod deleted by hand"
+    POLICY_EDITED = "policy edited"
+    BUDGET_CHANGED = "disruption budget changed"
+    WORKLOAD_SCALED = "workload scaled"
+    RECORD_DELETED = "eviction record deleted by hand"
+
+
+#: Of one exchange, with the share of exchanges that meet it while it is enabled.
+OF_EXCHANGES = {
+    FaultKind.LATENCY: 0.05,
+    FaultKind.DROPPED_REQUEST: 0.03,
+    FaultKind.LOST_RESPONSE: 0.05,
+    FaultKind.BLACK_HOLE: 0.01,
+    FaultKind.CONFLICT: 0.03,
+    FaultKind.TOO_MANY_REQUESTS: 0.03,
+    FaultKind.TOO_MANY_WITH_DELAY: 0.02,
+    FaultKind.INTERNAL_ERROR: 0.03,
+    FaultKind.UNAVAILABLE: 0.03,
+    FaultKind.TIMEOUT: 0.02,
+    FaultKind.TIMEOUT_AFTER_EFFECT: 0.02,
+    FaultKind.UNAUTHORIZED: 0.01,
+}
+
+#: Of one part of a watch, likewise.
+OF_WATCHES = {FaultKind.WATCH_CUT: 0.01, FaultKind.WATCH_TORN: 0.01, FaultKind.WATCH_LAG: 0.1}
+
+#: Those that somebody or something does, with how often relative to each other.
+DEEDS = {kind: 1.0 for kind in FaultKind if kind not in OF_EXCHANGES and kind not in OF_WATCHES}
+
+
+class FaultPlan:
+    """Draws faults: of each run a subset of the kinds, until the faults stop.
+
+    Args:
+        random: Draws.
+        time: Virtual seconds.
+        until: When the faults stop.
+        allowed: Kinds that may happen; None for all.
+
+    Attributes:
+        enabled: The kinds that happen in this run.
+        counts: How often each has happened.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        time: Callable[[], float],
+        until: float,
+        allowed: Collection[FaultKind] | None = None,
+    ) -> None:
+        self._random = random
+        self._time = time
+        self.until = until
+        share = random.choice((0.1, 0.3, 0.6))
+        drawn = [kind for kind in FaultKind if random.random() < share]
+        self.enabled = frozenset(kind for kind in drawn if allowed is None or kind in allowed)
+        self.counts: Counter[FaultKind] = Counter()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing goes wrong any more."""
+        return self._time() >= self.until
+
+    def of_exchange(self, *, is_write: bool) -> FaultKind | None:
+        """What an exchange meets."""
+        kind = self._drawn(OF_EXCHANGES)
+        if kind is FaultKind.CONFLICT and not is_write:
+            return None
+        return kind if kind is None else self.count(kind)
+
+    def of_watch(self) -> FaultKind | None:
+        """What a part of a watch meets."""
+        kind = self._drawn(OF_WATCHES)
+        return kind if kind is None else self.count(kind)
+
+    def deed(self) -> FaultKind | None:
+        """What somebody does next."""
+        kinds = [kind for kind in DEEDS if kind in self.enabled]
+        return self._random.choice(kinds) if kinds and not self.is_over else None
+
+    def count(self, kind: FaultKind) -> FaultKind:
+        """It has happened."""
+        self.counts[kind] += 1
+        return kind
+
+    def _drawn(self, shares: dict[FaultKind, float]) -> FaultKind | None:
+        if self.is_over:
+            return None
+        drawn = self._random.random()
+        for kind, share in shares.items():
+            if kind in self.enabled:
+                drawn -= share
+                if drawn < 0.0:
+                    return kind
+        return None

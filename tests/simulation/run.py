@@ -1,0 +1,219 @@
+"""Runs one seed: two replicas and a cluster, faults for a while, then peace, then the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import structlog
+
+from plimsoll.app.operator import Operator
+from plimsoll.app.settings import Settings
+from simulation.checker import UNKNOWN, Author, Checker, Facts
+from simulation.cluster import SCHEDULER, SimulatedCluster, ended
+from simulation.deeds import Deeds
+from simulation.faults import FaultKind, FaultPlan
+from simulation.loop import PROCESS, StandstillError, VirtualLoop
+from simulation.network import Network
+from simulation.replica import Life, Replica
+from simulation.trace import Trace
+
+REPLICAS = ("red", "blue")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is simulated.
+
+    Attributes:
+        faulty_s: Virtual seconds with faults.
+        peace_s: Those without, after which all must be well.
+        still_s: At their end, those without a write.
+        kinds: Fault kinds that may happen; None for all.
+        tells: Whether the story is kept.
+        mutate: Breaks each operator.
+    """
+
+    seed: int
+    faulty_s: float = 60.0
+    peace_s: float = 150.0
+    still_s: float = 20.0
+    kinds: Collection[FaultKind] | None = None
+    tells: bool = False
+    mutate: Callable[[Operator], object] = lambda _: None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What has become of it.
+
+    Attributes:
+        digest: The hash of all that could be seen from outside.
+        cpu_s: Processor time.
+    """
+
+    seed: int
+    digest: str
+    violations: list[str]
+    faults: Counter[FaultKind]
+    facts: Facts
+    story: list[str]
+    virtual_s: float
+    steps: int
+    cpu_s: float
+    lives: list[str] = field(default_factory=list)
+
+
+class Simulation:
+    """One run."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._random = Random(plan.seed)
+        self.loop = VirtualLoop(self._source())
+        self.trace = Trace(self.loop.time, tells=plan.tells)
+        self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds)
+        self.replicas: list[Replica] = []
+        self.checker: Checker | None = None
+        self._digest = ""
+        self._lives: list[str] = []
+
+    def _source(self) -> Random:
+        """Random numbers of their own, so that a part that draws one more does not move the others."""
+        return Random(self._random.getrandbits(64))
+
+    def run(self) -> Outcome:
+        """Run to the end."""
+        began = time.process_time()
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            with _logs_told(self.trace, self._speaker):
+                violations = self._run()
+        finally:
+            gc.unfreeze()  # operators freeze what their first lists bring
+            if was_enabled:
+                gc.enable()
+        assert self.checker is not None
+        return Outcome(
+            seed=self.plan.seed,
+            digest=self._digest,
+            violations=violations,
+            faults=self.faults.counts,
+            facts=self.checker.facts,
+            story=self.trace.story,
+            virtual_s=self.loop.time(),
+            steps=self.loop.steps,
+            cpu_s=time.process_time() - began,
+            lives=self._lives,
+        )
+
+    def _run(self) -> list[str]:
+        try:
+            try:
+                self.loop.run_until_complete(self._story())
+            except StandstillError as exc:
+                assert self.checker is not None
+                self.checker.violations.append(f"{self.loop.time():.3f} {exc}")
+            self._tidy()
+        finally:
+            self.loop.close()
+        assert self.checker is not None
+        return self.checker.violations
+
+    async def _story(self) -> None:
+        cluster = SimulatedCluster(self.loop, self._source())
+        network = Network(self.loop, cluster.handler, self._source(), self.faults, self.trace)
+
+        def author() -> Author:
+            exchange = network.carried_out
+            if exchange is None:
+                return UNKNOWN
+            request = exchange.request
+            return Author(
+                exchange.sender,
+                self._identities()[exchange.sender],
+                request.method,
+                request.path,
+                request.body,
+            )
+
+        self.checker = Checker(cluster.api.store, author, self.loop.time)
+        cluster.api.store.follow(
+            lambda name, change: self.trace.note("api", f"{change.type} {name} {change.revision}")
+        )
+        cluster.populate()
+        working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
+        settings = Settings(seed=1)
+        self.replicas += [
+            Replica(name, network, self._source(), settings, self.plan.mutate) for name in REPLICAS
+        ]
+        for replica in self.replicas:
+            replica.begin()
+        deeds = Deeds(cluster, network, self.replicas, self._source(), self.faults)
+        doing = self.loop.create_task(deeds.run(), name="deeds")
+        await asyncio.sleep(self.plan.faulty_s)
+        await deeds.end()
+        await asyncio.sleep(self.plan.peace_s)
+        self.checker.judge_end(SCHEDULER, self.plan.still_s)
+        for replica in self.replicas:
+            replica.retire()
+        self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
+        network.close()
+        await ended(working, doing)
+        self._digest = self.trace.digest
+
+    def _identities(self) -> dict[str, str]:
+        return {life.name: life.identity for replica in self.replicas for life in replica.lives}
+
+    @staticmethod
+    def _speaker() -> str:
+        life = PROCESS.get()
+        return life.name if isinstance(life, Life) else "world"
+
+    def _tidy(self) -> None:
+        """End what all processes have begun, so that the garbage collector finds nothing."""
+        for replica in self.replicas:
+            for life in replica.lives:
+                self.loop.release(life)
+        for _ in range(20):
+            tasks = [task for task in asyncio.all_tasks(self.loop) if not task.done()]
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
+            with contextlib.suppress(StandstillError):
+                self.loop.run_until_complete(asyncio.wait(tasks, timeout=60.0))
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+
+
+@contextlib.contextmanager
+def _logs_told(trace: Trace, speaker: Callable[[], str]) -> Iterator[None]:
+    """Logs become part of the story."""
+
+    def tell(_logger: Any, level: str, event: Any) -> Any:
+        sentence = str(event.pop("event", ""))
+        trace.comment(speaker(), f"{level}: {sentence}", event)
+        raise structlog.DropEvent
+
+    before = structlog.get_config()
+    structlog.configure(processors=[tell], cache_logger_on_first_use=False)
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        structlog.configure(**before)
+
+
+def simulated(plan: Plan) -> Outcome:
+    """Run one seed."""
+    return Simulation(plan).run()
