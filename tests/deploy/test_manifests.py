@@ -448,6 +448,16 @@ def test_the_operator_reviews_callers_only_where_it_is_asked_to() -> None:
     assert caller["metadata"]["name"] not in {each["metadata"]["name"] for each in plain}
 
 
+def test_those_who_ask_may_find_the_replica_of_a_role() -> None:
+    """Any lease of the operator's namespace may be read, for scheduler names are part of their names."""
+    documents = yaml.safe_load_all((DEPLOY / "components/explain/reader.yaml").read_text(encoding="utf-8"))
+    (asking,) = [each for each in documents if each["kind"] == "Role"]
+
+    assert (asking["metadata"]["name"], asking["metadata"]["namespace"]) == ("plimsoll-asking", NAME)
+    leases = [rule for rule in asking["rules"] if "leases" in rule["resources"]]
+    assert leases == [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]
+
+
 def test_the_control_plane_component_changes_the_place_and_nothing_else() -> None:
     """The same nodes and tolerations as the chart's controlPlane."""
     patch = yaml.safe_load((DEPLOY / "components/control-plane/deployment.yaml").read_text(encoding="utf-8"))

@@ -151,6 +151,20 @@ def test_a_renewal_that_fails_is_followed_by_a_look(election: Election) -> None:
     assert renewed == WriteLease(replace(stored, version="2", renewed=1102.0))
 
 
+def test_who_shares_a_lease_and_was_too_late_with_a_renewal_tries_again_immediately() -> None:
+    """Once a turn: those who march in step would lose against the same one each time."""
+    election = Election("we", Terms(), is_shared=True)
+    stored = led(election)
+    assert election.handle(Due(), at(102)) == Read()
+    election.handle(LeaseFound(stored), at(102))
+    assert election.handle(Failed(), at(102)) == Read()
+
+    renewed = election.handle(LeaseFound(replace(stored, version="2")), at(102))
+
+    assert renewed == WriteLease(replace(stored, version="2", renewed=1102.0))
+    assert election.handle(Failed(), at(102)) == Rest(104)
+
+
 def test_a_leader_that_finds_another_one_resigns_at_its_deadline(election: Election) -> None:
     """It may write until then, for the other one cannot have waited for less."""
     led(election)

@@ -31,6 +31,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.shared_nodes.answers import RequestAnswers
 from plimsoll.scheduling.shared_nodes.binder import ANSWER_S, SharedNodeBinder
+from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 from plimsoll.scheduling.shared_nodes.request import requested_node
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
@@ -145,6 +146,7 @@ class Replica:
             self.wing.pipeline,
             self.observer,
         )
+        self.elsewhere = PodsElsewhere(self.wing.served, cache, ())
         self.ingestion = self.wing.ingestion((self.binder, self.answers), self.observer)
         schedulers = {
             each: ProfileScheduler(profile, cache.cluster, nominator=book.nominator)
@@ -157,7 +159,7 @@ class Replica:
         """Read so many of the events that it has not read."""
         events = self.server.log[self.read : self.read + count]
         self.read += len(events)
-        self.ingestion.apply(events)
+        self.ingestion.apply(self.elsewhere.sifted(events))
         await settled()
 
     @asynccontextmanager

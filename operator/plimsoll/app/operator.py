@@ -151,6 +151,7 @@ class Operator:
             clock=self.clock,
             observer=self.observer,
             conditions=self.conditions,
+            may_bind=self.sharing is None,
         )
         group_resources = NamespacedResources(session, "podgroups", PodGroupResourceStatus)
         self.wing = SchedulingWing(

@@ -15,9 +15,12 @@ from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.rebalancing.wing import RebalancingWing
+from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
+
+PODS = "pods"
 
 #: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
-WRITTEN = frozenset(("pods", "persistentvolumes", "persistentvolumeclaims"))
+WRITTEN = frozenset((PODS, "persistentvolumes", "persistentvolumeclaims"))
 
 
 class Startup:
@@ -42,6 +45,8 @@ class Startup:
         self._leadership = leadership
         self._wing = wing
         self._ingestion = ingestion
+        machine = rebalancing.executor.machine
+        self._elsewhere = PodsElsewhere(wing.served, parts.book.cache, machine.open)
         sinks: dict[WatchedResource, Sink] = {
             resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
         }
@@ -71,8 +76,12 @@ class Startup:
 
     def _ingest(self, resource: str, events: list[WatchEvent]) -> None:
         began = self._clock.monotonic()
-        self._ingestion.apply(events)
+        self._ingestion.apply(self._elsewhere.sifted(events) if resource == PODS else events)
         self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
+
+    def pass_on_pods(self) -> None:
+        """Other scheduler names are served: pods that waited elsewhere may wait here now."""
+        self._ingestion.apply(self._elsewhere.released())
 
     def unready(self) -> str:
         """Which lists are missing, "" for none."""

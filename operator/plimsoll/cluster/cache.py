@@ -24,6 +24,7 @@ class Cache:
         cluster: The columns; everybody else reads.
         assumed: Uid to node name of the pods whose binding is not confirmed.
         waiting: Pods without a node by uid, as the watch shows them; written by the mirror.
+        elsewhere: Those that wait for other replicas, and that no part of this one reads; not in ``waiting``.
         nodes_changed: Notified when the watch has shown a node, or that one is gone.
         volumes_changed: Notified when the watch has shown a claim or volume, or that one is gone.
     """
@@ -32,6 +33,7 @@ class Cache:
         self.cluster = cluster or Cluster()
         self.assumed: dict[str, str] = {}
         self.waiting: dict[str, Pod] = {}
+        self.elsewhere: dict[str, Pod] = {}
         self.nodes_changed = Signal()
         self.volumes_changed = Signal()
 

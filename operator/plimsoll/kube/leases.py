@@ -1,13 +1,17 @@
-"""Reads, creates and replaces one Lease (coordination.k8s.io/v1)."""
+"""Reads, creates and replaces one Lease (coordination.k8s.io/v1).
+
+A replica that shares the work has ten of them, and renews or reads each every two seconds: the models of the
+typed client would take most of that time.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-from kubernetes_asyncio import client
+import msgspec
 
-from plimsoll.kube.session.errors import APIError, NotFound, answer_of
+from plimsoll.kube.session.errors import APIError, NotFound, Unavailable, answer_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.session.typed_client import TypedClient
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
@@ -16,6 +20,22 @@ API = "coordination.k8s.io/v1"
 #: The annotation by which a replica asks the holder for a lease. The API's own field, ``preferredHolder``, is
 #: behind a feature gate and for coordinated elections.
 WANTED_BY = "plimsoll.dev/wanted-by"
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int | None = None
+
+
+class _Document(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: _Spec | None = None
+
+
+_DOCUMENT = msgspec.json.Decoder(_Document)
 
 
 class LeaseStore:
@@ -27,10 +47,10 @@ class LeaseStore:
     """
 
     def __init__(self, session: Session, namespace: str, name: str, timeout_s: float) -> None:
-        self._client = TypedClient(session)
-        self._leases = client.CoordinationV1Api(self._client)
+        self._session = session
         self._namespace = namespace
         self._name = name
+        self._collection = f"/apis/{API}/namespaces/{namespace}/leases"
         self._timeout_s = timeout_s
 
     @property
@@ -41,76 +61,70 @@ class LeaseStore:
     async def read(self) -> tuple[WriteResult, Lease | None]:
         """The lease; None with DONE when it does not exist."""
         try:
-            found = await self._leases.read_namespaced_lease(
-                self._name, self._namespace, _request_timeout=self._timeout_s
-            )
+            return WriteResult(WriteOutcome.DONE), await self._exchange("GET", f"/{self._name}")
         except NotFound:
             return WriteResult(WriteOutcome.DONE), None
         except APIError as exc:
             return answer_of(exc), None
-        return WriteResult(WriteOutcome.DONE), self._lease(found)
 
     async def write(self, lease: Lease) -> tuple[WriteResult, Lease | None]:
         """Create it, or replace the version that it names."""
-        body = self._document(lease)
+        method, path = ("PUT", f"/{self._name}") if lease.version else ("POST", "")
         try:
-            if lease.version:
-                stored = await self._leases.replace_namespaced_lease(
-                    self._name, self._namespace, body, _request_timeout=self._timeout_s
-                )
-            else:
-                stored = await self._leases.create_namespaced_lease(
-                    self._namespace, body, _request_timeout=self._timeout_s
-                )
+            stored = await self._exchange(method, path, self._document(lease))
         except APIError as exc:
             return answer_of(exc), None
-        return WriteResult(WriteOutcome.DONE), self._lease(stored)
+        return WriteResult(WriteOutcome.DONE), stored
 
-    def _document(self, lease: Lease) -> client.V1Lease:
+    async def _exchange(self, method: str, path: str, body: Any = None) -> Lease:
+        path = self._collection + path
+        answer = await self._session.request(method, path, body, timeout_s=self._timeout_s)
+        try:
+            return _lease(_DOCUMENT.decode(answer))
+        except msgspec.MsgspecError as exc:
+            message = f"the answer cannot be read: {exc}"
+            raise Unavailable(f"{method} {path}", message=message) from exc
+
+    def _document(self, lease: Lease) -> dict[str, Any]:
         metadata = {**lease.metadata, "namespace": self._namespace, "name": self._name}
         if lease.version:
             metadata["resourceVersion"] = lease.version
-        annotations = {**metadata.pop("annotations", {})}
+        annotations = {**(metadata.pop("annotations", None) or {})}
         annotations.pop(WANTED_BY, None)
         if lease.wanted_by:
             annotations[WANTED_BY] = lease.wanted_by
         if annotations:
             metadata["annotations"] = annotations
-        return client.V1Lease(
-            api_version=API,
-            kind="Lease",
-            metadata=metadata,  # type: ignore[arg-type] # the client sends a mapping as it is
-            spec=client.V1LeaseSpec(
-                holder_identity=lease.holder or None,
-                lease_duration_seconds=lease.duration_s,
-                acquire_time=_moment(lease.acquired),
-                renew_time=_moment(lease.renewed),
-                lease_transitions=lease.transitions,
-            ),
-        )
-
-    def _lease(self, found: client.V1Lease) -> Lease:
-        """A lease as the server has it; missing fields are empty or zero."""
-        spec: client.V1LeaseSpec | None = found.spec  # the stub says that there always is one
-        spec = client.V1LeaseSpec() if spec is None else spec
-        metadata = self._client.sanitize_for_serialization(found.metadata) or {}
-        metadata.pop("managedFields", None)
-        return Lease(
-            holder=spec.holder_identity or "",
-            duration_s=spec.lease_duration_seconds or 0,
-            acquired=_seconds(spec.acquire_time),
-            renewed=_seconds(spec.renew_time),
-            transitions=spec.lease_transitions or 0,
-            version=metadata.get("resourceVersion", ""),
-            metadata=metadata,
-            wanted_by=(metadata.get("annotations") or {}).get(WANTED_BY, ""),
-        )
+        spec = {
+            "leaseDurationSeconds": lease.duration_s,
+            "acquireTime": _moment(lease.acquired),
+            "renewTime": _moment(lease.renewed),
+            "leaseTransitions": lease.transitions,
+        }
+        if lease.holder:
+            spec["holderIdentity"] = lease.holder
+        return {"apiVersion": API, "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
-def _moment(seconds: float) -> datetime:
-    """A time with microseconds: the client leaves out 0, and the server refuses a MicroTime without."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.replace(microsecond=moment.microsecond or 1)
+def _lease(found: _Document) -> Lease:
+    """A lease as the server has it; missing fields are empty or zero."""
+    spec, metadata = found.spec or _Spec(), found.metadata
+    metadata.pop("managedFields", None)
+    return Lease(
+        holder=spec.holder_identity or "",
+        duration_s=spec.lease_duration_seconds or 0,
+        acquired=_seconds(spec.acquire_time),
+        renewed=_seconds(spec.renew_time),
+        transitions=spec.lease_transitions or 0,
+        version=metadata.get("resourceVersion", ""),
+        metadata=metadata,
+        wanted_by=(metadata.get("annotations") or {}).get(WANTED_BY, ""),
+    )
+
+
+def _moment(seconds: float) -> str:
+    """A MicroTime: the server refuses one without a fraction."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def _seconds(moment: datetime | None) -> float:

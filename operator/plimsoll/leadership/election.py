@@ -145,7 +145,8 @@ class Election:
         self._observed: Lease | None = None
         self._observed_at = -math.inf
         self._has_led = False
-        self._renews_blindly = False
+        self._writes = False  #: whether the last instruction was to write
+        self._reads_again = False  #: whether a write that fails is followed by a read immediately
 
     @property
     def holder(self) -> str:
@@ -168,6 +169,7 @@ class Election:
     def handle(self, event: Event, now: Now) -> Instruction:
         """Take in what happened; what to do next."""
         instruction = self._handle(event, now)
+        self._writes = isinstance(instruction, WriteLease)
         if self._has_led and not self.is_leading(now.monotonic):
             return Resign()
         return instruction
@@ -181,9 +183,9 @@ class Election:
     def _handle(self, event: Event, now: Now) -> Instruction:
         match event:
             case Due():
+                self._reads_again = leads = self.is_leading(now.monotonic)
                 # A lease that others renew, too, has always changed meanwhile.
-                self._renews_blindly = self.is_leading(now.monotonic) and not self._is_shared
-                if self._renews_blindly and self._observed is not None:
+                if leads and not self._is_shared and self._observed is not None:
                     return WriteLease(self._claim(self._observed, now))
                 return Read()
             case LeaseFound(lease):
@@ -194,9 +196,11 @@ class Election:
                     self.led_from = now.monotonic if self._free is None else self._free[1]
                 self.held_until = sent + self.terms.renew_deadline_s
                 self._has_led = True
-            case Failed() if self._renews_blindly:
-                self._renews_blindly = False
-                return Read()  # another client may have written it, or the answer to our write was lost
+            case Failed() if self._writes and self._reads_again:
+                # Another client may have written it, or the answer to our write was lost. Those who share a
+                # lease and march in step would lose against the same one each time.
+                self._reads_again = False
+                return Read()
         return self._rest(now)
 
     def _found(self, lease: Lease | None, now: Now) -> Instruction:

@@ -75,6 +75,8 @@ class RoleElections:
         self.group = RoleCandidacy(election, elect(election, group), group)
         # Replaced as a whole: the main loop adds and removes roles.
         self._candidates: Mapping[Role, RoleCandidacy] = {}
+        #: The last look that found nothing to ask for and nothing to give: what it looked at.
+        self._settled: tuple[Mapping[Role, RoleCandidacy], Holdings] | None = None
 
     @property
     def now(self) -> float:
@@ -121,6 +123,8 @@ class RoleElections:
         ):
             return
         holdings = self.holdings()
+        if self._settled is not None and self._settled[0] is candidates and self._settled[1] == holdings:
+            return  # the rules depend on nothing else
         for role, each in candidates.items():
             if not each.election.is_leading(now):
                 each.election.patience_s = patience_s(role, holdings, self.identity)
@@ -128,6 +132,7 @@ class RoleElections:
                 if each.election.stands and not stood:
                     each.elected.stand()
         wanted, spare = wish(holdings, self.identity), gift(holdings, self.identity)
+        self._settled = (candidates, holdings) if wanted is None and spare is None else None
         if wanted is not None:
             await self._ask(candidates[wanted])
         if spare is not None:

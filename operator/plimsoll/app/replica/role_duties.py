@@ -53,6 +53,7 @@ class RoleDuties:
         """The policies' schedulers are these from now on."""
         self._known = schedulers
         self._wing.serve(schedulers, schedulers.keys() - self._held)
+        self._startup.pass_on_pods()
         self._answers.look_at_all()
 
     async def begin(self, role: Role, since: float) -> None:

@@ -87,6 +87,11 @@ class MoveMachine:
         return MappingProxyType(self._moves)
 
     @property
+    def open(self) -> Mapping[str, MoveState]:
+        """Those that have not ended; always the present ones."""
+        return MappingProxyType(self._open)
+
+    @property
     def bundles(self) -> Mapping[str, BundleState]:
         """The bundles that are not over, by key."""
         return MappingProxyType(self._bundles)
