@@ -12,7 +12,7 @@ at 5,000 nodes), counters and pod lists when first written (docs/adr/0003).
 Longer than 400 lines because it is the one writer of the columns, with one invariant.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -35,6 +35,7 @@ from plimsoll.model.kinds.node import Node, Taint, allocatable_of, decide_the_sa
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, Templates, counts_the_same
 from plimsoll.model.kinds.requests import LARGEST_AMOUNT
+from plimsoll.model.layered_dict import layered
 
 IndexT = TypeVar("IndexT", bound=PodIndex)
 
@@ -65,10 +66,10 @@ class Cluster:
         self.objects = ClusterObjects()
         self.nodes: list[Node] = []
         self.rows: dict[str, int] = {}
-        self.pods: dict[str, PodInfo] = {}
+        self.pods: MutableMapping[str, PodInfo] = {}
         self.resources: tuple[str, ...] = FIXED_RESOURCES
         self.epoch = 0
-        self._row_of_pod: dict[str, int] = {}
+        self._row_of_pod: MutableMapping[str, int] = {}
         self._strays: dict[str, dict[str, PodInfo]] = {}
         self._pods_on = PodsByRow()
         self._large_rows: set[int] = set()
@@ -470,11 +471,11 @@ class Cluster:
         twin.objects = self.objects.fork()
         twin.nodes = list(self.nodes)
         twin.rows = dict(self.rows)
-        twin.pods = dict(self.pods)
+        twin.pods = layered(self.pods)
         twin.resources = self.resources
         twin.epoch = self.epoch
         twin.node_tick = self.node_tick
-        twin._row_of_pod = dict(self._row_of_pod)
+        twin._row_of_pod = layered(self._row_of_pod)
         twin._strays = {node: dict(pods) for node, pods in self._strays.items()}
         twin._pods_on = self._pods_on.fork()
         twin._large_rows = set(self._large_rows)

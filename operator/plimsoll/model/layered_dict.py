@@ -1,0 +1,98 @@
+"""LayeredDict is a dict on top of another one that does not change and is shared by all copies.
+
+A copy of a dict counts a reference to each key and value, and so writes to the memory of all of them: in a
+fork of the process that copies almost every page (docs/adr/0028-plans-in-forks.md). A copy of a layered dict
+copies what has changed since the layer below was made.
+"""
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TypeVar, overload
+
+K = TypeVar("K")
+V = TypeVar("V")
+D = TypeVar("D")
+
+
+class LayeredDict(MutableMapping[K, V]):
+    """A dict with all that a dict says, its order too.
+
+    Args:
+        below: The layer below; it must not change any more.
+    """
+
+    __slots__ = ("_above", "_below", "_gone", "_replaced")
+
+    def __init__(self, below: dict[K, V]) -> None:
+        self._below = below
+        self._replaced: dict[K, V] = {}  #: other values in the place of those below
+        self._gone: set[K] = set()  #: keys below that have been deleted since
+        self._above: dict[K, V] = {}  #: keys that are not below, or have been deleted since
+
+    def copy(self) -> "LayeredDict[K, V]":
+        """An independent one with the same content, at the cost of what has changed."""
+        if 2 * (len(self._above) + len(self._gone) + len(self._replaced)) > len(self._below):
+            return LayeredDict(dict(self.items()))
+        twin = LayeredDict(self._below)
+        twin._replaced = dict(self._replaced)
+        twin._gone = set(self._gone)
+        twin._above = dict(self._above)
+        return twin
+
+    def __getitem__(self, key: K) -> V:
+        """The value; KeyError without one."""
+        if key in self._above:
+            return self._above[key]
+        if key in self._gone:
+            raise KeyError(key)
+        return self._replaced[key] if key in self._replaced else self._below[key]
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | D) -> V | D: ...
+    def get(self, key: K, /, default: V | D | None = None) -> V | D | None:
+        """The value, or the default."""
+        if key in self._above:
+            return self._above[key]
+        if key in self._gone:
+            return default
+        return self._replaced[key] if key in self._replaced else self._below.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the key has a value."""
+        return key in self._above or (key in self._below and key not in self._gone)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        """Replace the value in its place, or append the key."""
+        if key in self._below and key not in self._gone:
+            self._replaced[key] = value
+        else:
+            self._above[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        """Take the key out; KeyError without one."""
+        if key in self._above:
+            del self._above[key]
+        elif key in self._below and key not in self._gone:
+            self._gone.add(key)
+            self._replaced.pop(key, None)
+        else:
+            raise KeyError(key)
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._below) - len(self._gone) + len(self._above)
+
+    def __iter__(self) -> Iterator[K]:
+        """The keys in the order in which they came."""
+        if self._gone:
+            gone = self._gone
+            yield from (key for key in self._below if key not in gone)
+        else:
+            yield from self._below
+        yield from self._above
+
+
+def layered(content: Mapping[K, V]) -> LayeredDict[K, V]:
+    """A copy that can be copied cheaply."""
+    return content.copy() if isinstance(content, LayeredDict) else LayeredDict(dict(content))
