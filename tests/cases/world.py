@@ -9,7 +9,7 @@ a pending pod named ``<pod>-new`` for one that leaves.
 import asyncio
 import copy
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -289,6 +289,10 @@ class World:
             }
 
     # -- ports ---------------------------------------------------------------------------------------
+
+    async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
+        """One after the other."""
+        return [await self.bind(pod, node) for pod, node in bindings]
 
     async def bind(self, pod: Pod, node: str) -> WriteResult:
         """The pod is on its node and runs."""

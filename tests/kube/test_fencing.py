@@ -165,10 +165,46 @@ async def test_writes_that_are_sent_together_pass_the_fence(
     server.then({"kind": "Status", "reason": "AlreadyExists"}, 409)
     fenced = session.fenced(fence)
 
-    sent = await fenced.write_all("POST", PATH, [b"{}", b"{}"])
+    sent = await fenced.write_all("POST", [(PATH, b"{}")] * 2)
     fence.shut()
-    stopped = await fenced.write_all("POST", PATH, [b"{}", b"{}"])
+    stopped = await fenced.write_all("POST", [(PATH, b"{}")] * 2)
 
     assert [each.verdict for each in sent] == [WriteOutcome.DONE, WriteOutcome.CONFLICT]
     assert [each.verdict for each in stopped] == [WriteOutcome.FENCED] * 2
     assert (len(server.requests), fence.under_way) == (2, 0)
+
+
+async def test_writes_whose_fence_closes_before_they_are_sent_are_not_lost_answers(
+    told: tuple[ToldServer, Session], fence: Fence
+) -> None:
+    """The server is not asked about requests that were never sent, and the fence is quiet."""
+    server, session = told
+    fenced = session.fenced(fence)
+    credentials = session.credentials.authorization
+
+    async def slowly() -> str:
+        fence.shut()
+        return await credentials()
+
+    session.credentials.authorization = slowly  # type: ignore[method-assign] # the process is paused here
+
+    stopped = await fenced.write_all("POST", [(PATH, b"{}")] * 2)
+
+    assert [each.verdict for each in stopped] == [WriteOutcome.FENCED] * 2
+    assert (server.requests, fence.under_way) == ([], 0)
+    assert fence.is_quiet(0)
+
+
+async def test_of_writes_that_are_sent_together_those_without_rights_are_not_sent(
+    told: tuple[ToldServer, Session],
+) -> None:
+    """Each outcome is that of its own request."""
+    server, session = told
+    server.then({}, 201)
+    server.then({"kind": "Status", "reason": "AlreadyExists"}, 409)
+    careful = session.permitted(lambda _, path: "no right" if path.endswith("/b") else "")
+
+    sent = await careful.write_all("POST", [("/x/a", b"{}"), ("/x/b", b"{}"), ("/x/c", b"{}")])
+
+    assert [each.verdict for each in sent] == [WriteOutcome.DONE, WriteOutcome.REFUSED, WriteOutcome.CONFLICT]
+    assert [path for _, path, _, _ in server.requests] == ["/x/a", "/x/c"]

@@ -30,6 +30,7 @@ from plimsoll.testing.fakes import (
     a_book,
     settled,
 )
+from plimsoll.timing.slots import Slots
 from plugins.stored import a_claim, a_class, a_volume, mounting
 from scheduling.probes import Gang, Hesitates, Probe
 
@@ -352,7 +353,7 @@ async def test_a_volume_that_cannot_be_written_is_free_again(stage: Callable[...
 async def test_a_pod_deleted_while_the_loop_waits_for_a_slot_is_not_tried(stage: Callable[..., Any]) -> None:
     """All bindings are in flight: what is decided next is decided of the pods that are there then."""
     one = await stage(Probe, args=answering(permit=Status(Code.WAIT)), nodes=1)
-    one.wing.pipeline.slots = asyncio.Semaphore(0)
+    one.wing.pipeline.slots = Slots(0)
 
     await one.pods(our_pod("p"))
     await one.see(PodDeleted(our_pod("p")))

@@ -46,7 +46,7 @@ from plimsoll.testing.fakes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from plimsoll.model.kinds.pod import Pod
 
@@ -96,6 +96,10 @@ class Server:
         self.posted[pod.uid] += 1
         self._change(present, spec=msgspec.structs.replace(present.spec, node_name=node))
         return DONE
+
+    async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
+        """One after the other."""
+        return [await self.bind(pod, node) for pod, node in bindings]
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """Where a pod is."""

@@ -355,9 +355,8 @@ class SimulatedTransport:
     async def exchanges(
         self,
         method: str,
-        path: str,
+        writes: Sequence[tuple[str, bytes]],
         headers: Mapping[str, str],
-        bodies: Sequence[bytes],
         *,
         timeout_s: float,
         gate: Callable[[], None],

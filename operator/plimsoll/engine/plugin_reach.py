@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from plimsoll.framework import (
+    BindPlugin,
     FilterPlugin,
     NormalizingPlugin,
     Plugin,
@@ -19,6 +20,7 @@ from plimsoll.framework import (
     ScorePlugin,
 )
 from plimsoll.framework.capabilities import (
+    BindsByPort,
     CountsDomains,
     CountsResources,
     Dated,
@@ -81,6 +83,7 @@ class Capabilities:
         ruled_filters: Filters that may state their answers as rules.
         ruled_scores: Score plugins that may, and do not normalise.
         parallel: PreBind plugins that may run simultaneously with their neighbours.
+        binds_by_port: Whether every pod is bound through the port in its state.
     """
 
     signed: Mapping[str, NodeSignature]
@@ -92,10 +95,14 @@ class Capabilities:
     ruled_filters: Mapping[str, RuledFilter]
     ruled_scores: Mapping[str, RuledScore]
     parallel: frozenset[str]
+    binds_by_port: bool
 
 
 def capabilities_of(
-    filters: Sequence[FilterPlugin], score: Sequence[ScorePlugin], pre_bind: Sequence[PreBindPlugin]
+    filters: Sequence[FilterPlugin],
+    score: Sequence[ScorePlugin],
+    pre_bind: Sequence[PreBindPlugin],
+    bind: Sequence[BindPlugin] = (),
 ) -> Capabilities:
     """Find the capabilities of the plugins."""
     both: tuple[FilterPlugin | ScorePlugin, ...] = (*filters, *score)
@@ -129,6 +136,7 @@ def capabilities_of(
         parallel=frozenset(
             plugin.name for plugin in pre_bind if isinstance(plugin, RunsInParallel) and plugin.is_parallel
         ),
+        binds_by_port=any(isinstance(plugin, BindsByPort) and plugin.binds_by_port for plugin in bind[:1]),
     )
 
 

@@ -117,6 +117,16 @@ class LooksAtTerms(Protocol):
 
 
 @runtime_checkable
+class BindsByPort(Protocol):
+    """A bind plugin that binds every pod through the port in its state, and does nothing else.
+
+    Several pods may then be bound together, without the plugin.
+    """
+
+    binds_by_port: ClassVar[bool]
+
+
+@runtime_checkable
 class RunsInParallel(Protocol):
     """A PreBind plugin that may run simultaneously with neighbours that have the flag, too."""
 

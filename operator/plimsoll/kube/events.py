@@ -155,12 +155,12 @@ class EventPoster:
         An event that is there already was written by a request whose answer was lost.
         """
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-        results = await self._session.write_all("POST", path, [body for _, body in begun])
+        results = await self._session.write_all("POST", [(path, body) for _, body in begun])
         is_reached = results[0].verdict is not WriteOutcome.UNKNOWN
         for (key, body), first in zip(begun, results, strict=True):
             result = first
             if is_reached and first.verdict is WriteOutcome.UNKNOWN:
-                [result] = await self._session.write_all("POST", path, [body])
+                [result] = await self._session.write_all("POST", [(path, body)])
                 is_reached = result.verdict is not WriteOutcome.UNKNOWN
                 if result.verdict is WriteOutcome.CONFLICT:
                     continue

@@ -1,7 +1,7 @@
 """Pods through the API server: bindings, evictions, deletions, reads and status."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,14 +25,15 @@ class PodBinder:
 
     async def bind(self, pod: Pod, node: str) -> WriteResult:
         """Bind this very pod: the uid keeps a later pod of the same name unbound."""
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-        }
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
-        return await self._session.write("POST", path, body)
+        return await self._session.write("POST", _binding_path(pod), _binding(pod, node))
+
+    async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
+        """The same for several, the requests together over one connection where that is possible."""
+        if not self._session.sends_together:
+            return [None] * len(bindings)
+        return await self._session.write_all(
+            "POST", [(_binding_path(pod), orjson.dumps(_binding(pod, node))) for pod, node in bindings]
+        )
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """Read the pod back; a list of one, which takes no right beyond those of the watch.
@@ -50,6 +51,19 @@ class PodBinder:
             if found["metadata"].get("uid") == pod.uid:
                 return WriteResult(WriteOutcome.DONE), str(found.get("spec", {}).get("nodeName") or "")
         return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), ""
+
+
+def _binding_path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
+
+
+def _binding(pod: Pod, node: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
 
 
 #: The cause that the API server gives when a PodDisruptionBudget rejects an eviction.

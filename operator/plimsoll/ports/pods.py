@@ -15,6 +15,12 @@ class PodBinding(Protocol):
     async def bind(self, pod: Pod, node: str) -> WriteResult:
         """POST the binding, for this very pod (by uid)."""
 
+    async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
+        """The same for several pods and nodes with fewer system calls; each outcome by itself.
+
+        None where nothing was sent: that pod is to be bound by itself.
+        """
+
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """The node that this very pod has, "" for none; GONE when there is no such pod any more."""
 

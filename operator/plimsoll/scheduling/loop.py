@@ -15,7 +15,7 @@ from plimsoll.model.columns.columns import BoolArray
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.attempt import AttemptFailures
-from plimsoll.scheduling.binding.pipeline import BindingPipeline
+from plimsoll.scheduling.binding.pipeline import TOGETHER, BindingPipeline
 from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
@@ -60,7 +60,7 @@ class SchedulingLoop:
     @property
     def in_flight(self) -> int:
         """Binding cycles and preemptions under way."""
-        return len(self._pipeline.tasks)
+        return self._pipeline.in_flight
 
     def waited_s(self, now: float) -> float:
         """Seconds that the loop has waited for bindings to end: the only wait in which pods wait with it."""
@@ -71,9 +71,12 @@ class SchedulingLoop:
         slots, turn = self._pipeline.slots, self._clock.monotonic()
         while True:
             # The slot first: nothing may happen between a pod's pop and the decision on it.
-            self._waits_since = self._clock.monotonic()
-            await slots.acquire()
-            self._waits_since = None
+            while slots.are_taken:
+                self._pipeline.post_collected()
+                self._waits_since = self._clock.monotonic()
+                await slots.until_free(TOGETHER)
+                self._waits_since = None
+            slots.take()
             now = self._clock.monotonic()
             queued = self._queue.pop(now)
             if queued is None:
@@ -82,12 +85,14 @@ class SchedulingLoop:
                 due = self._queue.next_due()
                 if due is not None:
                     waits.append(self._clock.sleep(max(0.0, due - now)))
+                self._pipeline.post_collected()
                 await first_of(*waits)
                 turn = self._clock.monotonic()
                 continue
             if not self._attempt(queued):
                 slots.release()
             if self._clock.monotonic() - turn > SLICE_S:
+                self._pipeline.post_collected()
                 await asyncio.sleep(0)
                 turn = self._clock.monotonic()
 

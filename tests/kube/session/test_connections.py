@@ -343,8 +343,8 @@ async def test_the_time_of_a_request_holds_for_a_server_that_drips(begin: bytes,
 
 async def posts(wire: Wire, count: int, before: Callable[..., Any] = lambda: None) -> list[bytes]:
     """The bodies of the answers to several requests that are sent together."""
-    bodies = [b"%d" % number for number in range(count)]
-    answers = await wire.exchanges("POST", "/things", {}, bodies, timeout_s=10.0, before=before)
+    writes = [("/things", b"%d" % number) for number in range(count)]
+    answers = await wire.exchanges("POST", {}, writes, timeout_s=10.0, before=before)
     return [answer.content for answer in answers]
 
 

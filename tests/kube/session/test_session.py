@@ -108,7 +108,9 @@ async def test_the_client_of_writes_can_be_chosen(tmp_path: Path, own_client: bo
         server.then({}, 201)
         server.then({}, 201)
 
-        results = await session.write_all("POST", "/api/v1/things", [b'{"n":1}', b'{"n":2}'])
+        results = await session.write_all(
+            "POST", [("/api/v1/things", b'{"n":1}'), ("/api/v1/others", b'{"n":2}')]
+        )
 
         assert [each.is_done for each in results] == [True, True]
         assert [body["n"] for _, _, body, _ in server.requests] == [1, 2]

@@ -158,23 +158,23 @@ class Wire:
     async def exchanges(
         self,
         method: str,
-        path: str,
         headers: Mapping[str, str],
-        bodies: Sequence[bytes],
+        writes: Sequence[tuple[str, bytes]],
         *,
         timeout_s: float,
         before: Callable[[], None],
     ) -> list[Response]:
         """Send several requests together over one connection (pipelining); a server answers them in order.
 
+        ``writes`` are paths and bodies.
         Where the connection ends in between, the answers that came before are returned, at least one.
 
         Raises:
             TimeoutError: No answer in time.
             OSError: No connection, no answer, or one that is no HTTP.
         """
-        requests = b"".join([self._request(method, path, headers, body, None) for body in bodies])
-        return await self._exchanged(requests, len(bodies), timeout_s, before)
+        requests = b"".join([self._request(method, path, headers, body, None) for path, body in writes])
+        return await self._exchanged(requests, len(writes), timeout_s, before)
 
     async def _exchanged(
         self, requests: bytes, count: int, timeout_s: float, before: Callable[[], None]

@@ -96,16 +96,15 @@ class HTTPTransport:
     async def exchanges(
         self,
         method: str,
-        path: str,
+        writes: Sequence[tuple[str, bytes]],
         headers: Mapping[str, str],
-        bodies: Sequence[bytes],
         *,
         timeout_s: float,
         gate: Callable[[], None],
     ) -> list[tuple[int, bytes]]:
         """The answers to several requests that are sent together."""
         assert self._wire is not None
-        answers = await self._wire.exchanges(method, path, headers, bodies, timeout_s=timeout_s, before=gate)
+        answers = await self._wire.exchanges(method, headers, writes, timeout_s=timeout_s, before=gate)
         return [(answer.status, answer.content) for answer in answers]
 
     @asynccontextmanager

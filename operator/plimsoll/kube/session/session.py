@@ -38,6 +38,9 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 #: Seconds for an ordinary request to be answered; watches have a limit of their own.
 REQUEST_TIMEOUT_S = 30.0
 
+#: Why a write behind a closed fence has failed.
+NOT_SENT = "not sent: this process does not lead"
+
 #: Why a request is not sent, "" when it may be (:func:`plimsoll.kube.access_reviews.permissions`).
 Permissions = Callable[[str, str], str]
 
@@ -107,9 +110,8 @@ class Session:
                 method, path, content, content_type, params=params, timeout_s=timeout_s
             )
         left_s = fence.seconds_left()
-        stopped = Fenced(f"{method} {path}", message="not sent: this process does not lead")
         if left_s <= 0:
-            raise stopped
+            raise _fenced(method, path)
         gate = Gate(fence)
         answered = False
         fence.begin()
@@ -127,7 +129,7 @@ class Session:
         except APIError as exc:
             if gate.was_closed:
                 answered = True
-                raise stopped from exc
+                raise _fenced(method, path) from exc
             answered = exc.status > 0
             raise
         finally:
@@ -202,46 +204,58 @@ class Session:
             return answer_of(exc)
         return DONE
 
-    async def write_all(self, method: str, path: str, bodies: Sequence[bytes]) -> list[WriteResult]:
-        """Write several JSON objects of one collection, the requests together; each outcome by itself.
+    @property
+    def sends_together(self) -> bool:
+        """Whether ``write_all`` sends requests together, and not one after the other."""
+        return self._transport.pipelines
+
+    async def write_all(self, method: str, writes: Sequence[tuple[str, bytes]]) -> list[WriteResult]:
+        """Write several JSON objects to their paths, the requests together; each outcome by itself.
 
         UNKNOWN where no answer came: the request may have been carried out, or never read.
         """
-        if not self._transport.pipelines or len(bodies) == 1:
-            return [await self.write(method, path, orjson.Fragment(body)) for body in bodies]
-        denial = "" if self._permissions is None else self._permissions(method, path)
-        if denial:
-            return [WriteResult(WriteOutcome.REFUSED, denial)] * len(bodies)
-        fence, attempt, began = self._fence, f"{method} {path}", self._monotonic()
+        if not self._transport.pipelines or len(writes) == 1:
+            return [await self.write(method, path, orjson.Fragment(body)) for path, body in writes]
+        if self._permissions is not None:
+            denials = [self._permissions(method, path) for path, _ in writes]
+            if any(denials):
+                refused = iter(
+                    [WriteResult(WriteOutcome.REFUSED, denial) if denial else None for denial in denials]
+                )
+                allowed = [each for each, denial in zip(writes, denials, strict=True) if not denial]
+                sent = iter(await self.write_all(method, allowed) if allowed else ())
+                return [denied or next(sent) for denied in refused]
+        fence, began = self._fence, self._monotonic()
         left_s = REQUEST_TIMEOUT_S if fence is None else min(REQUEST_TIMEOUT_S, fence.seconds_left())
+        fenced = WriteResult(WriteOutcome.FENCED, NOT_SENT)
         if left_s <= 0:
-            return [WriteResult(WriteOutcome.FENCED, "not sent: this process does not lead")] * len(bodies)
-        headers, why = await self._headers(JSON), ""
-        answers: list[tuple[int, bytes]] = []
+            return [fenced] * len(writes)
+        headers, answers, why = await self._headers(JSON), [], ""
+        gate = None if fence is None else Gate(fence)
         if fence is not None:
             fence.begin()
         try:
             answers = await self._transport.exchanges(
-                method,
-                path,
-                headers,
-                bodies,
-                timeout_s=left_s,
-                gate=no_gate if fence is None else Gate(fence),
+                method, writes, headers, timeout_s=left_s, gate=gate or no_gate
             )
         except NO_ANSWER as exc:
             why = f"{type(exc).__name__}: {exc}"
         finally:
             if fence is not None:
-                fence.end(answered=len(answers) == len(bodies))
+                was_stopped = gate is not None and gate.was_closed
+                fence.end(answered=was_stopped or len(answers) == len(writes))
+        if gate is not None and gate.was_closed:
+            return [fenced] * len(writes)
         results = []
-        for status, answer in answers:
+        for (status, answer), (path, _) in zip(answers, writes, strict=False):
             self._report(method, status, self._monotonic() - began)
-            results.append(answer_of(self._refusal(attempt, status, answer)) if status >= 400 else DONE)
+            results.append(
+                DONE if status < 400 else answer_of(self._refusal(f"{method} {path}", status, answer))
+            )
         if any(status == 401 for status, _ in answers):
             await self._is_renewed(headers)  # for the next ones
         lost = WriteResult(WriteOutcome.UNKNOWN, why or "the connection ended before the answer")
-        return results + [lost] * (len(bodies) - len(results))
+        return results + [lost] * (len(writes) - len(results))
 
     async def merge(self, path: str, body: Any) -> WriteResult:
         """Write a merge patch."""
@@ -299,6 +313,10 @@ class Session:
 
     async def _is_renewed(self, headers: Mapping[str, str]) -> bool:
         return await self.credentials.refused(headers.get("Authorization", ""))
+
+
+def _fenced(method: str, path: str) -> Fenced:
+    return Fenced(f"{method} {path}", message=NOT_SENT)
 
 
 @asynccontextmanager

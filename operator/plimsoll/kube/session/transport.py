@@ -44,9 +44,8 @@ class Transport(Protocol):
     async def exchanges(
         self,
         method: str,
-        path: str,
+        writes: Sequence[tuple[str, bytes]],
         headers: Mapping[str, str],
-        bodies: Sequence[bytes],
         *,
         timeout_s: float,
         gate: Callable[[], None],

@@ -12,6 +12,7 @@ A lost answer leaves two mistakes open: to forget a pod that is bound gives its 
 that is not wastes it. The server's word decides between them, however long it takes to come.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plimsoll.framework import Pod
@@ -36,10 +37,18 @@ class ConfirmedBinder:
     _binder: PodBinding
     _clock: Clock
 
-    async def bind(self, pod: Pod, node: str) -> WriteResult:
-        """POST the binding; CONFLICT when the pod is on another node by now."""
-        first: WriteResult | None = await self._binder.bind(pod, node)
-        if first is not None and first.is_done:
+    async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
+        """POST bindings together, once; whatever is not done is for ``bind`` to go on with."""
+        return await self._binder.bind_together(bindings)
+
+    async def bind(self, pod: Pod, node: str, first: WriteResult | None = None) -> WriteResult:
+        """POST the binding; CONFLICT when the pod is on another node by now.
+
+        ``first`` is the answer to the binding where it was posted already.
+        """
+        if first is None:
+            first = await self._binder.bind(pod, node)
+        if first.is_done:
             return first
         was_lost = False
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import METER, calling
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
@@ -56,6 +56,7 @@ class BindingAttempt:
         works: PreBind plugins that have something to do.
         nominated: Whether the API server knows where the pod will go.
         answer: The API server's answer to the binding, None when none was sent.
+        posted: The same, of a binding that was posted with others and is not done; the cycle goes on with it.
     """
 
     pod: PodInfo
@@ -67,6 +68,7 @@ class BindingAttempt:
     works: list[PreBindPlugin] = field(default_factory=list)
     nominated: bool = False
     answer: WriteResult | None = None
+    posted: WriteResult | None = None
 
 
 @dataclass(slots=True)
@@ -78,7 +80,8 @@ class _Port:
 
     async def bind(self, pod: PodInfo, node: str) -> Status:
         """POST the binding."""
-        answer = self.attempt.answer = await self.binder.bind(pod.pod, node)
+        posted, self.attempt.posted = self.attempt.posted, None
+        answer = self.attempt.answer = await self.binder.bind(pod.pod, node, posted)
         return SUCCESS if answer.is_done else error(answer.message)
 
 
@@ -180,6 +183,27 @@ class BindingCycle:
         if status.is_success:
             self._tell(attempt)
         return status
+
+    def posts_only(self, attempt: BindingAttempt) -> bool:
+        """Whether all that is left to do of an attempt is to post its binding; not of one that is timed."""
+        meter = METER.get()
+        is_timed = meter is not None and meter.clock is not None
+        return not attempt.works and not is_timed and attempt.profile.capabilities.binds_by_port
+
+    async def post_together(self, attempts: Sequence[BindingAttempt]) -> list[bool]:
+        """Post the bindings of attempts that only post; which of them are bound. ``finish`` the others."""
+        answers = await self._binder.bind_together([(each.pod.pod, each.node) for each in attempts])
+        done = []
+        for attempt, answer in zip(attempts, answers, strict=True):
+            is_bound = answer is not None and answer.is_done
+            done.append(is_bound)
+            if not is_bound:
+                attempt.posted = answer
+                continue
+            attempt.answer = answer
+            with calling(attempt.profile.bind[0].name, "bind"):
+                self._tell(attempt)
+        return done
 
     async def _finish(self, attempt: BindingAttempt) -> Status:
         state, pod, node = attempt.state, attempt.pod, attempt.node

@@ -8,6 +8,7 @@ the user is decided here.
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,9 +26,13 @@ from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.conditions import Explanations, nominated_to
 from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
+from plimsoll.timing.slots import Slots
 
 #: The most bindings in flight.
 BINDINGS = 100
+
+#: Bindings that are posted together, where so many tasks are under way that a pod waits for a slot anyway.
+TOGETHER, ALONE = 4, 8
 
 
 class BindingHook:
@@ -60,12 +65,15 @@ class BindingPipeline:
     _clock: Clock
     _observer: Observer
     _hooks: Sequence[BindingHook]
-    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(BINDINGS), init=False)
+    slots: Slots = field(default_factory=lambda: Slots(BINDINGS), init=False)
     tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _collected: list[tuple[QueuedPod, BindingAttempt]] = field(default_factory=list, init=False)
+    _context: Context | None = field(default=None, init=False)  #: of the first of them
+    _sharing: int = field(default=0, init=False)  #: bindings in the task of another one
 
-    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
         """Run work in a task; what it raises is contained."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work, context=context)
         self.tasks.add(task)
         task.add_done_callback(self._over)
         return task
@@ -74,6 +82,11 @@ class BindingPipeline:
         self.tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._observer.failed("binding", repr(task.exception()))
+
+    @property
+    def in_flight(self) -> int:
+        """Binding cycles and preemptions under way."""
+        return len(self.tasks) + self._sharing
 
     def begin(
         self, queued: QueuedPod, profile: Profile, node: str, state: CycleState, began: float
@@ -93,13 +106,62 @@ class BindingPipeline:
         return attempt, status
 
     def dispatch(self, queued: QueuedPod, profile: Profile, decision: Decision, began: float) -> bool:
-        """Assume a pod where it was decided and bind it in a task; whether the task took over the slot."""
+        """Assume a pod where it was decided, to be bound; whether that takes over the slot.
+
+        The caller sends what was collected (:meth:`post_collected`) before it waits for anything.
+        """
         attempt = self.place(queued, profile, decision, began)
         if attempt is None:
             return False
         self._queue.settled(attempt.pod.uid)
-        self.start(self.bind(queued, attempt)).add_done_callback(lambda _: self.slots.release())
+        if len(self.tasks) < ALONE or not self._cycle.posts_only(attempt):
+            self._bind_alone(queued, attempt)
+            return True
+        if self._collected and self._collected[0][1].profile is not profile:
+            self.post_collected()
+        if not self._collected:
+            self._context = copy_context()
+        self._collected.append((queued, attempt))
+        if len(self._collected) == TOGETHER:
+            self.post_collected()
         return True
+
+    def post_collected(self) -> None:
+        """Bind the pods that were decided one after the other, in a task."""
+        if not self._collected:
+            return
+        group, self._collected = self._collected, []
+        if len(group) == 1:
+            self._bind_alone(*group[0], self._context)
+        else:
+            self._sharing += len(group) - 1
+            self.start(self._bind_together(group), self._context)
+
+    def _bind_alone(self, queued: QueuedPod, attempt: BindingAttempt, context: Context | None = None) -> None:
+        """Bind a pod that holds a slot in a task."""
+        task = self.start(self.bind(queued, attempt), context)
+        task.add_done_callback(lambda _: self.slots.release())
+
+    async def _bind_together(self, group: Sequence[tuple[QueuedPod, BindingAttempt]]) -> None:
+        """Bind pods that hold a slot each; those that this does not bind go on by themselves."""
+        try:
+            done = await self._cycle.post_together([attempt for _, attempt in group])
+        except BaseException:
+            for _, attempt in group:
+                self.slots.release()
+                self.undo(attempt)  # the watch will show what the server did
+            raise
+        finally:
+            self._sharing -= len(group) - 1
+        for (queued, attempt), is_bound in zip(group, done, strict=True):
+            if not is_bound:
+                self._bind_alone(queued, attempt)
+                continue
+            self.slots.release()
+            try:
+                self._report_bound(queued, attempt)
+            except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are bound
+                self._observer.failed("binding", repr(exc))
 
     def place(
         self, queued: QueuedPod, profile: Profile, decision: Decision, began: float
@@ -148,7 +210,6 @@ class BindingPipeline:
     async def bind(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
         """Bind a pod that holds a slot, and report it."""
         pod, node = attempt.pod, attempt.node
-        name = attempt.profile.scheduler_name
         try:
             status = await self._cycle.finish(attempt)
         except BaseException:
@@ -160,6 +221,11 @@ class BindingPipeline:
             for hook in self._hooks:
                 hook.not_bound(pod, node)
             return
+        self._report_bound(queued, attempt)
+
+    def _report_bound(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
+        """The API server has bound a pod."""
+        pod, node, name = attempt.pod, attempt.node, attempt.profile.scheduler_name
         self._queue.done(pod.uid)
         self._activate(attempt)
         self._explanations.forget(pod.uid)

@@ -8,6 +8,7 @@ tried again; should it have been bound meanwhile, the API server refuses a secon
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from plimsoll.cluster.node_shares import NodeShares, share_of
@@ -50,6 +51,19 @@ class SharedNodeBinder:
         finally:
             self._under_way[share] -= 1
             self._ended.notify()
+
+    async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
+        """POST the bindings that may be posted together; the others are asked for by themselves."""
+        own = [(pod, node) for pod, node in bindings if share_of(node) in self._shares.held]
+        shares = [share_of(node) for _, node in own]
+        self._under_way.update(shares)
+        try:
+            results = iter(await self._binder.bind_together(own) if own else ())
+        finally:
+            self._under_way.subtract(shares)
+            self._ended.notify()
+        sent = {pod.uid for pod, _ in own}
+        return [next(results) if pod.uid in sent else None for pod, _ in bindings]
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """Read the pod back."""

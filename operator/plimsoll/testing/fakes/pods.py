@@ -1,6 +1,7 @@
 """Fakes of what is written to pods: bindings, volumes, conditions, preemption."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -22,6 +23,7 @@ class FakeBinder:
         answers: Results of the next bindings, one each, ahead of ``answer``.
         deaf: How many bindings happen although the answer says UNKNOWN.
         sent: How many bindings were asked for.
+        together: How many of them were sent together, each time.
         looks: Results of the next looks at a pod, one each; then the truth.
     """
 
@@ -32,6 +34,7 @@ class FakeBinder:
         self.answers: list[WriteResult] = []
         self.looks: list[WriteResult] = []
         self.sent = 0
+        self.together: list[int] = []
         self.deaf = 0
 
     async def bind(self, pod: Pod, node: str) -> WriteResult:
@@ -52,6 +55,11 @@ class FakeBinder:
         if answer.is_done:
             self.bound[key] = node
         return answer
+
+    async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
+        """Each by itself, simultaneously."""
+        self.together.append(len(bindings))
+        return await asyncio.gather(*(self.bind(pod, node) for pod, node in bindings))
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """The truth, unless a test gives another result."""

@@ -1,0 +1,57 @@
+"""Slots in flight: each is given to one holder, and a waiter for one comes before a waiter for several."""
+
+import asyncio
+
+from plimsoll.testing.fakes import settled
+from plimsoll.timing.slots import Slots
+
+
+async def test_who_waits_for_one_slot_comes_before_who_waits_for_several() -> None:
+    """The slot is handed over; the other waits on."""
+    slots = Slots(0)
+    several = asyncio.create_task(slots.until_free(2))
+    one = asyncio.create_task(slots.acquire())
+    await settled()
+
+    slots.release()
+    await settled()
+
+    assert (one.done(), several.done(), slots.are_taken) == (True, False, True)
+    slots.release()
+    slots.release()
+    await settled()
+    assert (several.done(), slots.are_taken) == (True, False)
+
+
+async def test_one_free_slot_is_enough_after_a_moment() -> None:
+    """The others may take long: what is free is used, though it is not what was wished for."""
+    slots = Slots(0)
+    several = asyncio.create_task(slots.until_free(4))
+    await settled()
+
+    slots.release()
+    await several
+
+    assert not slots.are_taken
+
+
+async def test_a_slot_of_a_cancelled_waiter_is_handed_on() -> None:
+    """Cancelled before it was its turn, or at the very moment: the next one has the slot."""
+    slots = Slots(1)
+    await slots.acquire()
+    early, late, last = (asyncio.create_task(slots.acquire()) for _ in range(3))
+    await settled()
+
+    early.cancel()
+    await settled()
+    slots.release()
+    late.cancel()
+    await settled()
+
+    assert last.done()
+    assert not last.cancelled()
+    assert slots.are_taken
+    slots.release()
+    async with slots:
+        assert slots.are_taken
+    assert not slots.are_taken
