@@ -54,7 +54,7 @@ def kernel(tmp_path_factory: Any) -> Kernel:
 
 
 #: Amounts near what a node has, and far from it: fractions of all sizes.
-AMOUNTS = st.integers(0, 3_000) | st.integers(0, 2**45)
+AMOUNTS = st.integers(0, 4) | st.integers(0, 3_000) | st.integers(0, 2**45)
 RULES = st.fixed_dictionaries(
     {
         "type": st.sampled_from(["LeastAllocated", "MostAllocated"]),
@@ -72,7 +72,9 @@ RULES = st.fixed_dictionaries(
 @settings(parent=LAWFUL)
 @given(
     nodes=st.lists(
-        st.tuples(*[st.integers(1, 4_000) | st.integers(1, 2**46 - 1)] * 3), min_size=1, max_size=9
+        st.tuples(*[st.integers(1, 8) | st.integers(1, 4_000) | st.integers(1, 2**46 - 1)] * 3),
+        min_size=1,
+        max_size=9,
     ),
     taken=st.lists(st.tuples(*[AMOUNTS] * 3), max_size=9),
     wanted=st.tuples(*[AMOUNTS] * 3),
@@ -144,8 +146,8 @@ def _requests(amounts: Any) -> dict[str, Any]:
     return {"cpu": f"{amounts[0]}m", "memory": amounts[1]}
 
 
-NODES = 6
-CHANGE = st.tuples(st.integers(0, NODES - 1), st.booleans(), st.integers(0, 3))
+NODES = 12
+CHANGE = st.tuples(st.integers(0, NODES - 1), st.booleans(), st.integers(0, 1))
 
 
 @settings(parent=LAWFUL)

@@ -189,9 +189,31 @@ class ProfileScheduler:
         feasible: int = 1,
     ) -> Decision:
         """The pod goes to one of these equally good nodes; ``total`` is None where nothing was scored."""
+        return self.placed_by(found.lane, pod, best, total, feasible)
+
+    def placed_by(
+        self,
+        lane: TemplateCache,
+        pod: PodInfo,
+        best: Sequence[int] | RowArray,
+        total: int | None,
+        feasible: int,
+    ) -> Decision:
+        """The same where no pod is nominated."""
         row = int(best[self._choose(len(best)) if len(best) > 1 else 0])
-        node, state = self.cluster.nodes[row].name, found.lane.state
-        return Decision(pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=state)
+        node = self.cluster.nodes[row].name
+        return Decision(pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=lane.state)
+
+    def is_plain(self, pod: PodInfo) -> bool:
+        """Whether its template's caches say all of it: no nomination, named node or surge matters."""
+        raw = pod.pod
+        return (
+            bool(self.cluster.nodes)
+            and not self.nominator.by_node
+            and not raw.status.nominated_node_name
+            and not raw.spec.node_name
+            and SURGED not in raw.metadata.annotations
+        )
 
     def broken(self, pod: PodInfo, exc: PluginError) -> Decision:
         """An attempt that a plugin ended; what it left behind is dropped."""

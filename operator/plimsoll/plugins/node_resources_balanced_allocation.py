@@ -136,34 +136,38 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
     ) -> BalanceRule | None:
         """The same in numbers, of two resources of which every node has some, unless amounts are absurd."""
-        compared = self._compared(state, pod, snapshot)
-        if len(compared.axes) != 2:
+        axes = self._axes(pod, snapshot)
+        if len(axes) != 2:
             return None
-        capacity = snapshot.capacity(compared.axes)
-        one, other = compared.amounts[:, 0].tolist()
+        (first, one), (second, other) = axes
+        capacity = snapshot.capacity((first, second))
         if capacity.counted is not None or not capacity.is_exact or max(one, other) >= EXACT_AMOUNT:
             return None
-        return BalanceRule(((compared.axes[0], one), (compared.axes[1], other)))
+        return BalanceRule(((first, one), (second, other)))
+
+    def _axes(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> list[tuple[int, int]]:
+        """The resources that count for this pod: axis, and what it requests."""
+        requests = pod.template.requests
+        axes = []
+        for name in self._names:
+            axis, amount = snapshot.axis_of(name), requests.get(name, 0)
+            if axis is not None and name != "pods" and (amount != 0 or not is_scalar(name)):
+                axes.append((axis, amount))
+        return axes
 
     def _compared(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Compared:
         """The resources that count for this pod, found once for its template."""
         known = state.find(_Compared)
         if known is not None and known.template is pod.template and known.resources is snapshot.resources:
             return known
-        requests = pod.template.requests
-        axes = {
-            name: axis
-            for name in self._names
-            if (axis := snapshot.axis_of(name)) is not None
-            and name != "pods"
-            and (requests.get(name, 0) != 0 or not is_scalar(name))
-        }
+        found = self._axes(pod, snapshot)
+        axes = tuple([axis for axis, _ in found])
         compared = _Compared(
             template=pod.template,
             resources=snapshot.resources,
-            axes=tuple(axes.values()),
-            columns=columns_of(list(axes.values())),
-            amounts=np.array([[requests.get(name, 0)] for name in axes], dtype=np.int64),
+            axes=axes,
+            columns=columns_of(axes),
+            amounts=np.array([[amount] for _, amount in found], dtype=np.int64).reshape(-1, 1),
         )
         state.write(compared)
         return compared

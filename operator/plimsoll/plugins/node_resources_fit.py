@@ -25,6 +25,7 @@ that is below zero upstream, and sums over a node's pods stop at the largest amo
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -45,6 +46,7 @@ from plimsoll.toolkit.scheduling.resource_points import (
 
 TOO_MANY_PODS = "Too many pods"
 NATIVE = ("cpu", "memory", "ephemeral-storage")
+NATIVE_NAMES = frozenset(NATIVE)
 WITH_DEFAULTS = {"cpu": 0, "memory": 1}
 """Columns of ``Snapshot.nonzero_requested``."""
 FEW = 64
@@ -88,19 +90,31 @@ class NodeResourcesFitArgs(fwk.PluginArgs):
         return groups
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Wanted:
     """What the filter looks at.
 
     Attributes:
         resources: Name and amount, in the order in which reasons are given.
-        least: Shape (4, 1): what must be free of each fixed resource; ANY of those that are not requested.
-        scalar: Position in ``resources``, name and amount of the others.
     """
 
     resources: tuple[tuple[str, int], ...]
-    least: fwk.IntArray
-    scalar: tuple[tuple[int, str, int], ...]
+
+    @cached_property
+    def least(self) -> fwk.IntArray:
+        """What must be free of each fixed resource, shape (4, 1); ANY of those that are not requested."""
+        requests = dict(self.resources)
+        least = [*(requests.get(name, ANY) for name in NATIVE), 1]
+        return np.array(least, dtype=np.int64)[:, None]
+
+    @cached_property
+    def scalar(self) -> tuple[tuple[int, str, int], ...]:
+        """Position in ``resources``, name and amount of those that are not native."""
+        return tuple(
+            (position, name, amount)
+            for position, (name, amount) in enumerate(self.resources, FIRST_RESOURCE)
+            if name not in NATIVE
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,14 +166,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List what is wanted."""
-        requests, resources = pod.template.requests, self._wanted(pod)
-        least = [*(requests.get(name, 0) or ANY for name in NATIVE), 1]
-        others = tuple(
-            (position, name, amount)
-            for position, (name, amount) in enumerate(resources, FIRST_RESOURCE)
-            if name not in NATIVE
-        )
-        state.write(_Wanted(resources, np.array(least, dtype=np.int64)[:, None], others))
+        state.write(_Wanted(self._wanted(pod)))
         return fwk.SUCCESS
 
     def _wanted(self, pod: fwk.PodInfo) -> tuple[tuple[str, int], ...]:
@@ -167,6 +174,8 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return pod.template.memo(key, lambda: self._listed(pod.template.requests))
 
     def _listed(self, requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+        if requests.keys() <= NATIVE_NAMES:  # most pods
+            return tuple([(name, requests[name]) for name in NATIVE if requests.get(name, 0) > 0])
         scalar = sorted(name for name in requests if name not in NATIVE and not self._is_ignored(name))
         wanted = ((name, requests.get(name, 0)) for name in (*NATIVE, *scalar))
         return tuple((name, amount) for name, amount in wanted if amount > 0)
@@ -245,20 +254,18 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot
     ) -> AllocationRule | None:
         """The same in numbers; not of a shape, absurd amounts, or resources of which some node has none."""
-        scored = self._scored(state, pod, snapshot)
-        if self._shape is not None or not scored.weights or not scored.is_modest:
+        requests = pod.template.score_requests
+        resources = []
+        for name, weight in self._weights.items():
+            axis, amount = snapshot.axis_of(name), requests.get(name, 0)
+            if axis is not None and (name in NATIVE or (amount and is_scalar(name))):
+                resources.append(ScoredRoom(axis, WITH_DEFAULTS.get(name), amount, weight))
+        if self._shape is not None or not resources or any(each.amount >= EXACT for each in resources):
             return None
-        capacity = snapshot.capacity(scored.axes)
+        capacity = snapshot.capacity(tuple([each.axis for each in resources]))
         if capacity.counted is not None or not capacity.is_exact:
             return None
-        minimum = dict(scored.defaults)
-        resources = enumerate(zip(scored.axes, scored.amounts.tolist(), scored.weights, strict=True))
-        return AllocationRule(
-            tuple(
-                ScoredRoom(axis, minimum.get(at), amount, weight) for at, (axis, amount, weight) in resources
-            ),
-            self._is_least,
-        )
+        return AllocationRule(tuple(resources), self._is_least)
 
     def _scored(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> _Scored:
         """The resources that count for this pod, found once for its template."""

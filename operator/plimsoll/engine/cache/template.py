@@ -26,6 +26,7 @@ from plimsoll.engine.plugin_calls import called, calling
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import RowStatuses
 from plimsoll.framework import (
+    SKIP,
     SUCCESS,
     Code,
     CycleState,
@@ -183,11 +184,8 @@ class TemplateCache:
     def _note_editions(self, editions: list[Edition | None]) -> None:
         """The answers of the plugins that look further than the node are of these editions."""
         self._editions = editions
-        dated = [
-            (plugin, edition)
-            for plugin, edition in zip(self._stages.dated, editions, strict=False)
-            if edition
-        ]
+        pairs = zip(self._stages.dated, editions, strict=False)
+        dated = [(plugin, edition) for plugin, edition in pairs if edition]
         known = {plugin.name for plugin, _ in dated}
         self._watched = None
         if editions and self._stages.far_names <= known and not self._stages.individual:
@@ -273,7 +271,7 @@ class TemplateCache:
             answer = self._answers.get(plugin.name)
             if answer is None:
                 answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
-                if not isinstance(answer, PreFilterResult):
+                if answer is not SKIP and not isinstance(answer, PreFilterResult):
                     answer = answer.by(plugin.name)
                 if plugin.name in self._stages.near_pre_filter:
                     self._answers[plugin.name] = answer

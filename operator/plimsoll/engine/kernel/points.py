@@ -43,10 +43,12 @@ class CompiledPoints:
         self._kernel = columns.kernel
         self._nodes = nodes
         self._failed: NDArray[np.int16] | None = None
-        self._best: RowArray | None = None
-        self.totals: IntArray = np.empty(nodes, dtype=np.int64)
+        both = np.empty((2, nodes), dtype=np.int64)
+        start = address(both)
+        self.totals: IntArray = both[0]
+        self._best: RowArray = both[1]
         known = 0 if isinstance(base, int) else address(base)
-        words = [0, 0, 0, address(self.totals), 0, known, base if isinstance(base, int) else 0]
+        words = [0, 0, 0, start, start + 8 * nodes, known, base if isinstance(base, int) else 0]
         resources = () if allocation is None else allocation[0].resources
         if allocation is None:
             words += (0, 0, 0, 0)
@@ -79,15 +81,12 @@ class CompiledPoints:
         if failed is not self._failed:
             self._failed = failed
             self._words[FAILED] = address(failed)
-        if self._best is None:
-            self._best = np.empty(self._nodes, dtype=np.intp)
-            self._words[4] = address(self._best)
         count = self._kernel.best_all(self._at, self._nodes)
         return self._best[:count], self._words[HIGHEST]
 
     def best_again(self, span: tuple[int, int], failed: NDArray[np.int16]) -> tuple[RowArray, int]:
         """The same after some rows have changed, and nothing else of ``failed`` and the totals."""
-        if failed is not self._failed or self._best is None:
+        if failed is not self._failed:
             return self.best_of_all(failed)
         count = self._kernel.best_rows(self._at, *span)
         return (self._best[:count], self._words[HIGHEST]) if count else self.best_of_all(failed)

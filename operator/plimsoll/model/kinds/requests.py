@@ -199,6 +199,10 @@ def _total(
     least: Mapping[str, Number] | None = None,
     pod_level: bool = True,
 ) -> dict[str, Number]:
+    spec = pod.spec
+    is_plain = not (observed or least or spec.init_containers or spec.overhead or spec.resources)
+    if is_plain and len(spec.containers) == 1:  # most pods
+        return _amounts(spec.containers[0].resources.requests, read)
     statuses: dict[str, ContainerStatus] = {}
     infeasible = False
     if observed and (pod.status.container_statuses or pod.status.init_container_statuses):
