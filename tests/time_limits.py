@@ -40,6 +40,9 @@ RUNNERS = frozenset(
     )
 )
 
+#: Packages that runners and tests call: their caller decides. typing_extensions is called by typing itself.
+CALLED = sys.stdlib_module_names | {"typing_extensions"}
+
 #: Seconds between two looks, and until the exception is raised in a runner all the same.
 RETRY_S, GRACE_S = 0.05, 30.0
 
@@ -106,7 +109,7 @@ def is_own(frame: FrameType | None) -> bool:
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
         if package in RUNNERS:
             return False
-        if package not in sys.stdlib_module_names and not package.startswith("namedtuple_"):
+        if package not in CALLED and not package.startswith("namedtuple_"):
             return not is_hook(frame)
         frame = frame.f_back
     return False

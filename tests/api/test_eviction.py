@@ -17,7 +17,8 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 NOON = datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=UTC)
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-POD_NAMES = st.from_regex(DNS_SUBDOMAIN, fullmatch=True).filter(lambda name: len(name) <= 253)
+LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,9}[a-z0-9])?", fullmatch=True)
+POD_NAMES = st.lists(LABELS, min_size=1, max_size=40).map(".".join).filter(lambda name: len(name) <= 253)
 
 
 def a_record(status: EvictionStatus | None = None) -> Eviction:

@@ -4,7 +4,6 @@ The workloads are those of ``make bench``, small. Calls of Python and C function
 the figures are equal on every machine, however busy it is. Pods per second are in ``docs/benchmarking.md``.
 """
 
-import gc
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
@@ -63,48 +62,59 @@ class Counter:
         return call
 
 
-@pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """benchmarks/engine.py, which is a script and no package."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    spec = importlib.util.spec_from_file_location("benchmarks_engine", BENCHMARKS / "engine.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    gc.unfreeze()
-    del sys.modules[spec.name]
+class Measurements:
+    """Calls of attempts; each workload is measured once."""
+
+    def __init__(self, benchmark: Any) -> None:
+        self.benchmark = benchmark
+        self._found: dict[tuple[str, int, int | None], float] = {}
+
+    def calls_of(self, family: str, nodes: int, templates: int | None) -> float:
+        """Calls of one attempt, on average."""
+        key = (family, nodes, templates)
+        if key not in self._found:
+            counter = Counter()
+            with pytest.MonkeyPatch.context() as patch:
+                for name in ("schedule", "place_together"):
+                    patch.setattr(self.benchmark, name, counter.counted(getattr(self.benchmark, name)))
+                attempts: int = self.benchmark.measure(family, nodes, templates, PODS).attempts
+            self._found[key] = counter.calls / attempts
+        return self._found[key]
 
 
-def calls_of(benchmark: Any, family: str, nodes: int, templates: int | None) -> float:
-    """Calls of one attempt, on average."""
-    counter = Counter()
+@pytest.fixture(scope="module")
+def measured() -> Iterator[Measurements]:
+    """Measurements by benchmarks/engine.py, which is a script and no package."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("schedule", "place_together"):
-            patch.setattr(benchmark, name, counter.counted(getattr(benchmark, name)))
-        attempts: int = benchmark.measure(family, nodes, templates, PODS).attempts
-    return counter.calls / attempts
+        patch.syspath_prepend(BENCHMARKS)
+        spec = importlib.util.spec_from_file_location("benchmarks_engine", BENCHMARKS / "engine.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        patch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        yield Measurements(module)
 
 
 @pytest.mark.parametrize(("family", "templates"), CEILINGS)
-def test_an_attempt_makes_few_calls(benchmark: Any, family: Any, templates: Any) -> None:
+def test_an_attempt_makes_few_calls(measured: Measurements, family: Any, templates: Any) -> None:
     """With all default plugins."""
-    made = calls_of(benchmark, family, NODES, templates)
+    made = measured.calls_of(family, NODES, templates)
 
     assert made <= CEILINGS[family, templates]
 
 
 @pytest.mark.parametrize("family", sorted({family for family, _ in CEILINGS} - VICTIMS))
-def test_calls_do_not_grow_with_the_nodes(benchmark: Any, family: Any) -> None:
+def test_calls_do_not_grow_with_the_nodes(measured: Measurements, family: Any) -> None:
     """What is done for each node is done by numpy."""
-    few = calls_of(benchmark, family, NODES // 3, 10)
+    few = measured.calls_of(family, NODES // 3, 10)
 
-    assert calls_of(benchmark, family, NODES, 10) < 1.3 * few
+    assert measured.calls_of(family, NODES, 10) < 1.3 * few
 
 
-def test_every_workload_has_a_ceiling(benchmark: Any) -> None:
+def test_every_workload_has_a_ceiling(measured: Measurements) -> None:
     """A workload that is added is held to something."""
+    benchmark = measured.benchmark
     workloads = set(benchmark.yaml.safe_load(benchmark.WORKLOADS.read_text()))
 
     assert {family for family, _ in CEILINGS} == workloads

@@ -196,6 +196,14 @@ def test_a_named_tuple_is_made_by_its_caller(caller: str, own: bool) -> None:
     assert judged(Pair, "namedtuple_Pair", caller) == [own]
 
 
+@pytest.mark.parametrize(("caller", "own"), [("hypothesis.core", False), ("plimsoll.model", True)])
+def test_a_generic_type_is_made_by_its_caller(caller: str, own: bool) -> None:
+    """Where typing calls typing_extensions, which replaces a function of its own."""
+    check = FunctionType((lambda first, second: None).__code__, {"__name__": "typing_extensions"})
+
+    assert judged(check, "typing_extensions", caller) == [own]
+
+
 @pytest.mark.parametrize(("caller", "own"), [("pluggy._callers", False), ("_pytest.python", True)])
 def test_a_hook_of_a_plugin_is_not_interrupted(caller: str, own: bool) -> None:
     """What pytest calls in the plugin's name, as it calls a test, is."""
