@@ -1,5 +1,6 @@
 """KeptFindings, against plans that count everything."""
 
+import gc
 import random
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from plimsoll.framework.descheduling.pod_indexes import PodsByTemplate
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.selectors import selector_of_labels
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.pod_counts import PodClass, PodCounts
 from plimsoll.model.kinds.pod import ContainerStatus, PodCondition, PodStatus
 from plimsoll.planning.kept_findings import KEPT, KeptFindings
 from plimsoll.planning.limits import Ceiling, Limits
@@ -101,8 +103,14 @@ def rules(chance: random.Random) -> dict[str, Any]:
 def counted(cluster: Cluster) -> list[Any]:
     """All that the indexes say."""
     found = [cluster.index(kind) for kind in KEPT]
-    templates = cluster.index(PodsByTemplate)
+    templates, counts = cluster.index(PodsByTemplate), cluster.index(PodCounts)
+    classes = [
+        counts.of(PodClass(((None, selector_of_labels({"app": app})),), living=living))
+        for app in "abcd"
+        for living in (True, False)
+    ]
     return [
+        [(each.total, each.column[: len(cluster.nodes)].tolist()) for each in classes],
         *(vars(index).get("counts") or vars(index).get("groups") for index in found),
         {key: set(ruled) for key, ruled in templates.ruled.items()},
         {
@@ -153,3 +161,21 @@ def test_a_warm_plan_is_the_cold_one(strategy: tuple[str, dict[str, Any]] | None
             for _ in range(6):
                 change(cluster, chance)
     assert moved or refused
+
+
+def test_a_plan_goes_when_it_has_been_made() -> None:
+    """Without the garbage collector, which the operator lets look at old objects rarely."""
+    policy, cluster = a_policy(*STRATEGIES), some_start(1)
+
+    def clusters() -> int:
+        return sum(isinstance(each, Cluster) for each in gc.get_objects())
+
+    make_plan(policy, cluster, AROUND)
+    gc.collect()
+    before = clusters()
+    gc.disable()
+    try:
+        assert make_plan(policy, cluster, AROUND).moves
+        assert clusters() == before
+    finally:
+        gc.enable()

@@ -6,7 +6,7 @@ has the same pods in the same state, so comparing 5,000 identities finds the row
 identities within these finds the pods (docs/adr/0029-kept-findings.md).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 
 from plimsoll.framework.descheduling.pod_indexes import (
@@ -17,10 +17,18 @@ from plimsoll.framework.descheduling.pod_indexes import (
 )
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.columns.pod_counts import PodCounts
 from plimsoll.model.kinds.pod_info import PodInfo
 
 #: Pod indexes that strategies and evictors look things up in; none of them knows rows.
 KEPT: tuple[type[PodIndex], ...] = (OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate)
+
+#: Pod indexes of the engine, by row, that proofs need and that take long to build. A cluster in which no pod
+#: was placed that needs one lacks it.
+KEPT_BY_ROW: tuple[type[PodIndex], ...] = (PodCounts,)
+
+Change = tuple[str, list[PodInfo], list[PodInfo]]
+"""A node, the pods that left it, and those that came."""
 
 
 class KeptFindings:
@@ -30,7 +38,7 @@ class KeptFindings:
     cluster of each, in a process that lasts. It may be thrown away at any moment: everything is then counted
     again. Nothing here depends on a policy, and no module keeps anything.
 
-    Holds references to the placed pods and to the mapping of each row, and the indexes: 45 MiB besides the
+    Holds references to the placed pods and to the mapping of each row, and the indexes: 55 MiB besides the
     pods themselves at 5,000 nodes and 100,000 pods, and the rows that the cluster has rewritten since.
     """
 
@@ -38,11 +46,14 @@ class KeptFindings:
         self._lock = Lock()
         self._rows: dict[str, Mapping[str, PodInfo]] = {}
         self._indexes: tuple[PodIndex, ...] = ()
+        self._by_row: dict[type[PodIndex], PodIndex] = {}
+        #: epoch, capacity and names of the nodes, row by row: what the indexes by row hold for
+        self._place: tuple[int, int, list[str]] = (-1, 0, [])
 
     def clear(self) -> None:
         """Keep nothing; the next plan counts everything."""
         with self._lock:
-            self._rows, self._indexes = {}, ()
+            self._rows, self._indexes, self._by_row = {}, (), {}
 
     def bring_up(self, cluster: Cluster) -> int:
         """Give the cluster the pod indexes, counted again where it differs from the one of the latest call.
@@ -54,25 +65,45 @@ class KeptFindings:
             if not self._indexes:
                 self._indexes = tuple(kind(cluster) for kind in KEPT)  # type: ignore[call-arg] # see PodIndex
             changes = [
-                (self._rows.get(name, _NO_PODS), rows.get(name, _NO_PODS))
+                (name, *_differing(self._rows.get(name, _NO_PODS), rows.get(name, _NO_PODS)))
                 for name in {**self._rows, **rows}
                 if self._rows.get(name) is not rows.get(name)
             ]
-            differing = [_differing(before, after) for before, after in changes]
             for index in self._indexes:
-                for gone, _ in differing:
-                    for pod in gone:
-                        index.remove(pod, 0)
-                for _, come in differing:
-                    for pod in come:
-                        index.add(pod, 0)
+                _follow(index, changes, {})
+            self._follow_by_row(changes, cluster)
             self._rows = rows
             for index in self._indexes:
                 cluster.adopt(index.fork())
-            return sum(max(len(gone), len(come)) for gone, come in differing)
+            return sum(max(len(gone), len(come)) for _, gone, come in changes)
+
+    def _follow_by_row(self, changes: Iterable[Change], cluster: Cluster) -> None:
+        place = (cluster.epoch, cluster.capacity, [node.name for node in cluster.nodes])
+        if place != self._place:
+            self._place, self._by_row = place, {}
+        for kind in KEPT_BY_ROW:
+            if cluster.has_index(kind):  # the scheduler keeps it up to date
+                self._by_row.pop(kind, None)
+                continue
+            index = self._by_row.get(kind)
+            if index is None:
+                self._by_row[kind] = cluster.index(kind).fork()
+            else:
+                _follow(index, changes, cluster.rows)
+                cluster.adopt(index.fork())
 
 
 _NO_PODS: Mapping[str, PodInfo] = {}
+
+
+def _follow(index: PodIndex, changes: Iterable[Change], rows: Mapping[str, int]) -> None:
+    """Tell an index what has changed; one that knows no rows needs none."""
+    for name, gone, _ in changes:
+        for pod in gone:
+            index.remove(pod, rows.get(name, 0))
+    for name, _, come in changes:
+        for pod in come:
+            index.add(pod, rows.get(name, 0))
 
 
 def _differing(

@@ -164,7 +164,7 @@ class RemoveDuplicates(Strategy):
                 crowds.look(owner)
         for owner in by_owner:
             for kind, crowd in crowds.of(owner):
-                count = len(targets.of(pod for pods in crowd.duplicates.values() for pod in pods))
+                count = len(targets.of((pod for pods in crowd.duplicates.values() for pod in pods), context))
                 if count >= 2:
                     upper = -(-crowd.occurrences // count)
                     yield from self._beyond(kind, crowd, upper, count, context)
@@ -202,7 +202,7 @@ class RemoveDuplicates(Strategy):
             if len(on) == len(members):
                 continue
             crowded = [pod for pod in members if on[context.node_of(pod)] > 1]
-            count = len(targets.of(crowded))
+            count = len(targets.of(crowded, context))
             if count < 2:
                 continue
             upper = -(-len(members) // count)
@@ -214,7 +214,7 @@ class RemoveDuplicates(Strategy):
 
     def _targets(self, context: StrategyContext) -> "_Targets":
         """Kept for the run, in which nodes do not change."""
-        found: _Targets = context.kept.setdefault((self.name, "targets"), _Targets(context))
+        found: _Targets = context.kept.setdefault((self.name, "targets"), _Targets())
         return found
 
     def _concerned(self, context: StrategyContext, near: Vicinity | None) -> Iterable[PodInfo]:
@@ -246,13 +246,15 @@ class RemoveDuplicates(Strategy):
 
 
 class _Targets:
-    """Which nodes could run which pods, looked up once for each set of wishes."""
+    """Which nodes could run which pods, looked up once for each set of wishes.
 
-    def __init__(self, context: StrategyContext) -> None:
-        self._context = context
+    The context keeps it; it does not keep the context, so that both go when the run ends.
+    """
+
+    def __init__(self) -> None:
         self._known: dict[object, frozenset[str]] = {}
 
-    def of(self, pods: Iterable[PodInfo]) -> frozenset[str]:
+    def of(self, pods: Iterable[PodInfo], context: StrategyContext) -> frozenset[str]:
         """Nodes that any of the pods could run on; a pod that is bound to one node has no say."""
         union: frozenset[str] = frozenset()
         for pod in pods:
@@ -262,8 +264,8 @@ class _Targets:
             if nodes is None:
                 nodes = self._known[wishes] = frozenset(
                     node.name
-                    for node in map(self._context.node, self._context.nodes)
-                    if self._matches(pod.template.required_nodes, node)
+                    for node in map(context.node, context.nodes)
+                    if _matches(pod.template.required_nodes, node, context)
                     and (
                         not node.spec.taints
                         or untolerated(node.spec.taints, tolerations, numeric=True) is None
@@ -273,15 +275,16 @@ class _Targets:
                 union = union | nodes if union else nodes
         return union
 
-    def _matches(self, wishes: NodeMatcher, node: Node) -> bool:
-        """Whether the node will do; upstream takes a term that cannot be read for a match."""
-        if wishes.matches(node.labels, node.name):
-            return True
-        return (
-            self._context.is_exact
-            and all(node.labels.get(key) == value for key, value in wishes.equal)
-            and any(term.error for term in wishes.terms or ())
-        )
+
+def _matches(wishes: NodeMatcher, node: Node, context: StrategyContext) -> bool:
+    """Whether the node will do; upstream takes a term that cannot be read for a match."""
+    if wishes.matches(node.labels, node.name):
+        return True
+    return (
+        context.is_exact
+        and all(node.labels.get(key) == value for key, value in wishes.equal)
+        and any(term.error for term in wishes.terms or ())
+    )
 
 
 def _identity(pod: PodInfo) -> tuple[tuple[str, ...], list[Kind]]:

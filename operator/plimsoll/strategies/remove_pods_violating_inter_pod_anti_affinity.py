@@ -106,13 +106,13 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
             _sentence(pod): 1.0
             for pod, name in concerned
             if self.args.covers(pod)
-            and any(census.forbids(term, pod, name) for term in anti_affinity_terms(pod))
+            and any(census.forbids(term, pod, name, context) for term in anti_affinity_terms(pod))
         }
         if near is None:
             return found
         # Pods that stay may object to those that come, and have reason no more to object to those that left.
         moving, nodes = {pod.uid for pod in near.pods}, nodes_near(context, near)
-        for term, group in census.objecting(near.pods):
+        for term, group in census.objecting(near.pods, context):
             domains = {context.node(name).labels.get(term.topology_key) for name in nodes} - {None}
             for pod in group.values():
                 name = context.node_of(pod)
@@ -120,7 +120,7 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
                     pod.uid not in moving
                     and name in context.considered
                     and (name in nodes or context.node(name).labels.get(term.topology_key) in domains)
-                    and census.forbids(term, pod, name)
+                    and census.forbids(term, pod, name, context)
                 ):
                     found[_sentence(pod)] = 1.0
         return found
@@ -129,11 +129,11 @@ class RemovePodsViolatingInterPodAntiAffinity(Strategy):
 class _Census:
     """Which templates have required anti-affinity, and which templates each term is about.
 
-    Moves bring no new templates, so this holds for a run; the pods of a template are looked up live.
+    Moves bring no new templates, so this holds for a run; the pods of a template are looked up live. The
+    context keeps it; it does not keep the context, so that both go when the run ends.
     """
 
     def __init__(self, context: StrategyContext, args: ScopedArgs) -> None:
-        self._context = context
         self._args = args
         self._terms = [
             (term, namespace, template)
@@ -146,19 +146,18 @@ class _Census:
         self._about: dict[AntiAffinityTerm, list[tuple[str, PodTemplate]]] = {}
 
     def objecting(
-        self, pods: Collection[PodInfo]
+        self, pods: Collection[PodInfo], context: StrategyContext
     ) -> Iterator[tuple[AntiAffinityTerm, Mapping[str, PodInfo]]]:
         """The terms that are about one of the pods, each with the pods that declare it."""
         for position in sorted({each for pod in pods for each in self._positions.candidates(pod.labels)}):
             term, namespace, template = self._terms[position]
             if any(term.matches(pod) for pod in pods):
-                yield term, self._context.pods_of(namespace, template)
+                yield term, context.pods_of(namespace, template)
 
-    def forbids(self, term: AntiAffinityTerm, pod: PodInfo, name: str) -> bool:
+    def forbids(self, term: AntiAffinityTerm, pod: PodInfo, name: str, context: StrategyContext) -> bool:
         """Whether a pod that the term is about is on the node or in its domain; namesakes never count."""
-        context = self._context
         domain = context.node(name).labels.get(term.topology_key)
-        for other in self._others(term):
+        for other in self._others(term, context):
             if other.name == pod.name:
                 continue
             place = context.node_of(other)
@@ -170,14 +169,14 @@ class _Census:
                 return True
         return False
 
-    def _others(self, term: AntiAffinityTerm) -> Iterator[PodInfo]:
+    def _others(self, term: AntiAffinityTerm, context: StrategyContext) -> Iterator[PodInfo]:
         about = self._about.get(term)
         if about is None:
             about = self._about[term] = [
-                (namespace, template) for namespace, template, _ in _objects(term, self._args, self._context)
+                (namespace, template) for namespace, template, _ in _objects(term, self._args, context)
             ]
         for namespace, template in about:
-            yield from self._context.pods_of(namespace, template).values()
+            yield from context.pods_of(namespace, template).values()
 
 
 def _sentence(pod: PodInfo) -> str:

@@ -164,6 +164,10 @@ class Cluster:
         index: IndexT = found
         return index
 
+    def has_index(self, kind: type[PodIndex]) -> bool:
+        """Whether a pod index of that class has been built or taken over."""
+        return kind in self._indexes
+
     def adopt(self, index: PodIndex) -> None:
         """Take over a pod index that counts the placed pods as they are."""
         self._indexes[type(index)] = index
