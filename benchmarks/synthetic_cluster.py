@@ -8,9 +8,10 @@ kubelet writes it, is put together each time that it is served. A tenth of the p
 with the affinity to its node; the others have a ReplicaSet with 50 pods.
 
 A POST to a path below ``/synthetic/`` changes the cluster: ``pods`` creates a wave of pods that wait for a
-node; ``events/RATE`` starts that many pod events a second, ``events/0`` ends them. Of ten events seven change
-a status, one begins a deletion, one ends it, one adds a pod on a node. What was bound and which policies have
-run is in the file KUBECONFIG.seen, a line each.
+node, of fifty owners in turn, ``rollout`` the same owner by owner; ``events/RATE`` starts that many pod
+events a second, ``events/0`` ends them. Of ten events seven change a status, one begins a deletion, one ends
+it, one adds a pod on a node. What was bound and which policies have run is in the file KUBECONFIG.seen, a
+line each.
 """
 
 from __future__ import annotations
@@ -217,10 +218,17 @@ class SyntheticCluster:
         self.api.store.commit(collection, "ADDED", key, obj)
 
     def wave(self, size: int) -> None:
-        """Create pods that wait for a node."""
+        """Create pods that wait for a node, of fifty owners that take turns."""
         for number in range(size):
-            pod = MadePod(self.templates, next(self._numbers), 1 + number * 7 % min(self.apps, 50), -1, 0)
-            self._write("ADDED", pod)
+            self._create(1 + number * 7 % min(self.apps, 50))
+
+    def rollout(self, size: int) -> None:
+        """Create pods that wait for a node, owner by owner, as ReplicaSets do that are scaled one by one."""
+        for number in range(size):
+            self._create(1 + (50 + number // PODS_PER_OWNER) % self.apps)
+
+    def _create(self, app: int) -> None:
+        self._write("ADDED", MadePod(self.templates, next(self._numbers), app, -1, 0))
 
     def _write(self, kind: EventType, pod: MadePod) -> None:
         """Commit a pod without looking into it."""
@@ -314,7 +322,10 @@ async def serve(file: Path, nodes: int, pods: int, waiting: int, wave: int) -> N
     seen = file.with_suffix(".seen")
     seen.unlink(missing_ok=True)
     cluster = SyntheticCluster(nodes, pods, waiting, seen)
-    actions = {"/synthetic/pods": partial(cluster.wave, wave)}
+    actions = {
+        "/synthetic/pods": partial(cluster.wave, wave),
+        "/synthetic/rollout": partial(cluster.rollout, wave),
+    }
     for rate in (0, 100, 500, 1000, 2000):
         actions[f"/synthetic/events/{rate}"] = partial(cluster.begin_events, rate)
     token = new_token()
