@@ -183,7 +183,8 @@ class Election:
     def _handle(self, event: Event, now: Now) -> Instruction:
         match event:
             case Due():
-                self._reads_again = leads = self.is_leading(now.monotonic)
+                leads = self.is_leading(now.monotonic)
+                self._reads_again = leads or self._is_shared
                 # A lease that others renew, too, has always changed meanwhile.
                 if leads and not self._is_shared and self._observed is not None:
                     return WriteLease(self._claim(self._observed, now))
