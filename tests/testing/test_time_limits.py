@@ -142,7 +142,7 @@ def test_time_outs_within_hypothesis_are_failures_of_their_tests(
 
     status, text = run(tmp_path, *options)
 
-    failed = dict(re.findall(r"^FAILED test_many\.py::(\S+) - (.*)$", text, re.MULTILINE))
+    failed = dict(re.findall(r"^(?:FAILED|ERROR) test_many\.py::(\S+) - (.*)$", text, re.MULTILINE))
     assert status == 1, text[-4000:]
     assert "INTERNALERROR" not in text
     assert failed.pop("test_wrong") == "assert 1 == 2"
