@@ -9,10 +9,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from simulation.faults import FaultKind
 from simulation.minimal_plan import minimal
+from simulation.planted_bugs import PLANTED
 from simulation.run import Outcome, Plan, simulated
 
 
@@ -80,6 +82,22 @@ def told(seed: int, story: Path | None) -> int:
     return bool(made.violations)
 
 
+def planted() -> int:
+    """Run each planted bug with the seed that finds it, and that seed without it; how many go wrong."""
+    wrong = 0
+    for bug in PLANTED:
+        plan = Plan(bug.seed, kinds=bug.kinds, stops=True)
+        found, control = simulated(replace(plan, mutate=bug.mutate)), simulated(plan)
+        gc.collect()
+        verdict = found.violations[0] if found.violations else "NOT FOUND"
+        if control.violations:
+            verdict += f"; without it, too: {control.violations[0]}"
+        wrong += not found.violations or bool(control.violations)
+        print(f"{bug.mutate.__name__} (seed {bug.seed}): {verdict}", flush=True)
+    print(f"{len(PLANTED)} planted bugs, {wrong} not found or found without them")
+    return wrong
+
+
 def main() -> int:
     """Run; the exit status."""
     parser = argparse.ArgumentParser(prog="simulation", description=__doc__)
@@ -88,7 +106,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--trace", type=Path, help="write the story of --seed to this file")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--planted", action="store_true", help="run the planted bugs instead")
     given = parser.parse_args()
+    if given.planted:
+        return bool(planted())
     if given.seed is not None:
         return told(given.seed, given.trace)
     return bool(reported(outcomes(range(given.first, given.first + given.seeds), given.jobs)))

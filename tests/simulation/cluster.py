@@ -83,10 +83,28 @@ class SimulatedCluster:
         for _ in range(random.randint(3, 6)):
             self.add_node()
         self.api.create(POLICIES, policy("serve", scheduling={"schedulerName": SCHEDULER}))
-        for number in range(random.randint(2, 4)):
+        if random.random() < 0.8:
+            self.api.create(POLICIES, policy("tidy", rebalancing=self._rebalancing()))
+        crowd = random.choice((1, 1, 3))  # in a third of the runs there is not room for all
+        for number in range(crowd * random.randint(2, 4)):
             self.add_workload(f"app-{number}", random.randint(1, 4))
         for number in range(random.randint(0, 3)):
             self.add_pod(f"single-{number}")
+
+    def _rebalancing(self) -> Obj:
+        """Moves pods every few seconds, by strategies that nodes and faults of a run give work to."""
+        low, high = {"cpu": 30, "pods": 100}, {"cpu": 50, "pods": 100}
+        return {
+            "mode": self.random.choice(("Enforce", "Enforce", "DryRun")),
+            "planner": self.random.choice(("Proven", "Upstream")),
+            "schedule": {"intervalSeconds": self.random.choice((5, 10, 20))},
+            "strategies": [
+                {"name": "RemoveDuplicates"},
+                {"name": "RemovePodsViolatingNodeTaints"},
+                {"name": "LowNodeUtilization", "args": {"thresholds": low, "targetThresholds": high}},
+            ],
+            "evictor": {"minPodAge": "1s", "minReplicas": 1},
+        }
 
     def add_node(self) -> None:
         """One node more."""

@@ -76,7 +76,7 @@ class FaultPlan:
         random: Draws.
         time: Virtual seconds.
         until: When the faults stop.
-        allowed: Kinds that may happen; None for all.
+        chosen: The kinds that happen; None draws them.
 
     Attributes:
         enabled: The kinds that happen in this run.
@@ -88,14 +88,14 @@ class FaultPlan:
         random: Random,
         time: Callable[[], float],
         until: float,
-        allowed: Collection[FaultKind] | None = None,
+        chosen: Collection[FaultKind] | None = None,
     ) -> None:
         self._random = random
         self._time = time
         self.until = until
         share = random.choice((0.1, 0.3, 0.6))
         drawn = [kind for kind in FaultKind if random.random() < share]
-        self.enabled = frozenset(kind for kind in drawn if allowed is None or kind in allowed)
+        self.enabled = frozenset(drawn if chosen is None else chosen)
         self.counts: Counter[FaultKind] = Counter()
 
     @property

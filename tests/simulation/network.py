@@ -125,7 +125,7 @@ class Network:
 
     Attributes:
         carried_out: The exchange that the API server is carrying out.
-        observers: Called with each exchange, the status and the body of its answer, when it was carried out.
+        before: Called before an exchange is carried out.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Network:
         self.trace = trace
         self.context = contextvars.copy_context()
         self.carried_out: Exchange | None = None
-        self.observers: list[Callable[[Exchange, int, bytes], None]] = []
+        self.before: list[Callable[[], object]] = []
         self._up_from = 0.0
         self._under_way: dict[int, Exchange] = {}
         self._sent = 0
@@ -202,6 +202,8 @@ class Network:
         request = exchange.request
         self.carried_out = exchange
         try:
+            for look in self.before:
+                look()
             try:
                 self.handler.authenticate(request.path, request.headers)
                 response = self.handler.answered(request)
@@ -217,8 +219,6 @@ class Network:
             f"{request.method} {request.path}{asked} -> {response.status}",
             request.body + content,
         )
-        for observer in self.observers:
-            observer(exchange, response.status, content)
         return response.status, content
 
     def _fail(self, number: int, problem: Exception) -> None:

@@ -37,18 +37,20 @@ class Plan:
         faulty_s: Virtual seconds with faults.
         peace_s: Those without, after which all must be well.
         still_s: At their end, those without a write.
-        kinds: Fault kinds that may happen; None for all.
+        kinds: The kinds of faults that happen; None draws them.
         tells: Whether the story is kept.
         mutate: Breaks each operator.
+        stops: Whether the first violation ends the run.
     """
 
     seed: int
     faulty_s: float = 60.0
-    peace_s: float = 150.0
-    still_s: float = 20.0
+    peace_s: float = 300.0
+    still_s: float = 60.0
     kinds: Collection[FaultKind] | None = None
     tells: bool = False
     mutate: Callable[[Operator], object] = lambda _: None
+    stops: bool = False
 
 
 @dataclass(slots=True)
@@ -147,6 +149,7 @@ class Simulation:
             )
 
         self.checker = Checker(cluster.api.store, author, self.loop.time)
+        network.before.append(lambda: self.checker.judge_request(author()) if self.checker else None)
         cluster.api.store.follow(
             lambda name, change: self.trace.note("api", f"{change.type} {name} {change.revision}")
         )
@@ -160,16 +163,26 @@ class Simulation:
             replica.begin()
         deeds = Deeds(cluster, network, self.replicas, self._source(), self.faults)
         doing = self.loop.create_task(deeds.run(), name="deeds")
-        await asyncio.sleep(self.plan.faulty_s)
-        await deeds.end()
-        await asyncio.sleep(self.plan.peace_s)
-        self.checker.judge_end(SCHEDULER, self.plan.still_s)
+        if not await self._violated_within(self.plan.faulty_s):
+            await deeds.end()
+            if not await self._violated_within(self.plan.peace_s):
+                self.checker.judge_end(SCHEDULER, self.plan.still_s)
         for replica in self.replicas:
             replica.retire()
         self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
         network.close()
         await ended(working, doing)
         self._digest = self.trace.digest
+
+    async def _violated_within(self, seconds: float) -> bool:
+        """Let the time pass; whether it was cut short."""
+        assert self.checker is not None
+        until = self.loop.time() + seconds
+        while (left_s := until - self.loop.time()) > 0.0:
+            await asyncio.sleep(min(1.0, left_s))
+            if self.plan.stops and self.checker.violations:
+                return True
+        return False
 
     def _identities(self) -> dict[str, str]:
         return {life.name: life.identity for replica in self.replicas for life in replica.lives}
@@ -183,6 +196,7 @@ class Simulation:
         """End what all processes have begun, so that the garbage collector finds nothing."""
         for replica in self.replicas:
             for life in replica.lives:
+                life.is_dead, life.ended = True, life.ended or "the run is over"
                 self.loop.release(life)
         for _ in range(20):
             tasks = [task for task in asyncio.all_tasks(self.loop) if not task.done()]
