@@ -44,6 +44,12 @@ def program(path: Path, token: Path) -> dict[str, object]:
     return {"exec": {"apiVersion": version, "command": str(path)}}
 
 
+def replace(path: Path, text: str) -> None:
+    """Put another file in the place of one, as kubelets do: no reader finds a part of it."""
+    path.with_suffix(".new").write_text(text)
+    path.with_suffix(".new").replace(path)
+
+
 async def renewal(speaker: Speaker) -> str:
     """When the lease was renewed last."""
     lease = (await speaker.request("GET", LEASE)).accepted()
@@ -58,13 +64,14 @@ async def test_an_operator_whose_token_is_replaced_goes_on(
     tmp_path: Path,
 ) -> None:
     """The server refuses the old one: pods are bound, policies are heard of, and the lease is renewed."""
-    tokens = tmp_path / "tokens"
-    tokens.write_text("first")
+    tokens, present = tmp_path / "tokens", tmp_path / "present"
+    for each in (tokens, present):
+        each.write_text("first")
     cluster = start_roadstead(token_file=tokens)
     own = kubeconfig_for(tmp_path / "own", cluster.plain_url, "first")
     if source == "exec":
         config = yaml.safe_load(own.read_text())
-        config["users"][0]["user"] = program(tmp_path / "login", tokens)
+        config["users"][0]["user"] = program(tmp_path / "login", present)
         own.write_text(yaml.safe_dump(config))
     operator = start_operator(own).until_ready()
     async with speaking(cluster.kubeconfig) as speaker:
@@ -75,9 +82,11 @@ async def test_an_operator_whose_token_is_replaced_goes_on(
         await scene.pod("before")
         await scene.until_bound("before")
 
-        tokens.write_text("second")
+        replace(tokens, "first second")
+        replace(present, "second")
         if source == "kubeconfig":
-            kubeconfig_for(own, cluster.plain_url, "second")
+            kubeconfig_for(tmp_path / "next", cluster.plain_url, "second").replace(own)
+        replace(tokens, "second")
         renewed = await renewal(speaker)
         await scene.pod("after")
         await scene.until_bound("after")
@@ -162,7 +171,7 @@ async def test_a_token_that_is_never_renewed_is_reported_and_waited_for(
     assert operator.said().count("does not accept the credentials") == 1
     assert len(operator.said().splitlines()) <= 6, operator.said()
 
-    tokens.write_text("later")
+    replace(tokens, "later")
     await asyncio.to_thread(operator.until_ready)
     await eventually(said, lambda text: "accepts the credentials again" in text)
     assert "Traceback" not in operator.said()

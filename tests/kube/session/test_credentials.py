@@ -143,20 +143,27 @@ async def test_a_token_that_stays_refused_is_not_shown_twice_for_one_request(
     assert guard.shown == ["Bearer wrong"] * 3
 
 
+@pytest.mark.parametrize(
+    ("ends_before", "why"),
+    [("clusters:", "not a kubeconfig"), ("users:", "no token any more"), ("second", "key token")],
+)
 async def test_credentials_that_cannot_be_read_again_are_named_in_the_refusal(
-    guard: Guard, tmp_path: Path
+    guard: Guard, tmp_path: Path, ends_before: str, why: str
 ) -> None:
-    """The old ones are kept, for the file may be half written."""
+    """The old ones are kept, for the file may be half written; no request is made without a token."""
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, token="first")
     async with connected(path) as session, later(session):
         guard.token = "second"
-        path.write_text("")
-        with pytest.raises(Unauthorized, match=r"reading the credentials again failed: .*not a kubeconfig"):
+        whole = kubeconfig(path, guard.url, token="second").read_text()
+        path.write_text(whole.partition(ends_before)[0])
+        with pytest.raises(Unauthorized, match=f"reading the credentials again failed: .*{why}"):
             await session.request("GET", PODS)
-        kubeconfig(path, guard.url, token="second")
+        path.write_text(whole)
         session.credentials._read_at -= PAUSE_S
 
         await session.request("GET", PODS)
+
+    assert guard.shown == ["Bearer first", "Bearer first", "Bearer second"]
 
 
 # -- login programs ----------------------------------------------------------------------------------
@@ -217,6 +224,10 @@ async def test_a_login_program_that_fails_for_a_while_ends_nothing(guard: Guard,
         guard.token = "second"
         (tmp_path / "login").write_text("#!/bin/sh\necho no network >&2\nexit 1\n")
         with pytest.raises(Unauthorized, match=r"process returned 1\. no network"):
+            await session.request("GET", PODS)
+        program(tmp_path, "")  # which reads a file that is being written
+        session.credentials._read_at -= PAUSE_S
+        with pytest.raises(Unauthorized, match="no token any more"):
             await session.request("GET", PODS)
         program(tmp_path, "second")
         session.credentials._read_at -= PAUSE_S

@@ -25,8 +25,9 @@ REREAD_S = 60.0
 #: A token is replaced so many seconds before it expires, or a tenth of its life if that is less.
 EARLY_S = 30.0
 
-#: Seconds between two attempts to read the same credentials again, and for one attempt.
-PAUSE_S, READ_S = 2.0, 20.0
+#: Seconds between two attempts to read the same credentials again (less than between two renewals of the
+#: lease, so that each that is refused reads them), and for one attempt.
+PAUSE_S, READ_S = 1.0, 20.0
 
 #: What a kubeconfig has at least.
 LISTS = ("clusters", "contexts")
@@ -60,8 +61,9 @@ class Loaded:
 
     @property
     def authorization(self) -> str:
-        """The value of the header; "" without a token or password."""
-        return str(self.configuration.api_key.get("BearerToken") or "").strip()
+        """The value of the header; "" without a token or password, or when that is empty."""
+        value = str(self.configuration.api_key.get("BearerToken") or "").strip()
+        return value if " " in value else ""
 
 
 Load = Callable[[], Awaitable[Loaded]]
@@ -98,6 +100,9 @@ class Credentials:
         try:
             async with asyncio.timeout(READ_S):
                 loaded = await self._load()
+            if self._authorization and not loaded.authorization:
+                # A server would take what follows for an anonymous user's, and refuse it with another status.
+                raise ValueError("there is no token any more")
         except (*UNREADABLE, TimeoutError, Unconfigured) as exc:
             self.problem = str(exc) or type(exc).__name__
             self._due = self._now() + PAUSE_S  # the old ones are shown meanwhile
