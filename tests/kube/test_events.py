@@ -6,7 +6,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from kube.scripted_server import ToldServer
-from plimsoll.kube.events import FORGET_S, NOTE_BYTES, SERIES_BURST, SERIES_S, EventPoster
+from plimsoll.kube.events import (
+    FORGET_S,
+    MOST_WRITERS,
+    NOTE_BYTES,
+    SERIES_BURST,
+    SERIES_S,
+    TOGETHER,
+    WRITERS,
+    WRITERS_PER_S,
+    EventPoster,
+    micro_time,
+)
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.events import EventNote
 from plimsoll.ports.pods import pod_reference
@@ -182,3 +193,32 @@ async def test_events_without_an_answer_are_sent_once_more(told: tuple[ToldServe
 
     assert [body["note"] for _, _, body, _ in server.requests] == ["one", "two", "three"]
     assert recorder.dropped == 0
+
+
+async def test_the_longer_events_wait_the_more_of_them_are_written(told: tuple[ToldServer, Session]) -> None:
+    """A server that answers nothing: so many groups, no more for as long as no second passes, never all."""
+    _, session = told
+
+    async with recording(session) as (recorder, clock):
+        for number in range((MOST_WRITERS + 9) * TOGETHER):
+            recorder.record(a_note(pod=f"web-{number}"))
+        writing = []
+        for seconds in (0.0, 0.9 / WRITERS_PER_S, 0.2 / WRITERS_PER_S, 1.0, 60.0):
+            await clock.advance(seconds)
+            writing.append(recorder.writing)
+
+    assert writing == [WRITERS, WRITERS, WRITERS + 1, WRITERS + 1 + WRITERS_PER_S, MOST_WRITERS]
+
+
+async def test_an_event_says_when_it_happened(told: tuple[ToldServer, Session]) -> None:
+    """Not when it is written."""
+    server, session = told
+    server.then({}, 201)
+
+    async with recording(session) as (recorder, clock):
+        happened = clock.now()
+        recorder.record(a_note())
+        clock.time += 3.0
+        await recorder.drain()
+
+    assert server.requests[0][2]["eventTime"] == micro_time(happened)

@@ -5,11 +5,14 @@ object, reason, action and text) raises the count of the first, at most once in 
 rate; and when the queue is full new events are dropped and counted, never waited for.
 
 New events are sent some together over one connection: most of what a request costs is its system calls.
+A server that is busy answers each connection in turn. The longer events wait for it, the more connections
+they take, so that they stay some seconds behind the bindings they report.
 """
 
 import asyncio
+import math
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +26,8 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.rate_limit import Pace
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
 
 #: Bytes of an event's note.
 NOTE_BYTES = 1024
@@ -36,8 +41,12 @@ SERIES_PER_S, SERIES_BURST = 20.0, 50
 #: Events waiting to be written, and events remembered.
 QUEUED, REMEMBERED = 20_000, 20_000
 
-#: Concurrent writers; a writer sends as many events together, and waits so many seconds for more.
-WRITERS, TOGETHER, LINGER_S = 8, 32, 0.05
+#: Events that are sent together, and seconds in which more of them are waited for.
+TOGETHER, LINGER_S = 16, 0.05
+
+#: Groups of them that are written at any time; so many more for each second that the oldest event waits; at
+#: most, for bindings need connections, too.
+WRITERS, WRITERS_PER_S, MOST_WRITERS = 8, 16, 48
 
 
 @dataclass(slots=True)
@@ -49,60 +58,80 @@ class _Series:
     written: float
 
 
+def patience_s(writing: int) -> float:
+    """Seconds that an event waits before its group is written, too, where so many are being written."""
+    if writing >= MOST_WRITERS:
+        return math.inf
+    return max(0.0, (writing + 1 - WRITERS) / WRITERS_PER_S)
+
+
 class EventPoster:
     """Writes events; ``run`` must be running for that.
 
     Attributes:
         dropped: Events that were dropped because the queue was full.
+        writing: Groups of events that are being written.
     """
 
     def __init__(self, session: Session, clock: Clock, instance: str) -> None:
         self._session = session
         self._clock = clock
         self._instance = instance
-        self._queue: asyncio.Queue[EventNote] = asyncio.Queue(QUEUED)
-        self._turn = asyncio.Lock()
+        self._queue: asyncio.Queue[tuple[EventNote, float]] = asyncio.Queue(QUEUED)
+        self._written = Signal()
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
         self._made = 0
         self.dropped = 0
+        self.writing = 0
 
     def record(self, note: EventNote) -> None:
         """Queue an event."""
         try:
-            self._queue.put_nowait(note)
+            self._queue.put_nowait((note, self._clock.now()))
         except asyncio.QueueFull:
             self.dropped += 1
 
     async def run(self) -> None:
         """Write queued events until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(WRITERS):
-                group.create_task(self._write_all(), name="event writer")
-
-    async def _write_all(self) -> None:
-        while True:
-            async with self._turn:  # one writer takes what there is; each would take one
-                notes = [await self._queue.get()]
+            while True:
+                first = await self._queue.get()
+                await self._turn(first[1])
                 if self._queue.qsize() < TOGETHER:
                     await asyncio.sleep(LINGER_S)
+                notes = [first]
                 while len(notes) < TOGETHER and not self._queue.empty():
                     notes.append(self._queue.get_nowait())
-            try:
-                await self._write(notes)
-            except Exception:  # noqa: BLE001 - an error of ours must not end the writer
-                self.dropped += len(notes)
-            finally:
-                for _ in notes:
-                    self._queue.task_done()
+                self.writing += 1
+                group.create_task(self._write_group(notes))
+
+    async def _turn(self, since: float) -> None:
+        """Wait until an event that has waited since then may be written."""
+        while (left_s := patience_s(self.writing) - (self._clock.now() - since)) > 0:
+            waits: list[Coroutine[Any, Any, object]] = [self._written.wait(self._written.count)]
+            if left_s < math.inf:
+                waits.append(self._clock.sleep(left_s))
+            await first_of(*waits)
+
+    async def _write_group(self, notes: Sequence[tuple[EventNote, float]]) -> None:
+        try:
+            await self._write(notes)
+        except Exception:  # noqa: BLE001 - an error of ours must not end the writer
+            self.dropped += len(notes)
+        finally:
+            self.writing -= 1
+            self._written.notify()
+            for _ in notes:
+                self._queue.task_done()
 
     async def drain(self) -> None:
         """Wait until everything queued so far is written or dropped."""
         await self._queue.join()
 
-    async def _write(self, notes: Sequence[EventNote]) -> None:
+    async def _write(self, notes: Sequence[tuple[EventNote, float]]) -> None:
         now, new = self._clock.now(), defaultdict[str, list[tuple[tuple[str, ...], bytes]]](list)
-        for note in notes:
+        for note, moment in notes:
             regarding = note.regarding
             key = (
                 regarding.get("uid", ""),
@@ -119,7 +148,7 @@ class EventPoster:
                     await self._count(key, series, now)
                 else:
                     namespace = regarding.get("namespace") or "default"
-                    document = self._begun(key, note, namespace, now)
+                    document = self._begun(key, note, namespace, now, moment)
                     new[namespace].append((key, document))
             except Exception:  # noqa: BLE001 - an event that cannot be written (a plugin's broken text) is dropped
                 self.dropped += 1
@@ -139,11 +168,13 @@ class EventPoster:
         except NotFound:
             self._series.pop(key, None)  # it may be forgotten by now
 
-    def _begun(self, key: tuple[str, ...], note: EventNote, namespace: str, now: float) -> bytes:
-        """A new series; the JSON of its first event."""
+    def _begun(
+        self, key: tuple[str, ...], note: EventNote, namespace: str, now: float, moment: float
+    ) -> bytes:
+        """A new series; the JSON of its first event, with the time of which it tells."""
         self._made += 1
         name = f"{note.regarding.get('name', '')[:200]}.{int(now * 1e6):x}{self._made:x}"
-        document = orjson.dumps(self._document(note, name, namespace, now))
+        document = orjson.dumps(self._document(note, name, namespace, moment))
         self._series[key] = _Series(name, namespace, 1, now, now)
         while len(self._series) > REMEMBERED:
             self._series.popitem(last=False)
