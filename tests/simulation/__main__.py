@@ -17,6 +17,9 @@ from simulation.minimal_plan import minimal
 from simulation.planted_bugs import PLANTED
 from simulation.run import Outcome, Plan, simulated
 
+#: Seeds in which a planted bug must be found.
+SEARCH = 200
+
 
 def outcome(seed: int) -> Outcome:
     """One seed; what it leaves is collected before the next one."""
@@ -83,17 +86,21 @@ def told(seed: int, story: Path | None) -> int:
 
 
 def planted() -> int:
-    """Run each planted bug with the seed that finds it, and that seed without it; how many go wrong."""
+    """Look for a seed that finds each planted bug, and run it without the bug; how many go wrong."""
     wrong = 0
     for bug in PLANTED:
-        plan = Plan(bug.seed, kinds=bug.kinds, stops=True)
-        found, control = simulated(replace(plan, mutate=bug.mutate)), simulated(plan)
-        gc.collect()
+        for seed in range(bug.seed, bug.seed + SEARCH):
+            plan = Plan(seed, kinds=bug.kinds, stops=True)
+            found = simulated(replace(plan, mutate=bug.mutate))
+            gc.collect()
+            if found.violations:
+                break
+        control = simulated(plan)
         verdict = found.violations[0] if found.violations else "NOT FOUND"
         if control.violations:
             verdict += f"; without it, too: {control.violations[0]}"
         wrong += not found.violations or bool(control.violations)
-        print(f"{bug.mutate.__name__} (seed {bug.seed}): {verdict}", flush=True)
+        print(f"{bug.mutate.__name__} (seed {found.seed}): {verdict}", flush=True)
     print(f"{len(PLANTED)} planted bugs, {wrong} not found or found without them")
     return wrong
 

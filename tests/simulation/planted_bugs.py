@@ -1,8 +1,8 @@
 """Planted bugs: variants of the operator, each with one fault, that the checker must find.
 
 Each breaks an operator that was just built, in the object where such a slip would be, or what it sends. They
-keep the checker honest: ``make simulate ARGS=--planted`` runs each with the seed that finds it, and without
-the fault, which must find nothing.
+keep the checker honest: ``make simulate ARGS=--planted`` looks for a seed that finds each, and runs that
+without the fault, which must find nothing.
 """
 
 from __future__ import annotations
@@ -185,9 +185,10 @@ def keeps_ghosts(operator: Operator) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlantedBug:
-    """A variant, and a run that finds it.
+    """A variant, and where to look for a run that finds it.
 
     Attributes:
+        seed: The first one to try; another one finds it when the operator has changed.
         kinds: The kinds of faults of that run; None draws them by the seed.
     """
 

@@ -14,14 +14,12 @@ from simulation.planted_bugs import (
     PLANTED,
     PlantedBug,
     binds_any_pod_of_the_name,
-    forgets_early,
-    keeps_no_records,
     takes_the_lease_early,
 )
 from simulation.run import Outcome, Plan, simulated
 
 ROOT = Path(__file__).parents[2]
-CHEAP = (binds_any_pod_of_the_name, forgets_early, keeps_no_records, takes_the_lease_early)
+CHEAP = (binds_any_pod_of_the_name, takes_the_lease_early)
 
 #: The seeds of this test, with kills, lost responses and relists among their faults; and virtual seconds of
 #: peace after these.
@@ -64,7 +62,7 @@ def test_a_seed_is_the_same_run_to_the_byte_in_another_process_with_another_hash
     "bug", [pytest.param(each, id=each.mutate.__name__) for each in PLANTED if each.mutate in CHEAP]
 )
 def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
-    """Those that are found soon; ``make simulate ARGS=--planted`` runs all."""
-    found = simulated(Plan(bug.seed, kinds=bug.kinds, mutate=bug.mutate, stops=True))
+    """Those that nearly every seed finds; ``make simulate ARGS=--planted`` looks for all."""
+    plans = (Plan(seed, kinds=bug.kinds, mutate=bug.mutate, stops=True) for seed in range(1, 9))
 
-    assert found.violations != []
+    assert any(simulated(plan).violations for plan in plans)
