@@ -109,8 +109,9 @@ def counted(cluster: Cluster) -> list[Any]:
         for app in "abcd"
         for living in (True, False)
     ]
+    names = [node.name for node in cluster.nodes]
     return [
-        [(each.total, each.column[: len(cluster.nodes)].tolist()) for each in classes],
+        [(each.total, dict(zip(names, each.column.tolist(), strict=False))) for each in classes],
         *(vars(index).get("counts") or vars(index).get("groups") for index in found),
         {key: set(ruled) for key, ruled in templates.ruled.items()},
         {
