@@ -73,9 +73,10 @@ async def test_an_operator_whose_token_is_replaced_goes_on(
         config = yaml.safe_load(own.read_text())
         config["users"][0]["user"] = program(tmp_path / "login", present)
         own.write_text(yaml.safe_dump(config))
-    operator = start_operator(own).until_ready()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
+        operator = start_operator(own)
+        await asyncio.to_thread(operator.until_ready)
         scene = await Scene(speaker).begin()
         await scene.node("a")
         await scene.scheduling()

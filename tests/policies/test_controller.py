@@ -296,6 +296,38 @@ async def test_a_policy_made_while_the_list_was_on_its_way_stays() -> None:
     assert set(scene.served) == {"plimsoll"}
 
 
+async def test_a_policy_that_no_watch_showed_is_served() -> None:
+    """Nor its next change; what the watch has shown meanwhile is newer than the list."""
+    scene = Scene()
+    scene.exists = [a_policy()]
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+        assert set(scene.served) == {"plimsoll"}
+        scene.exists = [a_policy(scheduler="other", generation=2)]
+        await scene.clock.advance(EVERY_S)
+        assert set(scene.served) == {"other"}
+        scene.exists = [a_policy(scheduler="old", generation=1)]
+        await scene.clock.advance(EVERY_S)
+
+    assert set(scene.served) == {"other"}
+
+
+async def test_a_policy_deleted_while_the_list_was_on_its_way_is_gone() -> None:
+    """Although the list has it."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+
+    async def list_early() -> tuple[WriteResult, list[Any]]:
+        await scene.policies.remove("one")
+        return DONE, [a_policy()]
+
+    scene.list = list_early  # type: ignore[method-assign] # replaced for this test
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+
+    assert scene.served == {}
+
+
 async def test_a_suspended_policy_does_not_serve() -> None:
     """Neither scheduling nor rebalancing, and it says why."""
     scene = Scene()

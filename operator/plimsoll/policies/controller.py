@@ -106,6 +106,10 @@ class Policies:
         """The uid of every known policy, keyed by name."""
         return {name: str(known.seen["metadata"].get("uid", "")) for name, known in self._known.items()}
 
+    def generations(self) -> Mapping[str, int]:
+        """The generation of every known policy, keyed by name."""
+        return {name: known.generation for name, known in self._known.items()}
+
     def conditions(self) -> Iterator[tuple[str, str, bool]]:
         """Of each policy: its name, the type of a condition, whether it is true."""
         for known in self._known.values():

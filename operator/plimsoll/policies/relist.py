@@ -1,7 +1,9 @@
-"""Relists policies periodically to catch deletions that the watch missed.
+"""Relists policies periodically to catch what the watch missed.
 
 kopf resumes a broken watch by listing, and reports what exists, but not what was deleted meanwhile. A policy
-that does not exist must not go on deciding.
+that does not exist must not go on deciding. And kopf 1.45 watches no policies at all if their definition is
+made after it has asked which resources are served and before it watches definitions: of those it lists first,
+it looks at none.
 """
 
 from plimsoll.policies.controller import Policies
@@ -25,6 +27,10 @@ async def reconcile(policies: Policies, source: PolicySource, clock: Clock, obse
             continue
         observer.watch_recovered("schedulingpolicies")
         listed = {str(each["metadata"]["name"]): each for each in documents}
+        for name, document in listed.items():
+            is_new = name not in before and name not in policies.uids()
+            if is_new or 0 < policies.generations().get(name, 0) < int(document["metadata"]["generation"]):
+                await policies.set(document)
         for name, uid in before.items():
             if policies.uids().get(name) != uid:
                 continue  # a watch event came meanwhile, and is newer than this list
