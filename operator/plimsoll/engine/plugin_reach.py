@@ -4,9 +4,9 @@
 what they said holds until the row changes. *Far* ones are asked again after any change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from plimsoll.framework import (
     BindPlugin,
@@ -25,8 +25,10 @@ from plimsoll.framework.capabilities import (
     CountsResources,
     Dated,
     EasesLocally,
+    Framed,
     Linear,
     NodeSignature,
+    NotesSkips,
     RunsInParallel,
     reads_of,
 )
@@ -45,8 +47,10 @@ class Stages:
     Attributes:
         near_pre_filter: Names of those whose PreFilter looks no further than the node.
         node_filter: Filters that look at node objects only, with their position among all filters.
+        node_filter_names: Their names.
         row_filter: Filters that look at a node's own pods as well, likewise.
         near_score: Score plugins that look no further than the node, with their weight.
+        node_score_names: Names of those that look at node objects only.
         dated: Plugins that look further than the node and tell whether their answers still hold.
         far_names: Plugins that look further than the node in PreFilter or Filter.
         individual: Whether some plugin looks at more of a pod than its template: then nothing is kept from
@@ -56,11 +60,13 @@ class Stages:
     near_pre_filter: frozenset[str]
     far_pre_filter: tuple[PreFilterPlugin, ...]
     node_filter: tuple[tuple[int, FilterPlugin], ...]
+    node_filter_names: frozenset[str]
     row_filter: tuple[tuple[int, FilterPlugin], ...]
     far_filter: tuple[tuple[int, FilterPlugin], ...]
     near_pre_score: tuple[PreScorePlugin, ...]
     far_pre_score: tuple[PreScorePlugin, ...]
     near_score: tuple[tuple[ScorePlugin, int], ...]
+    node_score_names: frozenset[str]
     row_score: tuple[tuple[ScorePlugin, int], ...]
     far_score: tuple[tuple[ScorePlugin, int], ...]
     far_score_names: frozenset[str]
@@ -75,6 +81,8 @@ class Capabilities:
 
     Attributes:
         signed: Plugins that read NODE and whose answers are shared by signature.
+        framed: Near plugins whose answers templates of one frame share.
+        noting: Plugins whose PreFilter is always called.
         normalizing: Score plugins that normalise.
         linear: Filters that know sums of requests at most: linear ones, and those that read NODE.
         nonlinear: The other filters.
@@ -87,6 +95,8 @@ class Capabilities:
     """
 
     signed: Mapping[str, NodeSignature]
+    framed: frozenset[str]
+    noting: frozenset[str]
     normalizing: Mapping[str, NormalizingPlugin]
     linear: frozenset[str]
     nonlinear: frozenset[str]
@@ -98,7 +108,20 @@ class Capabilities:
     binds_by_port: bool
 
 
+class StandingVerdicts(NamedTuple):
+    """What is known of plugins that look further than the node, by name.
+
+    Attributes:
+        plugins: Those whose answers hold.
+        by_row: Those of all of whom that is not said about the rows that changed.
+    """
+
+    plugins: frozenset[str]
+    by_row: frozenset[str]
+
+
 def capabilities_of(
+    everyone: Iterable[Plugin],
     filters: Sequence[FilterPlugin],
     score: Sequence[ScorePlugin],
     pre_bind: Sequence[PreBindPlugin],
@@ -117,6 +140,14 @@ def capabilities_of(
             for plugin in both
             if isinstance(plugin, NodeSignature) and plugin.reads is Reads.NODE
         },
+        framed=frozenset(
+            plugin.name
+            for plugin in everyone
+            if isinstance(plugin, Framed) and plugin.framed and is_near(plugin)
+        ),
+        noting=frozenset(
+            plugin.name for plugin in everyone if isinstance(plugin, NotesSkips) and plugin.notes_skips
+        ),
         normalizing={plugin.name: plugin for plugin in score if isinstance(plugin, NormalizingPlugin)},
         linear=linear,
         nonlinear=frozenset(plugin.name for plugin in filters) - linear,
@@ -155,11 +186,13 @@ def stages_of(
         near_pre_filter=frozenset(plugin.name for plugin in pre_filter if is_near(plugin)),
         far_pre_filter=tuple(plugin for plugin in pre_filter if not is_near(plugin)),
         node_filter=tuple(each for each in placed if each[1].reads is Reads.NODE),
+        node_filter_names=frozenset(plugin.name for plugin in filters if plugin.reads is Reads.NODE),
         row_filter=tuple(each for each in placed if each[1].reads is Reads.ROW),
         far_filter=tuple(each for each in placed if each[1].reads > Reads.ROW),
         near_pre_score=tuple(plugin for plugin in pre_score if is_near(plugin)),
         far_pre_score=tuple(plugin for plugin in pre_score if not is_near(plugin)),
         near_score=tuple(each for each in scored if each[0].reads <= Reads.ROW),
+        node_score_names=frozenset(plugin.name for plugin in score if plugin.reads is Reads.NODE),
         row_score=tuple(each for each in scored if each[0].reads is Reads.ROW),
         far_score_names=frozenset(each.name for each, _ in scored if each.reads > Reads.ROW),
         far_score=tuple(each for each in scored if each[0].reads > Reads.ROW),

@@ -105,7 +105,7 @@ class Profile:
     @cached_property
     def capabilities(self) -> Capabilities:
         """What the plugins declare beyond their extension points."""
-        return capabilities_of(self.filter, self.score, self.pre_bind, self.bind)
+        return capabilities_of(self.plugins, self.filter, self.score, self.pre_bind, self.bind)
 
     @cached_property
     def without_preemption(self) -> "Profile":

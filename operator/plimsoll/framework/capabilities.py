@@ -35,6 +35,25 @@ class NodeSignature(Protocol):
         """Equal for templates to which all answers of the plugin are equal; None: shared with no other."""
 
 
+@runtime_checkable
+class Framed(Protocol):
+    """A plugin that looks no further than the node, and at nothing of a pod but its frame.
+
+    For templates of one ``PodTemplate.frame`` it skips in PreFilter or it does not; so in PreScore; and if it
+    reads NODE and has a signature, that is equal for all of them. The node that a pod names does not count:
+    nothing is shared with such pods.
+    """
+
+    framed: ClassVar[bool]
+
+
+@runtime_checkable
+class NotesSkips(Protocol):
+    """A plugin whose PreFilter is always called: it writes into the cycle state even if it skips."""
+
+    notes_skips: ClassVar[bool]
+
+
 class Edition(NamedTuple):
     """What a plugin's answers about one template follow from, in short.
 

@@ -42,6 +42,8 @@ class DynamicResources(
     name: ClassVar = "DynamicResources"
     args_model: ClassVar = DynamicResourcesArgs
     reads: ClassVar = fwk.Reads.NODE
+    framed: ClassVar = True
+    notes_skips: ClassVar = True
 
     def __init__(self, args: DynamicResourcesArgs) -> None:
         """Take arguments that upstream's plugin takes."""

@@ -29,6 +29,7 @@ class ImageLocality(fwk.ScorePlugin):
 
     name: ClassVar = "ImageLocality"
     reads: ClassVar = fwk.Reads.NODE
+    framed: ClassVar = True
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
         """The images."""

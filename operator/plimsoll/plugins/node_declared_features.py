@@ -28,6 +28,7 @@ class NodeDeclaredFeatures(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExt
 
     name: ClassVar = "NodeDeclaredFeatures"
     reads: ClassVar = fwk.Reads.NODE
+    framed: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip when nothing is needed."""

@@ -7,6 +7,7 @@ Source: kube-scheduler v1.36, ``nodename/node_name.go``.
 Differs: not at all.
 """
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ class NodeName(fwk.FilterPlugin, fwk.EnqueueExtensions):
 
     name: ClassVar = "NodeName"
     reads: ClassVar = fwk.Reads.NODE
+    framed: ClassVar = True
 
     def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """1 where the node is another than the one named, shape (N,)."""
@@ -30,6 +32,10 @@ class NodeName(fwk.FilterPlugin, fwk.EnqueueExtensions):
         row = snapshot.row_of(wanted)
         codes: fwk.IntArray = (snapshot.rows != (-1 if row is None else row)).astype(np.int64)
         return codes
+
+    def signature(self, template: fwk.PodTemplate) -> Hashable:
+        """Nothing: the node that a pod names is no part of its template, and no answer about it is shared."""
+        return ()
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
         """The only refusal there is."""

@@ -81,6 +81,7 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
 
     name: ClassVar = "NodePorts"
     reads: ClassVar = fwk.Reads.ROW
+    framed: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Skip when the pod wants no host port."""

@@ -46,6 +46,7 @@ class VolumeZone(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.EnqueueExtensions):
 
     name: ClassVar = "VolumeZone"
     reads: ClassVar = fwk.Reads.NODE
+    framed: ClassVar = True
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Collect the volumes' labels; SKIP without any."""

@@ -9,38 +9,25 @@ Axis letter: N nodes.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from plimsoll.engine.cache.frames import FramedVerdicts
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.kernel.room import OTHER_VERDICTS, SOME_REFUSED, CompiledRoom
 from plimsoll.engine.plugin_calls import are_any, called, checked, counted, named
+from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.columns import RowArray
-
-PositionArray: TypeAlias = NDArray[np.int16]
+from plimsoll.model.columns.columns import PositionArray, RowArray
 
 #: In ``failed``: no filter plugin refused the node (later than any of them), or PreFilter left it out.
 FEASIBLE, EXCLUDED = 2**15 - 1, -1
 
 #: A plugin's position among the filters, and its codes.
 Refusing: TypeAlias = tuple[int, IntArray]
-
-
-class StandingVerdicts(NamedTuple):
-    """What is known of plugins that look further than the node, by name.
-
-    Attributes:
-        plugins: Those whose answers hold.
-        by_row: Those of all of whom that is not said about the rows that changed.
-    """
-
-    plugins: frozenset[str]
-    by_row: frozenset[str]
 
 
 class FilterResults:
@@ -135,10 +122,14 @@ class FilterResults:
         """
         snapshot = Snapshot(self._cluster)
         again = again or part is None or not self._codes
+        framed = None
         if again or node_part is None or len(node_part):
-            for _, plugin in self._stages.node_filter:
-                if plugin.name not in skipped:
-                    again |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
+            if not self._codes:
+                framed = self._look_up_nodes(state, pod, snapshot, skipped)
+            else:
+                for _, plugin in self._stages.node_filter:
+                    if plugin.name not in skipped:
+                        again |= self._ask_about_nodes(plugin, state, pod, snapshot, node_part)
         refusing: list[Refusing] = []
         self._row_live = [each for each in self._stages.row_filter if each[1].name not in skipped]
         room, live = self._room, self._row_live
@@ -159,7 +150,7 @@ class FilterResults:
                 refusing.append((position, codes))
         far = self._renew_far(state, pod, skipped, part, standing)
         if part is None or again:
-            self._combine_near()
+            self._combine_near(framed)
         else:
             self._patch_near(part.rows, refusing)
         self._add_far(far, allowed)
@@ -309,18 +300,45 @@ class FilterResults:
         (self.quiet.add if quiet else self.quiet.discard)(name)
         return True
 
-    def _combine_near(self) -> None:
+    def _look_up_nodes(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, skipped: frozenset[str]
+    ) -> FramedVerdicts | None:
+        """Ask the plugins that look at nodes only, all anew; or take what they said of the pod's frame."""
+        frames = self._shared.frames
+        framed = frames.of(pod.template)
+        taking_part = self._stages.node_filter_names - skipped
+        if framed is not None and framed.verdicts is not None and framed.verdicts.codes.keys() == taking_part:
+            self._codes.update(framed.verdicts.codes)
+            self.quiet.update(framed.verdicts.quiet)
+            return framed.verdicts
+        for _, plugin in self._stages.node_filter:
+            if plugin.name in taking_part:
+                self._ask_about_nodes(plugin, state, pod, snapshot, None)
+        if framed is None or not frames.are_framed(taking_part):
+            return None
+        framed.verdicts = FramedVerdicts(dict(self._codes), frozenset(self.quiet), self._combine_nodes())
+        return framed.verdicts
+
+    def _combine_nodes(self) -> PositionArray | None:
+        """Find each node's first refusing plugin among those that look at nodes only; None: none refuses."""
+        failed = None
+        for position, plugin in self._stages.node_filter:
+            if plugin.name in self._codes and plugin.name not in self.quiet:
+                if failed is None:
+                    failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
+                _note(failed, position, self._codes[plugin.name])
+        if failed is not None:
+            failed.flags.writeable = False
+        return failed
+
+    def _combine_near(self, framed: FramedVerdicts | None) -> None:
         """Find each node's first refusing plugin among those that look no further than the node."""
-        loud = [
-            (position, self._codes[plugin.name])
-            for position, plugin in self._stages.node_filter
-            if plugin.name in self._codes and plugin.name not in self.quiet
-        ]
-        failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
-        for position, codes in loud:
-            _note(failed, position, codes)
-        self._node_failed = failed.copy() if loud else None
-        self._refuses_none = not loud
+        self._node_failed = self._combine_nodes() if framed is None else framed.failed
+        self._refuses_none = self._node_failed is None
+        if self._node_failed is None:
+            failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)
+        else:
+            failed = self._node_failed.copy()
         for position, plugin in self._stages.row_filter:
             if plugin.name in self._row_loud:
                 self._refuses_none = False

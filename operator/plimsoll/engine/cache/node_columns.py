@@ -6,13 +6,15 @@ Thousands of different pods tolerate the same taints and run the same image. A p
 Axis letter: N nodes.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
+from plimsoll.engine.cache.frames import Frames
 from plimsoll.engine.kernel.library import KERNEL, ColumnAddresses, Kernel
 from plimsoll.engine.plugin_calls import called, checked, named
+from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     CycleState,
     FilterPlugin,
@@ -22,7 +24,6 @@ from plimsoll.framework import (
     ScorePlugin,
     Snapshot,
 )
-from plimsoll.framework.capabilities import NodeSignature
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
@@ -50,14 +51,14 @@ class NodeColumns:
 
     Attributes:
         addresses: Of the cluster's own columns, for the kernel.
+        frames: What templates of one frame share.
     """
 
-    def __init__(
-        self, cluster: Cluster, signed: Mapping[str, NodeSignature], kernel: Kernel | None = KERNEL
-    ) -> None:
+    def __init__(self, cluster: Cluster, profile: Profile, kernel: Kernel | None = KERNEL) -> None:
         self._cluster = cluster
+        self.frames = Frames(profile, cluster)
         self.addresses = ColumnAddresses(cluster, kernel)
-        self._signed = signed
+        self._signed = profile.capabilities.signed
         self._columns: dict[Hashable, NodeColumn] = {}
         self._mark: tuple[int, int, int] | None = None
         self._rows: RowArray = np.empty(0, dtype=np.intp)

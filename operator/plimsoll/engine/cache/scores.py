@@ -17,6 +17,7 @@ import numpy as np
 from plimsoll.engine.cache.best_rows import BestRows
 from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_totals
 from plimsoll.engine.cache.filter_results import FilterResults
+from plimsoll.engine.cache.frames import FrameAnswers, FramedSums
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.plugin_calls import asked, called, in_range
 from plimsoll.engine.profile import Profile
@@ -305,10 +306,26 @@ class TemplateScores:
                     totals = totals + self._normalized(state, plugin, pod, raw) * weight
         return totals
 
-    def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:
+    def _near_unscored(
+        self, state: CycleState, pod: PodInfo, feasible: Snapshot
+    ) -> tuple[list[str], FrameAnswers | None]:
+        """The plugins that look no further than the node and contribute nothing; the frame's answers."""
+        plugins = self._stages.near_pre_score
+        framed = self._shared.frames.of(pod.template)
+        if framed is None:
+            return self._pre_score(state, pod, feasible, plugins), None
+        known = framed.unscored
+        if known is None:
+            unscored = self._pre_score(state, pod, feasible, plugins)
+            framed.unscored = self._shared.frames.skipping(unscored)
+            return unscored, framed
+        waiting = [plugin for plugin in plugins if plugin.name not in known]
+        return [*known, *self._pre_score(state, pod, feasible, waiting)], framed
+
+    def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:  # noqa: PLR0912 - one sum, by kind of summand
         """Compute what can be kept of the scores; whether totals can be."""
         snapshot = Snapshot(self._cluster)
-        unscored = self._pre_score(state, pod, snapshot.at(rows), self._stages.near_pre_score)
+        unscored, framed = self._near_unscored(state, pod, snapshot.at(rows))
         self._base = 0
         self._summands.clear()
         self._varying = []
@@ -317,7 +334,16 @@ class TemplateScores:
         if not snapshot.is_large:
             plugins = [each for each in self._stages.row_score if each[0].name not in unscored]
             compiled = compiled_totals(plugins, self._ruled, self._shared.addresses, state, pod)
-        for plugin, weight in self._stages.near_score:
+        sums = None if framed is None else framed.sums
+        taking_part = self._stages.node_score_names.difference(unscored)
+        if sums is not None and sums.plugins == taking_part:
+            self._base = sums.base
+            self._varying = list(sums.varying)
+            self._raw.update(sums.raw)
+            scored = self._stages.row_score
+        else:
+            scored = self._stages.near_score
+        for plugin, weight in scored:
             if plugin.name in unscored:
                 continue
             if compiled is not None and plugin.reads is Reads.ROW:
@@ -335,6 +361,10 @@ class TemplateScores:
                 totals = totals + (raw if weight == 1 else raw * weight)
             else:
                 self._base = self._base + raw * weight
+        if framed is not None and sums is None and self._shared.frames.are_framed(taking_part):
+            varying = tuple([each for each in self._varying if each[0].name in taking_part])
+            kept = {plugin.name: self._raw[plugin.name] for plugin, _ in varying}
+            framed.sums = FramedSums(taking_part, self._base, varying, kept)
         if compiled is not None:
             self._compiled = compiled(self._base)
             self._totals = self._compiled.settle(state, pod)

@@ -12,17 +12,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from plimsoll.engine.cache.filter_results import (
-    EXCLUDED,
-    FEASIBLE,
-    FilterResults,
-    PositionArray,
-    StandingVerdicts,
-)
+from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE, FilterResults
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.kernel.library import MOST_CHANGES
 from plimsoll.engine.plugin_calls import called, calling
+from plimsoll.engine.plugin_reach import StandingVerdicts
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.row_statuses import RowStatuses
 from plimsoll.framework import (
@@ -43,7 +38,7 @@ from plimsoll.framework import (
 from plimsoll.framework.capabilities import Dated, Edition
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.columns import RowArray, told_apart
+from plimsoll.model.columns.columns import PositionArray, RowArray, told_apart
 
 
 class TemplateCache:
@@ -63,8 +58,9 @@ class TemplateCache:
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns | None = None) -> None:
         self.profile = profile
         self.cluster = cluster
-        shared = shared or NodeColumns(cluster, profile.capabilities.signed)
+        shared = shared or NodeColumns(cluster, profile)
         self._stages = profile.stages
+        self._frames = shared.frames
         self.filters = FilterResults(profile, cluster, shared)
         self._scores = TemplateScores(profile, cluster, shared)
         self.failed: PositionArray = self.filters.failed
@@ -262,12 +258,16 @@ class TemplateCache:
             self.skipped = (self._near_skipped or frozenset()) | frozenset(skipped)
         return True
 
-    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:  # noqa: C901 - the steps of PreFilter in upstream's order
+    def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:  # noqa: C901, PLR0912 - the steps of PreFilter in upstream's order
         """Ask every PreFilter plugin in order, for those near only where no answer is kept."""
         self.rejected = SUCCESS
         allowed: frozenset[str] | None = None
-        skipped, narrowing = set(), set()
-        for plugin in self.profile.pre_filter:
+        skipped, narrowing = set[str](), set[str]()
+        framed = self._frames.of(pod.template)
+        known = None if framed is None else framed.pre_filter
+        if known is not None:
+            skipped.update(known.skipped)
+        for plugin in self.profile.pre_filter if known is None else known.asked:
             answer = self._answers.get(plugin.name)
             if answer is None:
                 answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
@@ -291,6 +291,9 @@ class TemplateCache:
                 self.rejected = answer
             elif not answer.is_success:
                 raise PluginError(plugin.name, "preFilter", answer.message or answer.code.value)
+        else:
+            if framed is not None and known is None:
+                framed.pre_filter = self._frames.pre_filtered(skipped)
         self.skipped = frozenset(skipped)
         self.narrowing = frozenset(narrowing)
         if self.rejected.is_success and allowed is not None:

@@ -33,7 +33,7 @@ class TemplateCaches:
     def __init__(self, profile: Profile, cluster: Cluster, kernel: Kernel | None = KERNEL) -> None:
         self._profile = profile
         self._cluster = cluster
-        self._shared = NodeColumns(cluster, profile.capabilities.signed, kernel)
+        self._shared = NodeColumns(cluster, profile, kernel)
         self._kept: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._probation: OrderedDict[PodTemplate, TemplateCache] = OrderedDict()
         self._dropped: set[int] = set()

@@ -17,6 +17,7 @@ IntArray = NDArray[np.int64]
 IdArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 RowArray = NDArray[np.intp]
+PositionArray = NDArray[np.int16]
 
 #: The id of a label value on a node that lacks the label.
 ABSENT = -1

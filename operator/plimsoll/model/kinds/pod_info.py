@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.pod import Pod, PodSpec, PodStatus, Volume
+from plimsoll.model.kinds.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements, Volume
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind, compile_terms
 from plimsoll.model.kinds.requests import (
     bounded,
@@ -34,6 +34,9 @@ T = TypeVar("T")
 
 #: Packs the identities of labels, owners and all fields of a spec but the first.
 _IDENTITIES = Struct(f"{len(PodSpec.__struct_fields__) + 1}n").pack
+
+_FRAMES = msgspec.msgpack.Encoder()
+NO_AMOUNTS = ResourceRequirements()
 
 #: The resources that have a minimum in scores.
 WITH_MINIMUM = ("cpu", "memory")
@@ -102,6 +105,15 @@ class PodTemplate:
         return self.memo(
             "required nodes", lambda: compile_node_matcher(spec.node_selector, spec.node_affinity.required)
         )
+
+    @property
+    def frame(self) -> bytes | None:
+        """A digest of what a pod wants of a node, amounts aside; None where the pod's name matters.
+
+        Left out are the labels, the owner, names of containers, all amounts, terms about other pods, and the
+        group: equal for templates that differ in these alone.
+        """
+        return self.memo("frame", lambda: _frame_of(self.sample))
 
     def terms_of(self, kind: TermKind) -> tuple[PodTerm, ...]:
         """The terms of one list."""
@@ -293,6 +305,31 @@ def shape_of(pod: Pod) -> tuple[object, ...]:
     elif spec.node_name:
         spec = msgspec.structs.replace(spec, node_name="")
     return (own, metadata.namespace, metadata.labels, (owner.kind, owner.name) if owner else None, spec)
+
+
+def _frame_of(pod: Pod) -> bytes | None:
+    spec = pod.spec
+    volumes = deciding_volumes(spec) if spec.volumes else ()
+    if any(volume.ephemeral is not None for volume in volumes):
+        return None
+    rest = msgspec.structs.replace(
+        spec,
+        node_name="",
+        containers=_without_amounts(spec.containers),
+        init_containers=_without_amounts(spec.init_containers),
+        resources=None,
+        overhead={},
+        affinity=None,
+        topology_spread_constraints=(),
+        volumes=volumes,
+        scheduling_group=None,
+    )
+    encoded = _FRAMES.encode((pod.metadata.namespace, spec.node_affinity, rest))
+    return blake2b(encoded, digest_size=16).digest()
+
+
+def _without_amounts(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    return tuple([msgspec.structs.replace(each, name="", resources=NO_AMOUNTS) for each in containers])
 
 
 def deciding_volumes(spec: PodSpec) -> tuple[Volume, ...]:
