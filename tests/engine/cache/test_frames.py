@@ -1,4 +1,4 @@
-"""What templates of one frame share equals what each of them would be told alone."""
+"""Answers that templates of one frame share equal those that each of them gets alone."""
 
 from collections import defaultdict
 from typing import Any
