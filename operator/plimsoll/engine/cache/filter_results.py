@@ -303,7 +303,7 @@ class FilterResults:
     def _look_up_nodes(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, skipped: frozenset[str]
     ) -> FramedVerdicts | None:
-        """Ask the plugins that look at nodes only, all anew; or take what they said of the pod's frame."""
+        """Ask the plugins that look at nodes only, all of them; or take what they said of the pod's frame."""
         frames = self._shared.frames
         framed = frames.of(pod.template)
         taking_part = self._stages.node_filter_names - skipped

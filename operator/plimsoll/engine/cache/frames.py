@@ -64,7 +64,7 @@ class FramedSums(NamedTuple):
 
 @dataclass(slots=True)
 class FrameAnswers:
-    """What is known of one frame; None of what nobody has asked, or what cannot be shared.
+    """What is known of one frame; None of what has not been asked, or what cannot be shared.
 
     Attributes:
         unscored: Plugins that skip in PreScore.
