@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from e2e.polls import PATIENCE_S, eventually
 from e2e.speaker import MERGE
 from forked import Forked
+from plimsoll.app.proposal_answers import ProposalError, Question, answer
+from plimsoll.kube.session.session import connected
 
 if TYPE_CHECKING:
     from e2e.scene import Scene
@@ -77,7 +80,7 @@ async def test_one_proposal_is_approved_and_the_rest_rejected(
     assert (await plugin.communicate())[0].decode() == f"eviction.plimsoll.dev/{records['web']} approved\n"
     assert plugin.returncode == 0
     status, said = await say("reject", "--all", "--policy", policy)
-    assert status == 0
+    assert status == 0, said
     assert f"eviction.plimsoll.dev/{records['shop']} rejected" in said.splitlines()
     assert records["web"] not in said  # it was answered, and its successor may wait by now
 
@@ -86,6 +89,39 @@ async def test_one_proposal_is_approved_and_the_rest_rejected(
 
     expected = {records["web"]: "Settled", records["shop"]: "Cancelled"}
     await eventually(ends, lambda phases: {name: phases[name] for name in expected} == expected)
+
+
+@dataclass(slots=True)
+class Busy:
+    """A session before each of whose writes somebody else changes the record."""
+
+    session: Any
+
+    async def object(self, *asked: Any) -> Any:
+        """Read."""
+        return await self.session.object(*asked)
+
+    async def request(self, method: str, path: str, change: Any, **more: Any) -> Any:
+        """Change the record, unless it was, then write."""
+        latest = await self.session.object("GET", path)
+        if "noted" not in latest["metadata"].get("labels", {}):
+            noted = {"metadata": {"labels": {"noted": "yes"}}}
+            await self.session.request("PATCH", path, noted, **more)
+        return await self.session.request(method, path, change, **more)
+
+
+async def test_what_has_changed_is_rejected_and_not_approved(scene: Scene, kubeconfig: Path) -> None:
+    """A rejection holds for the record as it is by now; who approves has seen another one."""
+    _, records = await proposals(scene)
+    async with connected(kubeconfig) as session:
+        question = Question(scene.name, (records["web"],))
+        with pytest.raises(ProposalError, match="has changed since it was read; look at it"):
+            await answer(cast("Any", Busy(session)), question, approved=True)
+        assert await answers(scene) == {}
+
+        question = Question(scene.name, (records["shop"],))
+        said = await answer(cast("Any", Busy(session)), question, approved=False)
+        assert said == [f"eviction.plimsoll.dev/{records['shop']} rejected"]
 
 
 async def test_a_wrong_name_changes_nothing(scene: Scene, say: Any) -> None:

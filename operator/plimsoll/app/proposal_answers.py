@@ -1,8 +1,8 @@
 """Approves or rejects proposed moves of policies in mode Approve, from the command line.
 
 All names are checked before anything is written: a wrong name changes nothing. Each answer is written at the
-version that was read, so a record that has changed meanwhile is not approved. The moves of a bundle are
-carried out together or not at all, so one name answers for the whole bundle.
+version that was read, so a record that has changed meanwhile is not approved; it is rejected if it still
+waits. The moves of a bundle are carried out together or not at all, so one name answers for the whole bundle.
 """
 
 from collections import Counter
@@ -17,6 +17,9 @@ from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.rebalancing.moves.outcomes import ANSWERS, APPROVED
+
+#: How often a rejection is written at most, each time at the version that has come meanwhile.
+TRIES = 5
 
 
 class ProposalError(PlimsollError):
@@ -48,16 +51,8 @@ async def answer(session: Session, question: Question, *, approved: bool) -> Seq
     chosen = _chosen(await _records(session, question.namespace), question)
     lines: list[str] = []
     for record in chosen:
-        metadata = record["metadata"]
-        path = f"{GROUP}/namespaces/{metadata['namespace']}/evictions/{metadata['name']}"
-        change = {
-            "metadata": {
-                "resourceVersion": metadata["resourceVersion"],
-                "annotations": {APPROVED: "true" if approved else "false"},
-            }
-        }
         try:
-            await session.request("PATCH", path, change, content_type=MERGE_PATCH)
+            await _write(session, record, approved=approved)
         except (Conflict, NotFound) as exc:
             done = f"; answered before it: {', '.join(lines)}" if lines else ""
             raise ProposalError(
@@ -65,6 +60,31 @@ async def answer(session: Session, question: Question, *, approved: bool) -> Seq
             ) from exc
         lines.append(f"{_name(record)} {'approved' if approved else 'rejected'}")
     return [*lines, *(_elsewhere(chosen) if approved else ())]
+
+
+async def _write(session: Session, record: Mapping[str, Any], *, approved: bool) -> None:
+    """Annotate one record.
+
+    Raises:
+        Conflict: It has changed meanwhile, and is to be approved, or waits no more.
+    """
+    metadata = record["metadata"]
+    path = f"{GROUP}/namespaces/{metadata['namespace']}/evictions/{metadata['name']}"
+    for tries_left in reversed(range(1 if approved else TRIES)):
+        change = {
+            "metadata": {
+                "resourceVersion": record["metadata"]["resourceVersion"],
+                "annotations": {APPROVED: "true" if approved else "false"},
+            }
+        }
+        try:
+            await session.request("PATCH", path, change, content_type=MERGE_PATCH)
+        except Conflict:
+            record = await session.object("GET", path) if tries_left else record
+            if not tries_left or not _waits(record):
+                raise
+        else:
+            return
 
 
 async def _records(session: Session, namespace: str) -> Sequence[Mapping[str, Any]]:
