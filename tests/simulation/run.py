@@ -35,7 +35,8 @@ class Plan:
 
     Attributes:
         faulty_s: Virtual seconds with faults.
-        peace_s: Those without, after which all must be well.
+        peace_s: Those without, after which all must be well. The queue tries an unschedulable pod again after
+            five minutes, as kube-scheduler's, and then writes what its message has become.
         still_s: At their end, those without a write.
         kinds: The kinds of faults that happen; None draws them.
         tells: Whether the story is kept.
@@ -45,7 +46,7 @@ class Plan:
 
     seed: int
     faulty_s: float = 60.0
-    peace_s: float = 300.0
+    peace_s: float = 420.0
     still_s: float = 60.0
     kinds: Collection[FaultKind] | None = None
     tells: bool = False
