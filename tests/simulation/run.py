@@ -17,7 +17,10 @@ import structlog
 
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
-from simulation.checker import UNKNOWN, Author, Checker, Facts
+from promises.checker import Checker
+from promises.commits import UNKNOWN, Author, Commit
+from promises.findings import Facts
+from roadstead.store.store import Change
 from simulation.cluster import SCHEDULER, SimulatedCluster, ended
 from simulation.deeds import Deeds
 from simulation.faults import FaultKind, FaultPlan
@@ -85,7 +88,7 @@ class Simulation:
         self.trace = Trace(self.loop.time, tells=plan.tells)
         self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds)
         self.replicas: list[Replica] = []
-        self.checker: Checker | None = None
+        self.checker = Checker()
         self._digest = ""
         self._lives: list[str] = []
 
@@ -105,7 +108,6 @@ class Simulation:
             gc.unfreeze()  # operators freeze what their first lists bring
             if was_enabled:
                 gc.enable()
-        assert self.checker is not None
         return Outcome(
             seed=self.plan.seed,
             digest=self._digest,
@@ -124,12 +126,10 @@ class Simulation:
             try:
                 self.loop.run_until_complete(self._story())
             except StandstillError as exc:
-                assert self.checker is not None
                 self.checker.violations.append(f"{self.loop.time():.3f} {exc}")
             self._tidy()
         finally:
             self.loop.close()
-        assert self.checker is not None
         return self.checker.violations
 
     async def _story(self) -> None:
@@ -149,11 +149,15 @@ class Simulation:
                 request.body,
             )
 
-        self.checker = Checker(cluster.api.store, author, self.loop.time)
-        network.before.append(lambda: self.checker.judge_request(author()) if self.checker else None)
-        cluster.api.store.follow(
-            lambda name, change: self.trace.note("api", f"{change.type} {name} {change.revision}")
-        )
+        def committed(collection: str, change: Change) -> None:
+            before = None if change.previous is None else change.previous.obj
+            self.checker.judge(
+                Commit(collection, change.type, change.entry.obj, before, author(), self.loop.time())
+            )
+            self.trace.note("api", f"{change.type} {collection} {change.revision}")
+
+        network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
+        cluster.api.store.follow(committed)
         cluster.populate()
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
         settings = Settings(seed=1)
@@ -167,7 +171,7 @@ class Simulation:
         if not await self._violated_within(self.plan.faulty_s):
             await deeds.end()
             if not await self._violated_within(self.plan.peace_s):
-                self.checker.judge_end(SCHEDULER, self.plan.still_s)
+                self.checker.judge_end(SCHEDULER, self.plan.still_s, self.loop.time())
         for replica in self.replicas:
             replica.retire()
         self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
@@ -177,7 +181,6 @@ class Simulation:
 
     async def _violated_within(self, seconds: float) -> bool:
         """Let the time pass; whether it was cut short."""
-        assert self.checker is not None
         until = self.loop.time() + seconds
         while (left_s := until - self.loop.time()) > 0.0:
             await asyncio.sleep(min(1.0, left_s))

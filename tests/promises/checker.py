@@ -1,0 +1,78 @@
+"""Checker judges a run from the API server's side: each commit, and the request that made it.
+
+It shares no code with the operator, and none with the development cluster: quantities, budgets, records and
+leases are read by functions of this package. It keeps its own view of all objects from the commits and has
+no clock: the time comes with each commit, so commits may come from a store or from watches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from promises.commits import Author, Commit
+from promises.election import ElectionPromise
+from promises.evictions import EvictionPromise
+from promises.final_state import FinalStatePromise
+from promises.findings import Facts, Findings
+from promises.placement import PlacementPromise
+from promises.records import RecordPromise
+from promises.view import View
+
+#: Namespace and name of the lease of the operator.
+LEASE = ("kube-system", "plimsoll")
+
+
+class Checker:
+    """All promises of one run.
+
+    Args:
+        lease: Namespace and name of the operator's lease.
+        lease_s: Seconds after which it has expired.
+    """
+
+    def __init__(self, lease: tuple[str, str] = LEASE, lease_s: float = 15.0) -> None:
+        self.view = View()
+        self._findings = findings = Findings()
+        self._election = ElectionPromise(findings, lease, lease_s)
+        self._records = RecordPromise(self.view, findings)
+        self._final = FinalStatePromise(self.view, findings)
+        self._promises = (
+            self._election,
+            PlacementPromise(self.view, findings, self._election),
+            EvictionPromise(self.view, findings, self._election),
+            self._records,
+            self._final,
+        )
+
+    @property
+    def violations(self) -> list[str]:
+        """Sentences, each with its time."""
+        return self._findings.violations
+
+    @property
+    def facts(self) -> Facts:
+        """What has been seen."""
+        return self._findings.facts
+
+    def judge_request(self, author: Author, at: float) -> None:
+        """A request is at the API server, which may yet refuse it."""
+        self._election.judge_request(author, at)
+
+    def judge(self, commit: Commit) -> None:
+        """A write was committed; commits come in the order of their resourceVersions."""
+        if commit.before is None and commit.type != "ADDED":
+            commit = replace(commit, before=self.view.find(commit.collection, *commit.key))
+        self.view.see(commit)
+        for promise in self._promises:
+            promise.judge(commit)
+
+    def judge_end(self, scheduler: str, still_s: float, at: float) -> None:
+        """What must hold once nothing has gone wrong for a while.
+
+        Args:
+            scheduler: The scheduler name that the operator serves.
+            still_s: Seconds in which the operator must have written nothing.
+            at: The time.
+        """
+        self._records.judge_end(still_s, at)
+        self._final.judge_end(scheduler, still_s, at)

@@ -1,0 +1,95 @@
+"""FinalStatePromise: once nothing goes wrong any more, no pod is lost and a converged cluster stays still."""
+
+from __future__ import annotations
+
+from promises.commits import Commit, Obj
+from promises.findings import Findings
+from promises.pods import has_labels, is_leaving, is_over, is_ready, node_of
+from promises.quantities import milli, requests
+from promises.view import View
+
+POLICIES = "schedulingpolicies.plimsoll.dev"
+
+#: Collections that a converged cluster may still see writes of: what is counted and noted, not done.
+REPORTS = frozenset((POLICIES, "events", "leases.coordination.k8s.io"))
+
+
+class FinalStatePromise:
+    """Judges what a run leaves.
+
+    Attributes:
+        latest: The time of the operator's last write that is no lease and no report.
+    """
+
+    def __init__(self, view: View, findings: Findings) -> None:
+        self._view = view
+        self._findings = findings
+        self.latest = 0.0
+        self._latest_write = ""
+
+    def judge(self, commit: Commit) -> None:
+        """A commit of any collection."""
+        author = commit.author
+        if author.name and commit.collection not in REPORTS:
+            self.latest, self._latest_write = commit.at, f"{author.name} {author.method} {author.path}"
+
+    def judge_end(self, scheduler: str, still_s: float, at: float) -> None:
+        """Placed, whole and still."""
+        self._placed(scheduler, at)
+        self._whole(at)
+        if at - self.latest < still_s and not self._moves_without_proof():
+            self._findings.violated(
+                at, f"the operator still writes: {self._latest_write} at {self.latest:.3f}"
+            )
+
+    def _placed(self, scheduler: str, at: float) -> None:
+        free = self._free()
+        for pod in self._view.objects("pods"):
+            if pod["spec"].get("schedulerName") != scheduler or is_over(pod) or node_of(pod):
+                continue
+            wanted = requests(pod)
+            fits = [
+                node for node, room in free.items() if all(room.get(k, 0) >= v for k, v in wanted.items())
+            ]
+            if fits:
+                self._findings.violated(
+                    at, f"{pod['metadata']['name']} is not placed, though {fits[0]} has room"
+                )
+
+    def _whole(self, at: float) -> None:
+        for workload in self._view.objects("deployments.apps"):
+            app = workload["spec"]["template"]["metadata"]["labels"]["app"]
+            there = sum(
+                has_labels(pod, {"app": app}) and not is_over(pod) and not is_leaving(pod)
+                for pod in self._view.objects("pods")
+            )
+            if there != workload["spec"]["replicas"]:
+                self._findings.violated(at, f"{app} has {there} pods, not {workload['spec']['replicas']}")
+
+    def _moves_without_proof(self) -> bool:
+        """Whether a policy evicts as descheduler does, whose moves may go back and forth for ever."""
+        return any(
+            spec.get("planner") == "Upstream" and spec.get("mode") == "Enforce"
+            for spec in (each["spec"].get("rebalancing") or {} for each in self._view.objects(POLICIES))
+        )
+
+    def _free(self) -> dict[str, dict[str, int]]:
+        """The room of each node that takes pods."""
+        free = {
+            node["metadata"]["name"]: {
+                key: milli(text) for key, text in node["status"]["allocatable"].items()
+            }
+            for node in self._view.objects("nodes")
+            if _takes_pods(node)
+        }
+        for pod in self._view.objects("pods"):
+            room = free.get(node_of(pod))
+            if room is not None and not is_over(pod):
+                for name, amount in requests(pod).items():
+                    room[name] = room.get(name, 0) - amount
+        return free
+
+
+def _takes_pods(node: Obj) -> bool:
+    spec = node["spec"]
+    return is_ready(node) and not spec.get("unschedulable") and not spec.get("taints")
