@@ -26,6 +26,13 @@ class FaultKind(StrEnum):
     WATCH_CUT = "watch that ends"
     WATCH_TORN = "watch that ends in mid-line"
     WATCH_LAG = "watch that lags behind others"
+    AT_BINDING = "fault at a binding"
+    AT_RECORD = "fault at the write of a record"
+    AT_RECORD_STATUS = "fault at the write of a record's status"
+    AT_EVICTION = "fault at an eviction or deletion of a pod"
+    AT_LEASE = "fault at the write of the lease"
+    AT_POD_STATUS = "fault at the write of a pod's status"
+    AT_POLICY_STATUS = "fault at the write of a policy's status"
     COMPACTION = "etcd compaction: 410 for watches that resume"
     API_RESTART = "API server restart"
     REPLICA_KILLED = "replica killed"
@@ -65,8 +72,19 @@ OF_EXCHANGES = {
 #: Of one part of a watch, likewise.
 OF_WATCHES = {FaultKind.WATCH_CUT: 0.01, FaultKind.WATCH_TORN: 0.01, FaultKind.WATCH_LAG: 0.1}
 
-#: Those that somebody or something does, with how often relative to each other.
-DEEDS = {kind: 1.0 for kind in FaultKind if kind not in OF_EXCHANGES and kind not in OF_WATCHES}
+#: Of one write of its kind that arrives at the API server, likewise; leases are renewed all the time.
+AT_WRITES = {
+    FaultKind.AT_BINDING: 0.15,
+    FaultKind.AT_RECORD: 0.5,
+    FaultKind.AT_RECORD_STATUS: 0.3,
+    FaultKind.AT_EVICTION: 0.5,
+    FaultKind.AT_LEASE: 0.05,
+    FaultKind.AT_POD_STATUS: 0.2,
+    FaultKind.AT_POLICY_STATUS: 0.1,
+}
+
+#: Those that somebody or something does, whenever it is.
+DEEDS = [kind for kind in FaultKind if not {kind} & (set(OF_EXCHANGES) | set(OF_WATCHES) | set(AT_WRITES))]
 
 
 class FaultPlan:
@@ -94,8 +112,10 @@ class FaultPlan:
         self._time = time
         self.until = until
         share = random.choice((0.1, 0.3, 0.6))
-        drawn = [kind for kind in FaultKind if random.random() < share]
-        self.enabled = frozenset(drawn if chosen is None else chosen)
+        drawn = random.getrandbits(64)
+        # Each kind by a source of its own: a new kind does not change which of the others a seed has.
+        among = [kind for kind in FaultKind if Random(f"{drawn} {kind.name}").random() < share]
+        self.enabled = frozenset(among if chosen is None else chosen)
         self.counts: Counter[FaultKind] = Counter()
 
     @property
@@ -114,6 +134,10 @@ class FaultPlan:
         """What a part of a watch meets."""
         kind = self._drawn(OF_WATCHES)
         return kind if kind is None else self.count(kind)
+
+    def at_write(self, kind: FaultKind) -> bool:
+        """Whether something happens at a write of this kind."""
+        return kind in self.enabled and not self.is_over and self._random.random() < AT_WRITES[kind]
 
     def deed(self) -> FaultKind | None:
         """What somebody does next."""

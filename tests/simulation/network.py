@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 from urllib.parse import urlencode
 
 import aiohttp
@@ -23,6 +22,7 @@ from kubernetes_asyncio import client
 from roadstead.server.request_handler import Request, RequestHandler, refusal
 from roadstead.server.watches import Watcher
 from roadstead.values.status_errors import StatusError
+from simulation.exchanges import Answer, Exchange, Stream
 from simulation.faults import FaultKind, FaultPlan
 from simulation.loop import VirtualLoop
 from simulation.trace import Trace
@@ -48,73 +48,17 @@ STATUSES = {
     FaultKind.UNAUTHORIZED: (401, "Unauthorized"),
 }
 
-Answer = tuple[int, bytes]
 
+class Interference(Protocol):
+    """Acts right before and right after a request is carried out."""
 
-@dataclass(slots=True)
-class Exchange:
-    """One request on its way.
+    def arrives(self, exchange: Exchange) -> None:
+        """It is at the API server and will be carried out now."""
+        ...
 
-    Attributes:
-        sender: The life of a replica that sent it.
-        answer: What the sender waits for.
-    """
-
-    sender: str
-    request: Request
-    answer: asyncio.Future[Answer]
-    fault: FaultKind | None
-    sent_at: float
-
-
-@dataclass(eq=False, slots=True)
-class Stream:
-    """One watch on its way to its client, in order."""
-
-    sender: str
-    path: str
-    loop: VirtualLoop
-    status: int = 200
-    last: float = 0.0
-    lag_s: float = 0.0
-    coming: deque[bytes] = field(default_factory=deque)
-    arrived: list[bytes] = field(default_factory=list)
-    broken: Exception | None = None
-    is_over: bool = False
-    waiter: asyncio.Future[None] | None = None
-    pump: asyncio.Task[None] | None = None
-
-    def arrive(self) -> None:
-        """The next part has come."""
-        if self.coming:
-            self.arrived.append(self.coming.popleft())
-        self.wake()
-
-    def end(self, problem: Exception | None = None) -> None:
-        """No further part comes."""
-        if not self.is_over:
-            self.is_over, self.broken = True, problem
-        self.wake()
-
-    def wake(self) -> None:
-        """Something has changed for the client."""
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_result(None)
-
-    async def parts(self, silence_s: float) -> AsyncIterator[bytes]:
-        """What arrives."""
-        while True:
-            if self.arrived:
-                parts, self.arrived = self.arrived, []
-                yield b"".join(parts)
-            elif self.is_over:
-                if self.broken is not None:
-                    raise self.broken
-                return
-            else:
-                self.waiter = self.loop.create_future()
-                async with asyncio.timeout(silence_s):
-                    await self.waiter
+    def has_taken_effect(self, exchange: Exchange) -> None:
+        """The same exchange, before its answer is sent."""
+        ...
 
 
 class Network:
@@ -126,6 +70,7 @@ class Network:
     Attributes:
         carried_out: The exchange that the API server is carrying out.
         before: Called before an exchange is carried out.
+        around: Act before and after that.
     """
 
     def __init__(
@@ -144,6 +89,7 @@ class Network:
         self.context = contextvars.copy_context()
         self.carried_out: Exchange | None = None
         self.before: list[Callable[[], object]] = []
+        self.around: list[Interference] = []
         self._up_from = 0.0
         self._under_way: dict[int, Exchange] = {}
         self._sent = 0
@@ -176,10 +122,16 @@ class Network:
         exchange = self._under_way.get(number)
         if exchange is None:
             return  # its connection was cut
-        fault, request = exchange.fault, exchange.request
         if self.loop.time() < self._up_from:
             self._fail(number, ConnectionRefusedError("the API server is away"))
             return
+        if exchange.fault is None:
+            for each in self.around:
+                each.arrives(exchange)
+        if number not in self._under_way or self.loop.time() < self._up_from:
+            self._fail(number, ConnectionResetError("the API server went away"))
+            return
+        fault, request = exchange.fault, exchange.request
         if fault is FaultKind.DROPPED_REQUEST:
             self._fail(number, ConnectionResetError("the connection was dropped"))
             return
@@ -191,6 +143,9 @@ class Network:
             self.trace.note(exchange.sender, f"{request.method} {request.path} -> {status} (fault)")
         else:
             status, body = self._carry_out(exchange)
+            for each in self.around:
+                each.has_taken_effect(exchange)
+            fault = exchange.fault
         if fault is FaultKind.TIMEOUT_AFTER_EFFECT:
             status, body = _status(FaultKind.TIMEOUT)
         if fault is FaultKind.LOST_RESPONSE:
@@ -222,8 +177,9 @@ class Network:
         return response.status, content
 
     def _fail(self, number: int, problem: Exception) -> None:
-        exchange = self._under_way.pop(number)
-        self._later(self._one_way(None), _raise, exchange.answer, problem)
+        exchange = self._under_way.pop(number, None)
+        if exchange is not None:
+            self._later(self._one_way(None), _raise, exchange.answer, problem)
 
     def _settle(self, number: int, status: int, body: bytes) -> None:
         exchange = self._under_way.pop(number, None)
@@ -289,6 +245,12 @@ class Network:
                 self._fail(number, ConnectionResetError("the API server went away"))
         for stream in list(self._streams):
             stream.end(aiohttp.ClientPayloadError("the API server went away"))
+            self.left(stream)
+
+    def cut(self, sender: str) -> None:
+        """The watches of a process end."""
+        for stream in [each for each in self._streams if each.sender == sender]:
+            stream.end(ConnectionResetError("the watch was cut"))
             self.left(stream)
 
     def close(self) -> None:

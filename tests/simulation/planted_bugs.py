@@ -15,9 +15,9 @@ import orjson
 
 from plimsoll.app.operator import Operator
 from plimsoll.ports.writes import DONE
+from simulation.exchanges import Answer
 from simulation.faults import FaultKind
 from simulation.faults import FaultKind as K
-from simulation.network import Answer
 
 #: Edits a request before it is sent: method, path and body; or answers in the API server's stead.
 Edit = Callable[[str, str, Any], "tuple[str, str, Any] | Answer"]

@@ -22,7 +22,8 @@ from promises.commits import UNKNOWN, Author, Commit
 from promises.findings import Facts
 from roadstead.store.store import Change
 from simulation.cluster import SCHEDULER, SimulatedCluster, ended
-from simulation.deeds import Deeds
+from simulation.deeds.deeds import Deeds
+from simulation.deeds.scene import Scene
 from simulation.faults import FaultKind, FaultPlan
 from simulation.loop import PROCESS, StandstillError, VirtualLoop
 from simulation.network import Network
@@ -166,7 +167,7 @@ class Simulation:
         ]
         for replica in self.replicas:
             replica.begin()
-        deeds = Deeds(cluster, network, self.replicas, self._source(), self.faults)
+        deeds = Deeds(Scene(cluster, network, self.replicas, self._source(), self.faults))
         doing = self.loop.create_task(deeds.run(), name="deeds")
         if not await self._violated_within(self.plan.faulty_s):
             await deeds.end()

@@ -1,0 +1,80 @@
+"""Exchanges and Streams are what is under way on the network: requests with their answers, and watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from roadstead.server.request_handler import Request
+from simulation.faults import FaultKind
+from simulation.loop import VirtualLoop
+
+Answer = tuple[int, bytes]
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way.
+
+    Attributes:
+        sender: The life of a replica that sent it.
+        answer: What the sender waits for.
+    """
+
+    sender: str
+    request: Request
+    answer: asyncio.Future[Answer]
+    fault: FaultKind | None
+    sent_at: float
+
+
+@dataclass(eq=False, slots=True)
+class Stream:
+    """One watch on its way to its client, in order."""
+
+    sender: str
+    path: str
+    loop: VirtualLoop
+    status: int = 200
+    last: float = 0.0
+    lag_s: float = 0.0
+    coming: deque[bytes] = field(default_factory=deque)
+    arrived: list[bytes] = field(default_factory=list)
+    broken: Exception | None = None
+    is_over: bool = False
+    waiter: asyncio.Future[None] | None = None
+    pump: asyncio.Task[None] | None = None
+
+    def arrive(self) -> None:
+        """The next part has come."""
+        if self.coming:
+            self.arrived.append(self.coming.popleft())
+        self.wake()
+
+    def end(self, problem: Exception | None = None) -> None:
+        """No further part comes."""
+        if not self.is_over:
+            self.is_over, self.broken = True, problem
+        self.wake()
+
+    def wake(self) -> None:
+        """Something has changed for the client."""
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    async def parts(self, silence_s: float) -> AsyncIterator[bytes]:
+        """What arrives."""
+        while True:
+            if self.arrived:
+                parts, self.arrived = self.arrived, []
+                yield b"".join(parts)
+            elif self.is_over:
+                if self.broken is not None:
+                    raise self.broken
+                return
+            else:
+                self.waiter = self.loop.create_future()
+                async with asyncio.timeout(silence_s):
+                    await self.waiter
