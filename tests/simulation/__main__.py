@@ -6,25 +6,32 @@ import argparse
 import gc
 import os
 import sys
-from collections import Counter
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from simulation.faults import FaultKind
 from simulation.minimal_plan import minimal
 from simulation.planted_bugs import PLANTED
 from simulation.run import Outcome, Plan, simulated
+from simulation.tally import Tally, total
 
 #: Seeds in which a planted bug must be found.
 SEARCH = 200
 
+#: Seconds between two lines about how far a run is.
+PROGRESS_S = 30.0
+
+#: Runs between two collections of garbage; each leaves some five megabytes.
+COLLECTED = 16
+
 
 def outcome(seed: int) -> Outcome:
-    """One seed; what it leaves is collected before the next one."""
+    """One seed; what several have left is collected now and then."""
     made = simulated(Plan(seed))
-    gc.collect()
+    if seed % COLLECTED == 0:
+        gc.collect()
     return made
 
 
@@ -34,40 +41,30 @@ def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
         yield from map(outcome, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(outcome, seeds, chunksize=5)
+        yield from pool.map(outcome, seeds, chunksize=COLLECTED)
 
 
-def reported(found: Iterator[Outcome]) -> int:
-    """Print what was found; the number of seeds with violations."""
-    faults: Counter[FaultKind] = Counter()
-    phases: Counter[str] = Counter()
-    failed, seeds, cpu_s, virtual_s = [], 0, 0.0, 0.0
-    bindings = evictions = takeovers = 0
+def reported(found: Iterator[Outcome], out: Path | None) -> int:
+    """Print what was found as it is found, and a summary; the number of seeds with violations."""
+    tally, told_at = Tally(), time.monotonic()
     for each in found:
-        seeds += 1
-        faults += each.faults
-        phases += Counter(each.facts.phases)
-        bindings += each.facts.bindings
-        evictions += each.facts.evictions
-        takeovers += each.facts.takeovers
-        cpu_s += each.cpu_s
-        virtual_s += each.virtual_s
+        tally.take(each)
         if each.violations:
-            failed.append(each.seed)
             print(f"seed {each.seed}: {each.violations[0]}", flush=True)
             print(f"    make simulate SEED={each.seed}", flush=True)
-    print(f"{seeds} seeds, {len(failed)} with violations")
-    hours = virtual_s / 3600
-    print(f"{hours:.1f} simulated hours, {cpu_s:.0f} CPU s: {cpu_s / hours:.0f} CPU s an hour")
-    print(f"{bindings} bindings, {evictions} evictions and deletions, {takeovers} changes of the leader")
-    print("records: " + (", ".join(f"{phases[name]} {name}" for name in sorted(phases)) or "none"))
-    print("faults:")
-    for kind in FaultKind:
-        print(f"  {faults[kind]:>8} {kind}")
-    missing = [kind.name for kind in FaultKind if not faults[kind]]
-    if missing:
-        print(f"never: {', '.join(missing)}")
-    return len(failed)
+        if time.monotonic() > told_at + PROGRESS_S:
+            told_at = time.monotonic()
+            print(f"... {tally.line}", flush=True)
+    summed(tally, out)
+    return len(tally.failed)
+
+
+def summed(tally: Tally, out: Path | None) -> None:
+    """Print a summary, and keep it."""
+    for line in tally.report():
+        print(line)
+    if out is not None:
+        tally.write(out)
 
 
 def told(seed: int, story: Path | None) -> int:
@@ -106,10 +103,14 @@ def planted() -> int:
 
 
 def main() -> int:
-    """Run; the exit status."""
+    """Run; the exit status: 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--out", type=Path, help="keep the sums in this file, as JSON")
+    parser.add_argument(
+        "--sum", type=Path, nargs="+", help="add up what was kept in these files, and run nothing"
+    )
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--trace", type=Path, help="write the story of --seed to this file")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -119,7 +120,11 @@ def main() -> int:
         return bool(planted())
     if given.seed is not None:
         return told(given.seed, given.trace)
-    return bool(reported(outcomes(range(given.first, given.first + given.seeds), given.jobs)))
+    if given.sum:
+        tally = total(given.sum)
+        summed(tally, given.out)
+        return bool(tally.failed)
+    return bool(reported(outcomes(range(given.first, given.first + given.seeds), given.jobs), given.out))
 
 
 if __name__ == "__main__":

@@ -101,12 +101,28 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._draw = random.random
         self._now = 0.0
         self._since_timer = 0
+        self._timers = 0
         self.steps = 0
         self.set_task_factory(_counted)
 
     def time(self) -> float:
         """Virtual seconds since the start."""
         return self._now
+
+    def call_at(  # type: ignore[override] # likewise
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As any loop's; timers of one moment become ready in the order in which they were set."""
+        self._check_closed()
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer._scheduled = True
+        self._timers += 1
+        heapq.heappush(self._scheduled, (when, self._timers, timer))
+        return timer
 
     def create_future(self) -> CountedFuture:
         """A future of this loop."""
@@ -163,15 +179,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         ready, scheduled = self._ready, self._scheduled
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
+        while scheduled and scheduled[0][2]._cancelled:
+            heapq.heappop(scheduled)[2]._scheduled = False
         if not ready:
             if not scheduled:
                 raise StandstillError("all tasks wait, and no timer is set")
-            self._now = max(self._now, scheduled[0].when())
+            self._now = max(self._now, scheduled[0][0])
             self._since_timer = 0
-        while scheduled and scheduled[0].when() <= self._now:
-            timer = heapq.heappop(scheduled)
+        while scheduled and scheduled[0][0] <= self._now:
+            timer = heapq.heappop(scheduled)[2]
             timer._scheduled = False
             if not timer._cancelled:
                 ready.append(timer)

@@ -19,9 +19,10 @@ from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from promises.checker import Checker
 from promises.commits import UNKNOWN, Author, Commit
+from promises.final_state import REPORTS
 from promises.findings import Facts
 from roadstead.store.store import Change
-from simulation.cluster import SCHEDULER, SimulatedCluster, ended
+from simulation.cluster import RECORDS, SCHEDULER, SimulatedCluster, ended
 from simulation.deeds.deeds import Deeds
 from simulation.deeds.scene import Scene
 from simulation.faults import FaultKind, FaultPlan
@@ -29,8 +30,19 @@ from simulation.loop import PROCESS, StandstillError, VirtualLoop
 from simulation.network import Network
 from simulation.replica import Life, Replica
 from simulation.trace import Trace
+from simulation.transitions import counted, of_record
 
 REPLICAS = ("red", "blue")
+
+#: Seconds without a write of the operator's after which peace may end early, when nothing is left to do. What
+#: is still to come then is the retry of unschedulable pods after five minutes.
+RESTS_S = 90.0
+
+#: Each run of so many has its whole peace.
+WHOLE_PEACE = 8
+
+#: Seconds between two looks whether peace may end early.
+LOOK_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,8 @@ class Plan:
         tells: Whether the story is kept.
         mutate: Breaks each operator.
         stops: Whether the first violation ends the run.
+        is_whole: Whether peace lasts for ``peace_s`` though all is well and still before; None lets the seed
+            choose.
     """
 
     seed: int
@@ -56,6 +70,7 @@ class Plan:
     tells: bool = False
     mutate: Callable[[Operator], object] = lambda _: None
     stops: bool = False
+    is_whole: bool | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +80,7 @@ class Outcome:
     Attributes:
         digest: The hash of all that could be seen from outside.
         cpu_s: Processor time.
+        transitions: Of records, moves and elections, by the names of :mod:`simulation.transitions`.
     """
 
     seed: int
@@ -77,6 +93,7 @@ class Outcome:
     steps: int
     cpu_s: float
     lives: list[str] = field(default_factory=list)
+    transitions: Counter[str] = field(default_factory=Counter)
 
 
 class Simulation:
@@ -90,6 +107,8 @@ class Simulation:
         self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds)
         self.replicas: list[Replica] = []
         self.checker = Checker()
+        self.transitions: Counter[str] = Counter()
+        self._latest = 0.0  #: the time of the operator's last write that is no lease and no report
         self._digest = ""
         self._lives: list[str] = []
 
@@ -103,7 +122,7 @@ class Simulation:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            with _logs_told(self.trace, self._speaker):
+            with _logs_told(self.trace, self._speaker), counted(self.transitions):
                 violations = self._run()
         finally:
             gc.unfreeze()  # operators freeze what their first lists bring
@@ -120,6 +139,7 @@ class Simulation:
             steps=self.loop.steps,
             cpu_s=time.process_time() - began,
             lives=self._lives,
+            transitions=self.transitions,
         )
 
     def _run(self) -> list[str]:
@@ -151,11 +171,15 @@ class Simulation:
             )
 
         def committed(collection: str, change: Change) -> None:
-            before = None if change.previous is None else change.previous.obj
+            before, writer = None if change.previous is None else change.previous.obj, author()
             self.checker.judge(
-                Commit(collection, change.type, change.entry.obj, before, author(), self.loop.time())
+                Commit(collection, change.type, change.entry.obj, before, writer, self.loop.time())
             )
             self.trace.note("api", f"{change.type} {collection} {change.revision}")
+            if writer.name and collection not in REPORTS:
+                self._latest = self.loop.time()
+            if collection == RECORDS:
+                self._count_record(change)
 
         network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
         cluster.api.store.follow(committed)
@@ -171,7 +195,7 @@ class Simulation:
         doing = self.loop.create_task(deeds.run(), name="deeds")
         if not await self._violated_within(self.plan.faulty_s):
             await deeds.end()
-            if not await self._violated_within(self.plan.peace_s):
+            if not await self._violated_in_peace():
                 self.checker.judge_end(SCHEDULER, self.plan.still_s, self.loop.time())
         for replica in self.replicas:
             replica.retire()
@@ -179,6 +203,13 @@ class Simulation:
         network.close()
         await ended(working, doing)
         self._digest = self.trace.digest
+
+    def _count_record(self, change: Change) -> None:
+        """Count the transition of a record, of the operator or of people."""
+        before = {} if change.previous is None else change.previous.obj
+        phases = [(each.get("status") or {}).get("phase", "") for each in (before, change.entry.obj)]
+        if phases[0] != phases[1]:
+            self.transitions[f"record: {of_record(*phases)}"] += 1
 
     async def _violated_within(self, seconds: float) -> bool:
         """Let the time pass; whether it was cut short."""
@@ -188,6 +219,27 @@ class Simulation:
             if self.plan.stops and self.checker.violations:
                 return True
         return False
+
+    async def _violated_in_peace(self) -> bool:
+        """Let peace pass, or as much of it as there is something to do in; whether it was cut short."""
+        plan, until = self.plan, self.loop.time() + self.plan.peace_s
+        is_whole = plan.seed % WHOLE_PEACE == 0 if plan.is_whole is None else plan.is_whole
+        began = self.loop.time()
+        while (left_s := until - self.loop.time()) > 0.0:
+            if await self._violated_within(min(LOOK_S, left_s)):
+                return True
+            rests_s = self.loop.time() - max(began, self._latest)
+            if not is_whole and rests_s >= RESTS_S and not self._unfinished():
+                break
+        return False
+
+    def _unfinished(self) -> list[str]:
+        """What the checker would say if this were the end."""
+        known = len(self.checker.violations)
+        self.checker.judge_end(SCHEDULER, self.plan.still_s, self.loop.time())
+        found = self.checker.violations[known:]
+        del self.checker.violations[known:]
+        return found
 
     def _identities(self) -> dict[str, str]:
         return {life.name: life.identity for replica in self.replicas for life in replica.lives}

@@ -10,6 +10,7 @@ names them like any other. One that cannot be used is skipped, logged and counte
 """
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -23,6 +24,7 @@ STRATEGIES = "plimsoll.strategies"
 LOADING = "load"
 
 
+@cache
 def installed(group: str) -> Iterable[metadata.EntryPoint]:
     """The entry points of one group in this Python environment."""
     return metadata.entry_points(group=group)

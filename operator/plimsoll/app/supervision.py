@@ -48,7 +48,7 @@ class Supervision:
         self._over = asyncio.Event()
         self._ending_since: float | None = None
         self._beaten = clock.monotonic()
-        self._worst: list[tuple[float, float]] = []  #: recent delays of the main loop, with their times
+        self._worst: list[tuple[float, float]] = []  #: delays of the main loop above a beat, with their times
         self._used = self._machine.used_s()
         self._used_at = clock.monotonic()
 
@@ -144,7 +144,9 @@ class Supervision:
             now = self._clock.monotonic()
             late_s = max(0.0, now - due)
             self._beaten = now
-            self._worst = [(now, late_s), *(each for each in self._worst if each[0] > now - 30)]
+            if late_s > BEAT_S:
+                recent = (each for each in self._worst if each[0] > now - 30)
+                self._worst = [*recent, (now, late_s)]
             self._observer.loop_lagged("main", late_s)
 
     async def measure(self) -> None:

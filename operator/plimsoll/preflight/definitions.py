@@ -1,6 +1,7 @@
 """Compares the installed CustomResourceDefinitions with those of this version, and finds names taken."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from plimsoll.api.crds import crd
@@ -49,7 +50,7 @@ def _judged(kind: type[CustomResource], document: Document) -> Finding:
         return Finding(Area.DEFINITIONS, Level.ERROR, name, *problem)
     version = _version(spec)
     installed = ((version or {}).get("schema") or {}).get("openAPIV3Schema") or {}
-    wanted = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    wanted = _wanted(kind)
     missing = tuple(_missing(wanted, installed))
     if missing:
         message = f"its schema is older than this version: it lacks {_named(missing)}"
@@ -64,6 +65,13 @@ def _judged(kind: type[CustomResource], document: Document) -> Finding:
         message = f"its schema is not that of this version: {_named(changed)} differ"
         return Finding(Area.DEFINITIONS, Level.WARNING, name, message, f"replace it: {INSTALL}")
     return Finding(Area.DEFINITIONS, Level.OK, name, f"{VERSION} is served with the schema of this version")
+
+
+@cache
+def _wanted(kind: type[CustomResource]) -> Document:
+    """The schema of this version; a start asks for it again and again while the API server is unavailable."""
+    schema: Document = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
 
 
 def _unusable(kind: type[CustomResource], document: Document) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roadstead.definitions.rules import Compiler, Rules, path_steps
+from roadstead.definitions.rules import Rules, compiled_rules, path_steps
 from roadstead.kinds.kind import Kind, ScalePaths
 from roadstead.schemas import fields, json_paths, structural
 from roadstead.schemas.field_errors import NOWHERE
@@ -68,7 +68,7 @@ def made_version(given: Obj) -> Version:
             },
             is_open=bool(schema.get(structural.PRESERVE)),
         ),
-        Compiler(schema).rules,
+        compiled_rules(schema).rules,
         subresources.get("status") is not None,
         subresources.get("scale"),
         given.get("additionalPrinterColumns") or [],

@@ -9,10 +9,12 @@ Source: apiextensions-apiserver v1.36 ``pkg/apiserver/schema/cel``. Costs are no
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
@@ -344,6 +346,20 @@ class Compiler:
             return ""
         kind = "bool" if wanted == cel.Type.BOOL else "string"
         return f"cel expression must evaluate to a {kind}"
+
+
+#: Schemas whose compiled rules are kept.
+_KEPT = 64
+
+
+def compiled_rules(schema: Obj) -> Compiler:
+    """The compiled rules of a schema: asked for when it is checked, and when it is served."""
+    return _compiled(orjson.dumps(schema))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _compiled(text: bytes) -> Compiler:
+    return Compiler(orjson.loads(text))
 
 
 def _ready(source: Obj, *, uses_old: bool, optional_old: bool) -> Rule:

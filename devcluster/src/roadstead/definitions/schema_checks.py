@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from roadstead.definitions.rules import RULES, Compiler, path_steps
+from roadstead.definitions.rules import RULES, compiled_rules, path_steps
 from roadstead.schemas.field_errors import forbidden, invalid, not_supported, required
 from roadstead.schemas.patterns import compiled
 from roadstead.schemas.schema_values import list_causes, value_causes
@@ -374,7 +374,7 @@ def _leads_somewhere(schema: Obj, field_path: str) -> bool:
 def rule_causes(schema: Obj, path: str) -> Causes:
     """Causes for which the expressions of a schema's rules are invalid."""
     causes = []
-    for fault in Compiler(schema).faults:
+    for fault in compiled_rules(schema).faults:
         where = path
         steps = list(fault.at)
         while steps:

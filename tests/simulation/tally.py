@@ -1,0 +1,158 @@
+"""A Tally adds up what many runs have seen; those of several pieces of a long run are added up again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from simulation.faults import FaultKind
+from simulation.run import Outcome
+from simulation.transitions import of_elections, of_late_events, of_moves, of_records
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over seeds.
+
+    Attributes:
+        first: The lowest seed.
+        last: The highest one.
+        failed: The first violation, by seed.
+        faults: How often each kind happened, by its name.
+        transitions: How often each was gone through, by what of (record, move, election) and its name.
+        facts: What the checker has counted.
+    """
+
+    seeds: int = 0
+    first: int = 0
+    last: int = 0
+    cpu_s: float = 0.0
+    virtual_s: float = 0.0
+    steps: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+    faults: Counter[str] = field(default_factory=Counter)
+    transitions: Counter[str] = field(default_factory=Counter)
+    facts: Counter[str] = field(default_factory=Counter)
+
+    def take(self, made: Outcome) -> None:
+        """One seed more."""
+        self.first = min(self.first or made.seed, made.seed)
+        self.last = max(self.last, made.seed)
+        self.seeds += 1
+        self.cpu_s += made.cpu_s
+        self.virtual_s += made.virtual_s
+        self.steps += made.steps
+        self.faults += Counter({kind.name: number for kind, number in made.faults.items()})
+        self.transitions += made.transitions
+        self.facts += Counter(
+            {name: count for name, count in dataclasses.asdict(made.facts).items() if isinstance(count, int)}
+        )
+        if made.violations:
+            self.failed[made.seed] = made.violations[0]
+
+    def __add__(self, other: Self) -> Self:
+        """Of the seeds of both."""
+        parts = (self, other)
+        firsts = [each.first for each in parts if each.seeds]
+        return dataclasses.replace(
+            self,
+            seeds=self.seeds + other.seeds,
+            first=min(firsts, default=0),
+            last=max(self.last, other.last),
+            cpu_s=self.cpu_s + other.cpu_s,
+            virtual_s=self.virtual_s + other.virtual_s,
+            steps=self.steps + other.steps,
+            failed=self.failed | other.failed,
+            faults=self.faults + other.faults,
+            transitions=self.transitions + other.transitions,
+            facts=self.facts + other.facts,
+        )
+
+    # -- files -----------------------------------------------------------------------------------------------
+
+    def write(self, path: Path) -> None:
+        """Keep it in a file."""
+        kept = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        text = json.dumps(kept, indent=2, sort_keys=True)
+        path.write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """One that was kept."""
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        for name in ("faults", "transitions", "facts"):
+            kept[name] = Counter(kept[name])
+        kept["failed"] = {int(seed): sentence for seed, sentence in kept["failed"].items()}
+        return cls(**kept)
+
+    # -- the report ------------------------------------------------------------------------------------------
+
+    @property
+    def line(self) -> str:
+        """How far it is, in one line."""
+        return (
+            f"{self.seeds} seeds, {len(self.failed)} with violations, "
+            f"{self.virtual_s / 3600:.1f} simulated hours, {self.cpu_s:.0f} CPU s"
+        )
+
+    def report(self) -> Iterator[str]:
+        """All of it, in lines."""
+        each_s = self.cpu_s / max(1, self.seeds)
+        yield f"{self.line}: {each_s:.2f} CPU s a seed (seeds {self.first} to {self.last})"
+        yield ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(self.facts.items()))
+        yield "faults:"
+        yield from _counts((kind.name for kind in FaultKind), self.faults, lambda name: FaultKind[name].value)
+        yield "transitions of records:"
+        records = self._of("record")
+        yield from _counts(sorted(of_records() | set(records)), records)
+        for title, known, what in (
+            ("cells of the move machine in which something is decided", of_moves(), "move"),
+            ("cells of the move machine for late events", of_late_events(), "move"),
+            ("steps of elections", of_elections(is_shared=False), "election"),
+            ("steps of elections of shared roles", of_elections(is_shared=True), "election"),
+        ):
+            seen = self._of(what)
+            yield f"{title}: {sum(name in seen for name in known)} of {len(known)}"
+        steps = of_elections(is_shared=False) | of_elections(is_shared=True)
+        if strange := sorted(self._of("election").keys() - steps):
+            yield f"steps of elections that were not enumerated: {'; '.join(strange)}"
+        for what, names in self.never().items():
+            if names:
+                yield f"never, {what}: {'; '.join(names)}"
+
+    def never(self) -> dict[str, list[str]]:
+        """Faults and transitions that have not happened, by what; late events need not."""
+        alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
+        return {
+            "faults": [kind.name for kind in FaultKind if not self.faults[kind.name]],
+            "records": sorted(of_records() - self._of("record").keys()),
+            "moves": sorted(of_moves() - self._of("move").keys()),
+            "elections": sorted(alone - self._of("election").keys()),
+            "elections of shared roles": sorted(shared - self._of("election").keys()),
+        }
+
+    def _of(self, what: str) -> Counter[str]:
+        """The transitions of something."""
+        begin = f"{what}: "
+        return Counter(
+            {
+                name.removeprefix(begin): count
+                for name, count in self.transitions.items()
+                if name.startswith(begin)
+            }
+        )
+
+
+def _counts(names: Iterable[str], counts: Counter[str], told: Callable[[str], str] = str) -> Iterator[str]:
+    for name in names:
+        yield f"  {counts[name]:>8} {told(name)}"
+
+
+def total(paths: Iterable[Path]) -> Tally:
+    """The sum of those that were kept in files."""
+    return sum((Tally.read(path) for path in paths), Tally())

@@ -1,0 +1,86 @@
+"""Sums over runs, and the transitions that they count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from plimsoll.leadership.election import Due, Election, Failed, Now, Terms
+from promises.findings import Facts
+from simulation.faults import FaultKind
+from simulation.run import Outcome
+from simulation.tally import Tally, total
+from simulation.transitions import counted, of_elections, of_late_events, of_moves, of_records
+
+OUTCOME = Outcome(
+    seed=7,
+    digest="",
+    violations=[],
+    faults=Counter({FaultKind.LATENCY: 2}),
+    facts=Facts(bindings=3),
+    story=[],
+    virtual_s=1800.0,
+    steps=10,
+    cpu_s=0.5,
+    transitions=Counter({"record: new -> Planned": 4}),
+)
+
+
+def tally(*outcomes: Outcome) -> Tally:
+    """Of some runs."""
+    made = Tally()
+    for each in outcomes:
+        made.take(each)
+    return made
+
+
+def test_pieces_of_a_long_run_add_up_to_the_whole(tmp_path: Path) -> None:
+    """However it was cut, and through files."""
+    failed = replace(OUTCOME, seed=3, violations=["1.0 lost", "2.0 lost, too"])
+    tally(OUTCOME).write(tmp_path / "one")
+    tally(failed, replace(OUTCOME, seed=9)).write(tmp_path / "two")
+
+    added = total([tmp_path / "one", tmp_path / "two"])
+
+    assert added == tally(OUTCOME, failed, replace(OUTCOME, seed=9))
+    assert (added.seeds, added.first, added.last, added.virtual_s) == (3, 3, 9, 5400.0)
+    assert added.failed == {3: "1.0 lost"}
+    assert added.faults == {"LATENCY": 6}
+    assert added.facts["bindings"] == 9
+
+
+def test_a_report_names_what_has_never_happened() -> None:
+    """Else a fault or a state that no seed reaches would look tested."""
+    never = tally(OUTCOME).never()
+
+    assert "LATENCY" not in never["faults"]
+    assert "API_RESTART" in never["faults"]
+    assert "new -> Planned" not in never["records"]
+    assert "Planned -> Evicting" in never["records"]
+    assert any("API_RESTART" in line for line in tally(OUTCOME).report())
+
+
+def test_transitions_come_from_the_state_machines() -> None:
+    """All cells of the table are named once, as something decided or as a late event."""
+    assert "Evicting -> Evicted" in of_records()
+    assert "Evicted -> Evicting" not in of_records()
+    assert "REPLACING + ReplacementReady" in of_moves()
+    assert "COMMITTING + RecordAnswered (surge)" in of_moves()
+    assert "CLOSED + StopPressed" in of_late_events()
+    assert "stands: another's lease -> Rest" in of_elections(is_shared=False)
+    assert "leads: no lease -> Resign" not in of_elections(is_shared=False)
+    assert "stands (shared): Failed -> Read" in of_elections(is_shared=True)
+
+
+def test_steps_of_elections_are_counted() -> None:
+    """While a run is counted, and not after it."""
+    counts: Counter[str] = Counter()
+    election = Election("we", Terms())
+
+    with counted(counts):
+        election.handle(Due(), Now(0.0, 0.0))
+        election.handle(Failed(), Now(1.0, 1.0))
+    election.handle(Due(), Now(2.0, 2.0))
+
+    assert counts == {"election: stands: Due -> Read": 1, "election: stands: Failed -> Rest": 1}
