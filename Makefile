@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate vectors bench bench-e2e bench-queue bench-starting bench-scale bench-soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -144,8 +144,8 @@ bench-starting: $(STAMP) ## starts in a large cluster under CPU load: ARGS="--no
 bench-scale: $(STAMP) ## CPU and memory of the operator in clusters of growing size: ARGS="--sizes 5000x100000,50000x500000"
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-bench-soak: $(STAMP) ## whether two replicas last under load: [MINUTES=30] [ARGS="--nodes 500 --load 2"]
-	$(BIN)/python benchmarks/soak.py $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+soak: $(STAMP) ## two operators for hours under pod events, flaps and fail-overs, and whether they stay flat: [HOURS=2] [FOLDER=.soak] [ARGS="--nodes 200 --deletions 9.0"]
+	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
 
 bench-replicas: $(STAMP) ## two replicas that share the work against one: ARGS="--nodes 500 --pods 6000 --pairs 3"
 	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/replicas.py $(ARGS)

@@ -33,6 +33,7 @@ def test_each_scrape_tells_the_present_state() -> None:
                 in_flight=lambda: 4,
                 calls=lambda: calls,
                 events_dropped=lambda: 5,
+                tasks=lambda: 6,
                 conditions=lambda: conditions,
                 degraded=lambda: degraded,
                 stalled=lambda: stalled,
@@ -46,6 +47,7 @@ def test_each_scrape_tells_the_present_state() -> None:
     assert value("plimsoll_scheduler_cache_size", {"type": "nodes"}) == 2
     assert value("plimsoll_scheduler_inflight_bindings") == 4
     assert value("plimsoll_events_dropped_total") == 5
+    assert value("plimsoll_event_loop_tasks") == 6
     assert (
         value(
             "plimsoll_scheduler_plugin_evaluation_total",

@@ -38,6 +38,7 @@ _NOTHING = Sources(
     in_flight=int,
     calls=dict,
     events_dropped=int,
+    tasks=int,
     conditions=list,
     degraded=list,
     stalled=dict,

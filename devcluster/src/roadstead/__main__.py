@@ -68,6 +68,12 @@ def _parser() -> argparse.ArgumentParser:
         default=1.0,
         help="deleted pods leave after their grace period, or after this if it is shorter (1)",
     )
+    add(
+        "--event-ttl-seconds",
+        type=_seconds,
+        default=3600.0,
+        help="Events are deleted so long after they were last written (3600)",
+    )
     add("--heartbeats", action=switch, default=False, help="renew a Lease for each node every 10 s")
     add(
         "--eviction-requests",
@@ -104,6 +110,7 @@ def main() -> None:
         port=options.port,
         eviction_requests=options.eviction_requests,
         token_file=options.token_file,
+        event_ttl_s=options.event_ttl_seconds,
     )
     path: Path = options.kubeconfig
     asyncio.run(serve(cluster, path, lambda url: print(f"{url} ready; kubeconfig: {path}", flush=True)))  # noqa: T201 - the command's answer

@@ -21,6 +21,7 @@ import yaml
 from roadstead.assembly import built_in_api, create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
 from roadstead.controllers import make_context, start_controllers
+from roadstead.controllers.event_expiry import EVENT_TTL_S, EventExpiry
 from roadstead.controllers.work_queue import WorkQueue
 from roadstead.eviction_requests import offer_eviction_requests
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
@@ -114,6 +115,7 @@ class DevCluster:
         eviction_requests: serve lifecycle.k8s.io, an alpha API; ``offer_eviction_requests`` does so later.
         token_file: further tokens, one a line, that may be replaced at any time.
         clock: the time, with zone, of objects, controllers and kubelets.
+        event_ttl_s: seconds from the last write of an Event until it is deleted.
 
     Attributes:
         url: where it listens, with TLS.
@@ -132,6 +134,7 @@ class DevCluster:
         eviction_requests: bool = False,
         token_file: Path | None = None,
         clock: Callable[[], dt.datetime] = utc_now,
+        event_ttl_s: float = EVENT_TTL_S,
     ) -> None:
         self.api = built_in_api(clock)
         self.token = token or new_token()
@@ -147,6 +150,7 @@ class DevCluster:
         )
         self._queue = WorkQueue(lambda: clock().timestamp())
         self._context = make_context(self.api, self._queue)
+        self._event_expiry = EventExpiry(self._context, event_ttl_s)
         self._eviction_requests = eviction_requests
         self._worker: asyncio.Task[None] | None = None
         self._built_in = {
@@ -155,6 +159,7 @@ class DevCluster:
 
     async def __aenter__(self) -> Self:
         context = self._context
+        self._event_expiry.start()
         if self._with_controllers:
             start_controllers(context)
         if self._eviction_requests:

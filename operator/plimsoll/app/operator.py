@@ -229,6 +229,7 @@ class Operator:
             in_flight=lambda: self.loop.in_flight,
             calls=lambda: self.wing.timer.counts,
             events_dropped=lambda: self.recorder.dropped,
+            tasks=lambda: len(asyncio.all_tasks()),
             conditions=self.policies.conditions,
             degraded=self.policies.degradations,
             stalled=self._stalled,

@@ -25,6 +25,7 @@ class Sources:
         in_flight: Binding cycles and preemptions under way.
         calls: By profile: calls by plugin and extension point.
         events_dropped: Events that were not written.
+        tasks: Tasks of the main event loop.
         conditions: Policy, type of its condition, whether it is true.
         degraded: Policy, and a reason why it is degraded.
         runs: Figures of the runs by policy.
@@ -36,6 +37,7 @@ class Sources:
     in_flight: Callable[[], int]
     calls: Callable[[], Mapping[str, Mapping[tuple[str, str], int]]]
     events_dropped: Callable[[], int]
+    tasks: Callable[[], int]
     conditions: Callable[[], Iterable[tuple[str, str, bool]]]
     degraded: Callable[[], Iterable[tuple[str, str]]]
     stalled: Callable[[], Mapping[str, int]]
@@ -69,6 +71,7 @@ class StateCollector(Collector):
             for (plugin, point), calls in counts.items():
                 families["calls"].add_metric([plugin, upstream_point(point), profile], calls)
         families["dropped"].add_metric([], sources.events_dropped())
+        families["tasks"].add_metric([], sources.tasks())
         for policy, kind, holds in sources.conditions():
             families["conditions"].add_metric([policy, kind], holds)
         for labels in sources.degraded():
@@ -173,6 +176,10 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "1 if a condition of a policy is true, 0 otherwise. Labeled by policy and type (Accepted, Ready, "
             "Degraded).",
             labels=["policy", "type"],
+        ),
+        "tasks": GaugeMetricFamily(
+            "plimsoll_event_loop_tasks",
+            "Tasks of the main event loop that have not ended; more and more of them are a leak.",
         ),
         "dropped": CounterMetricFamily(
             "plimsoll_events_dropped",
