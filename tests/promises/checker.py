@@ -14,7 +14,9 @@ from promises.election import ElectionPromise
 from promises.evictions import EvictionPromise
 from promises.final_state import FinalStatePromise
 from promises.findings import Facts, Findings
+from promises.lives import PodLives
 from promises.placement import PlacementPromise
+from promises.record_book import RecordBook
 from promises.records import RecordPromise
 from promises.view import View
 
@@ -28,18 +30,23 @@ class Checker:
     Args:
         lease: Namespace and name of the operator's lease.
         lease_s: Seconds after which it has expired.
+        stale_s: Seconds that what the operator sees may be behind.
     """
 
-    def __init__(self, lease: tuple[str, str] = LEASE, lease_s: float = 15.0) -> None:
-        self.view = View()
+    def __init__(self, lease: tuple[str, str] = LEASE, lease_s: float = 15.0, stale_s: float = 30.0) -> None:
+        self.view = View(stale_s)
         self._findings = findings = Findings()
+        lives, book = PodLives(), RecordBook()
         self._election = ElectionPromise(findings, lease, lease_s)
-        self._records = RecordPromise(self.view, findings)
-        self._final = FinalStatePromise(self.view, findings)
-        self._promises = (
+        self._records = RecordPromise(self.view, findings, lives, book)
+        self._final = FinalStatePromise(self.view)
+        self._evictions = EvictionPromise(self.view, findings, self._election, book)
+        self._followers = (
+            lives,
+            book,
             self._election,
             PlacementPromise(self.view, findings, self._election),
-            EvictionPromise(self.view, findings, self._election),
+            self._evictions,
             self._records,
             self._final,
         )
@@ -57,14 +64,15 @@ class Checker:
     def judge_request(self, author: Author, at: float) -> None:
         """A request is at the API server, which may yet refuse it."""
         self._election.judge_request(author, at)
+        self._evictions.judge_request(author, at)
 
     def judge(self, commit: Commit) -> None:
         """A write was committed; commits come in the order of their resourceVersions."""
         if commit.before is None and commit.type != "ADDED":
             commit = replace(commit, before=self.view.find(commit.collection, *commit.key))
         self.view.see(commit)
-        for promise in self._promises:
-            promise.judge(commit)
+        for each in self._followers:
+            each.judge(commit)
 
     def judge_end(self, scheduler: str, still_s: float, at: float) -> None:
         """What must hold once nothing has gone wrong for a while.
@@ -74,5 +82,12 @@ class Checker:
             still_s: Seconds in which the operator must have written nothing.
             at: The time.
         """
-        self._records.judge_end(still_s, at)
-        self._final.judge_end(scheduler, still_s, at)
+        for sentence in self.unfinished(scheduler, still_s, at):
+            self._findings.violated(at, sentence)
+
+    def unfinished(self, scheduler: str, still_s: float, at: float) -> list[str]:
+        """What :meth:`judge_end` would find."""
+        return [
+            *self._records.unfinished(still_s, at),
+            *self._final.unfinished(scheduler, still_s, at),
+        ]

@@ -8,21 +8,32 @@ import re
 from promises.commits import Author, Commit, Obj
 from promises.election import ElectionPromise
 from promises.findings import Findings
-from promises.pods import has_labels, is_leaving, is_ready
-from promises.view import View
+from promises.pods import condition_of, is_leaving, is_ready
+from promises.record_book import RecordBook
+from promises.selectors import selects
+from promises.view import BUDGETS, View
 
-RECORDS = "evictions.plimsoll.dev"
-BUDGETS = "poddisruptionbudgets.policy"
 EVICTION = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)/eviction")
 
 
 class EvictionPromise:
     """Judges removals of pods by the operator."""
 
-    def __init__(self, view: View, findings: Findings, election: ElectionPromise) -> None:
+    def __init__(self, view: View, findings: Findings, election: ElectionPromise, book: RecordBook) -> None:
         self._view = view
         self._findings = findings
         self._election = election
+        self._book = book
+
+    def judge_request(self, author: Author, at: float) -> None:
+        """No pod is asked to leave that is leaving, as every watch has shown."""
+        found = EVICTION.fullmatch(author.path)
+        if found is None or not author.name:
+            return
+        uid = asked_uid(author)
+        versions = self._view.recent("pods", (found[1], found[2]), at)
+        if all(each is not None and each["metadata"]["uid"] == uid and is_leaving(each) for each in versions):
+            self._findings.violated(at, f"{author.name} asked {found[2]} to leave, which is leaving")
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""
@@ -34,34 +45,39 @@ class EvictionPromise:
         meta = pod["metadata"]
         self._findings.facts.evictions += 1
         self._election.must_lead(author, f"removed {meta['name']}", at)
-        if not EVICTION.fullmatch(author.path):
-            conditions = (pod.get("status") or {}).get("conditions") or ()
-            if not any(each["type"] == "DisruptionTarget" for each in conditions):
+        if not is_eviction(author):
+            if not condition_of(pod, "DisruptionTarget"):
                 self._findings.violated(at, f"{author.name} deleted {meta['name']} without saying why")
             return
-        asked = (json.loads(author.body).get("deleteOptions") or {}).get("preconditions", {}).get("uid")
+        asked = asked_uid(author)
         if asked != meta["uid"]:
             self._findings.violated(
                 at, f"the eviction of {meta['name']} named the uid {asked}, the pod has {meta['uid']}"
             )
-        if not any(_covers(record, meta["uid"]) for record in self._view.objects(RECORDS)):
+        records = self._book.announced(meta["uid"])
+        if not records:
             self._findings.violated(at, f"{author.name} evicted {meta['name']} without a record of that")
+        if len(records) > 1:
+            names = " and ".join(each.key[1] for each in records)
+            self._findings.violated(at, f"{meta['name']} was evicted with two records: {names}")
+        for record in records:
+            record.evicted_at = at
         if is_ready(before):
             self._within_budgets(meta, at)
 
     def _within_budgets(self, meta: Obj, at: float) -> None:
         for budget in self._view.objects(BUDGETS):
-            labels = budget["spec"]["selector"].get("matchLabels") or {}
-            if budget["metadata"]["namespace"] != meta["namespace"]:
-                continue
-            if not has_labels({"metadata": meta}, labels):
+            selector = budget["spec"].get("selector")
+            inside = budget["metadata"]["namespace"] == meta["namespace"]
+            if not inside or selector is None or not selects(selector, meta.get("labels")):
                 continue
             wanted = budget.get("status", {}).get("desiredHealthy", 0)
             healthy = sum(
-                has_labels(other, labels)
-                and is_ready(other)
-                and other["metadata"]["uid"] != meta["uid"]
+                is_ready(other)
                 and not is_leaving(other)
+                and other["metadata"]["uid"] != meta["uid"]
+                and other["metadata"]["namespace"] == meta["namespace"]
+                and selects(selector, other["metadata"].get("labels"))
                 for other in self._view.objects("pods")
             )
             if healthy < wanted:
@@ -78,6 +94,12 @@ def is_removal(commit: Commit) -> bool:
     return stayed and (commit.type == "DELETED" or is_leaving(commit.obj))
 
 
-def _covers(record: Obj, uid: str) -> bool:
-    spec, status = record.get("spec") or {}, record.get("status") or {}
-    return uid in json.dumps(spec) and status.get("phase") == "Evicting"
+def is_eviction(author: Author) -> bool:
+    """Whether a request goes to the Eviction API."""
+    return EVICTION.fullmatch(author.path) is not None
+
+
+def asked_uid(author: Author) -> str:
+    """The uid that an eviction has as precondition, or ""."""
+    options = json.loads(author.body).get("deleteOptions") or {}
+    return str((options.get("preconditions") or {}).get("uid") or "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from promises.commits import Commit, Obj
-from promises.findings import Findings
-from promises.pods import has_labels, is_leaving, is_over, is_ready, node_of
-from promises.quantities import milli, requests
-from promises.view import View
+from collections.abc import Iterator
 
-POLICIES = "schedulingpolicies.plimsoll.dev"
+from promises.commits import Commit, Obj
+from promises.pods import controller_of, is_leaving, is_over, is_ready, node_of
+from promises.quantities import milli, requests
+from promises.selectors import selects
+from promises.view import POLICIES, View
 
 #: Collections that a converged cluster may still see writes of: what is counted and noted, not done.
 REPORTS = frozenset((POLICIES, "events", "leases.coordination.k8s.io"))
@@ -21,9 +21,8 @@ class FinalStatePromise:
         latest: The time of the operator's last write that is no lease and no report.
     """
 
-    def __init__(self, view: View, findings: Findings) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
-        self._findings = findings
         self.latest = 0.0
         self._latest_write = ""
 
@@ -33,16 +32,14 @@ class FinalStatePromise:
         if author.name and commit.collection not in REPORTS:
             self.latest, self._latest_write = commit.at, f"{author.name} {author.method} {author.path}"
 
-    def judge_end(self, scheduler: str, still_s: float, at: float) -> None:
-        """Placed, whole and still."""
-        self._placed(scheduler, at)
-        self._whole(at)
+    def unfinished(self, scheduler: str, still_s: float, at: float) -> Iterator[str]:
+        """What is not placed, whole or still."""
+        yield from self._not_placed(scheduler)
+        yield from self._not_whole()
         if at - self.latest < still_s and not self._moves_without_proof():
-            self._findings.violated(
-                at, f"the operator still writes: {self._latest_write} at {self.latest:.3f}"
-            )
+            yield f"the operator still writes: {self._latest_write} at {self.latest:.3f}"
 
-    def _placed(self, scheduler: str, at: float) -> None:
+    def _not_placed(self, scheduler: str) -> Iterator[str]:
         free = self._free()
         for pod in self._view.objects("pods"):
             if pod["spec"].get("schedulerName") != scheduler or is_over(pod) or node_of(pod):
@@ -52,19 +49,21 @@ class FinalStatePromise:
                 node for node, room in free.items() if all(room.get(k, 0) >= v for k, v in wanted.items())
             ]
             if fits:
-                self._findings.violated(
-                    at, f"{pod['metadata']['name']} is not placed, though {fits[0]} has room"
-                )
+                yield f"{pod['metadata']['name']} is not placed, though {fits[0]} has room"
 
-    def _whole(self, at: float) -> None:
+    def _not_whole(self) -> Iterator[str]:
         for workload in self._view.objects("deployments.apps"):
-            app = workload["spec"]["template"]["metadata"]["labels"]["app"]
+            meta, spec = workload["metadata"], workload["spec"]
             there = sum(
-                has_labels(pod, {"app": app}) and not is_over(pod) and not is_leaving(pod)
+                pod["metadata"]["namespace"] == meta["namespace"]
+                and bool(controller_of(pod))
+                and selects(spec["selector"], pod["metadata"].get("labels"))
+                and not is_over(pod)
+                and not is_leaving(pod)
                 for pod in self._view.objects("pods")
             )
-            if there != workload["spec"]["replicas"]:
-                self._findings.violated(at, f"{app} has {there} pods, not {workload['spec']['replicas']}")
+            if there != spec["replicas"]:
+                yield f"{meta['name']} has {there} pods, not {spec['replicas']}"
 
     def _moves_without_proof(self) -> bool:
         """Whether a policy evicts as descheduler does, whose moves may go back and forth for ever."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 
@@ -12,12 +13,15 @@ class Facts:
     Attributes:
         evictions: With deletions by the operator.
         phases: How many records have entered each.
+        transitions: How often a record went from one phase, "" at first, to another, by the name of the
+            process, "" for people.
     """
 
     bindings: int = 0
     evictions: int = 0
     takeovers: int = 0
     phases: dict[str, int] = field(default_factory=dict)
+    transitions: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
 class Findings:

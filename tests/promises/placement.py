@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 
 from promises.commits import Author, Commit, Obj
 from promises.election import ElectionPromise
@@ -10,6 +11,7 @@ from promises.findings import Findings
 from promises.pods import is_over, node_of
 from promises.quantities import milli, requests
 from promises.view import View
+from promises.volumes import attach_limits, attached
 
 
 class PlacementPromise:
@@ -19,22 +21,12 @@ class PlacementPromise:
         self._view = view
         self._findings = findings
         self._election = election
-        self._largest: dict[str, dict[str, int]] = {}  #: the most that each node ever had
         self._bound_by_us: set[str] = set()
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""
-        if commit.collection == "nodes":
-            self._node(commit.obj)
-        elif commit.collection == "pods" and commit.type != "DELETED":
-            self._pod(commit)
-
-    def _node(self, node: Obj) -> None:
-        largest = self._largest.setdefault(node["metadata"]["name"], {})
-        for key, text in (node["status"].get("allocatable") or {}).items():
-            largest[key] = max(largest.get(key, 0), milli(text))
-
-    def _pod(self, commit: Commit) -> None:
+        if commit.collection != "pods" or commit.type == "DELETED":
+            return
         name = commit.obj["metadata"]["name"]
         node, earlier = node_of(commit.obj), node_of(commit.before)
         if node and not earlier and commit.author.name:
@@ -52,20 +44,103 @@ class PlacementPromise:
             self._findings.violated(
                 at, f"the binding of {meta['name']} named the uid {asked}, the pod has {meta['uid']}"
             )
-        if node in self._largest:
-            self._fits(meta["name"], node, author, at)
+        versions = [each for each in self._view.recent("nodes", ("", node), at) if each is not None]
+        if not versions:
+            return
+        beside = self._beside(node, at)
+        for problem in (
+            *_crowded(beside, versions),
+            *_shared_ports(pod, beside),
+            *self._attached(node, beside),
+        ):
+            self._findings.violated(at, f"{author.name} over-committed {node} by {meta['name']}: {problem}")
+        if all(not _takes(each, pod) for each in versions):
+            self._findings.violated(at, f"{author.name} bound {meta['name']} to {node}, which repels it")
 
-    def _fits(self, name: str, node: str, author: Author, at: float) -> None:
-        """What another scheduler took meanwhile could not be known, so our own pods count."""
-        taken: dict[str, int] = {}
-        for other in self._view.objects("pods"):
-            if node_of(other) != node or is_over(other) or other["metadata"]["uid"] not in self._bound_by_us:
+    def _beside(self, node: str, at: float) -> list[Obj]:
+        """The pods on a node that its binder knows of: its own, and what others placed a while ago."""
+        found = []
+        for pod in self._view.objects("pods"):
+            if node_of(pod) != node or is_over(pod):
                 continue
-            for resource, amount in requests(other).items():
-                taken[resource] = taken.get(resource, 0) + amount
-        for resource, amount in taken.items():
-            room = self._largest[node].get(resource, 0)
-            if amount > room:
-                self._findings.violated(
-                    at, f"{author.name} over-committed {node} by {name}: {amount} of {room} milli {resource}"
-                )
+            meta = pod["metadata"]
+            if meta["uid"] in self._bound_by_us or self._is_known(meta, node, at):
+                found.append(pod)
+        return found
+
+    def _is_known(self, meta: Obj, node: str, at: float) -> bool:
+        key = (meta.get("namespace") or "", meta["name"])
+        versions = self._view.recent("pods", key, at)
+        return all(
+            each is not None and each["metadata"]["uid"] == meta["uid"] and node_of(each) == node
+            for each in versions
+        )
+
+    def _attached(self, node: str, beside: Iterable[Obj]) -> Iterator[str]:
+        volumes = attached(beside, self._view)
+        for driver, limit in attach_limits(node, self._view).items():
+            used = len(volumes.get(driver, ()))
+            if used > limit:
+                yield f"{used} volumes of {driver}, {limit} may be attached"
+
+
+def _crowded(beside: Iterable[Obj], versions: Iterable[Obj]) -> Iterator[str]:
+    """What does not fit even in the largest that the node was lately."""
+    room: dict[str, int] = {}
+    for version in versions:
+        for name, text in (version["status"].get("allocatable") or {}).items():
+            room[name] = max(room.get(name, 0), milli(text))
+    taken: dict[str, int] = {}
+    for pod in beside:
+        for name, amount in requests(pod).items():
+            taken[name] = taken.get(name, 0) + amount
+    for name, amount in taken.items():
+        if amount > room.get(name, 0):
+            yield f"{amount} of {room.get(name, 0)} milli {name}"
+
+
+def _ports(pod: Obj) -> set[tuple[str, str, int]]:
+    """Address, protocol and number of each port of the host that a pod takes."""
+    spec = pod["spec"]
+    sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+    return {
+        (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
+        for container in (*spec["containers"], *sidecars)
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    }
+
+
+def _shared_ports(pod: Obj, beside: Iterable[Obj]) -> Iterator[str]:
+    mine = _ports(pod)
+    for other in beside:
+        if not mine or other["metadata"]["uid"] == pod["metadata"]["uid"]:
+            continue
+        for address, protocol, number in _ports(other):
+            for own, *rest in mine:
+                if rest == [protocol, number] and (own == address or "0.0.0.0" in (own, address)):
+                    yield f"{other['metadata']['name']} has port {number}, too"
+
+
+def _takes(node: Obj, pod: Obj) -> bool:
+    """Whether a node takes a pod by its taints, its cordon and the pod's nodeSelector."""
+    spec, labels = node["spec"], node["metadata"].get("labels") or {}
+    wanted = pod["spec"].get("nodeSelector") or {}
+    taints = [each for each in spec.get("taints") or () if each["effect"] != "PreferNoSchedule"]
+    if spec.get("unschedulable"):
+        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    tolerations = pod["spec"].get("tolerations") or ()
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        any(tolerates(each, taint) for each in tolerations) for taint in taints
+    )
+
+
+def tolerates(toleration: Obj, taint: Obj) -> bool:
+    """Whether a toleration covers a taint."""
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (taint.get("value") or "")

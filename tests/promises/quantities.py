@@ -3,26 +3,75 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any
 
 from promises.commits import Obj
 
-UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+SUFFIXES = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "": Fraction(1),
+    **{letter: Fraction(1000 ** (power + 1)) for power, letter in enumerate("kMGTPE")},
+    **{f"{letter}i": Fraction(1024 ** (power + 1)) for power, letter in enumerate("KMGTPE")},
+}
+
+#: A number, then a suffix or an exponent: ``1E`` is an exa, ``1E3`` a thousand.
+QUANTITY = re.compile(
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i|))"
+)
 
 
 def milli(text: Any) -> int:
-    """A quantity in thousandths."""
-    found = re.fullmatch(r"([0-9.]+)(m|k|M|G|Ki|Mi|Gi|)", str(text))
+    """A quantity in thousandths, rounded up as the API server does.
+
+    Raises:
+        ValueError: It is no quantity.
+    """
+    found = QUANTITY.fullmatch(str(text))
     if found is None:
         raise ValueError(f"no quantity: {text}")
-    number, unit = found.groups()
-    return round(float(number) * (1 if unit == "m" else 1000 * UNITS[unit]))
+    number, exponent, suffix = found.groups()
+    scale = Fraction(f"1{exponent}") if exponent else SUFFIXES[suffix]
+    exact = Fraction(number) * scale * 1000
+    return -(-exact.numerator // exact.denominator)
 
 
 def requests(pod: Obj) -> dict[str, int]:
-    """What a pod takes of a node, in thousandths; itself counts as one of ``pods``."""
-    total = {"pods": 1000}
-    for container in pod["spec"]["containers"]:
-        for name, text in (container.get("resources", {}).get("requests") or {}).items():
-            total[name] = total.get(name, 0) + milli(text)
+    """What a pod takes of a node, in thousandths; itself counts as one of ``pods``.
+
+    Containers and sidecars run together. An init container runs beside the sidecars that were started before
+    it, so the larger of both counts, per resource. Requests of the whole pod replace those of its containers,
+    and overhead comes on top.
+    """
+    spec = pod["spec"]
+    running = _summed(_asked(container) for container in spec["containers"])
+    sidecars: dict[str, int] = {}
+    starting: dict[str, int] = {}
+    for container in spec.get("initContainers") or ():
+        beside = _summed((sidecars, _asked(container)))
+        if container.get("restartPolicy") == "Always":
+            sidecars = beside
+        starting = _larger(starting, beside)
+    total = _larger(_summed((running, sidecars)), starting)
+    total.update(_asked(spec))
+    overhead = {name: milli(text) for name, text in (spec.get("overhead") or {}).items()}
+    return _summed((total, overhead, {"pods": 1000}))
+
+
+def _asked(holder: Obj) -> dict[str, int]:
+    asked = (holder.get("resources") or {}).get("requests") or {}
+    return {name: milli(text) for name, text in asked.items()}
+
+
+def _summed(amounts: Any) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for each in amounts:
+        for name, amount in each.items():
+            total[name] = total.get(name, 0) + amount
     return total
+
+
+def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}

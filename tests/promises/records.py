@@ -1,37 +1,196 @@
-"""RecordPromise: each move ends."""
+"""RecordPromise: each record is of a pod that was there, moves along allowed phases, is true, and ends."""
 
 from __future__ import annotations
 
-from promises.commits import Commit
-from promises.evictions import RECORDS
+import math
+from collections.abc import Iterator
+
+from promises.commits import Commit, Obj
 from promises.findings import Findings
-from promises.view import View
+from promises.lives import PodLife, PodLives
+from promises.record_book import RecordBook, RecordStory
+from promises.view import RECORDS, View
+
+#: The phases that may follow each; "" is a record that was just made.
+FOLLOWING = {
+    "": ("Predicted", "Planned"),
+    "Planned": ("Evicting", "Surging", "Blocked", "Failed", "Cancelled"),
+    "Evicting": ("Evicted", "Blocked", "Failed", "Cancelled"),
+    "Evicted": ("Settled", "Returned", "Failed", "Cancelled"),
+    "Surging": ("Settled", "Returned", "Failed", "Cancelled"),
+}
 
 #: Phases of moves that end within seconds; a replacement may be waited for much longer.
 PASSING = frozenset(("Planned", "Evicting"))
 
+#: Phases in which the operator must not forget a move.
+UNDER_WAY = frozenset(("Evicting", "Evicted", "Surging"))
+
+#: Reasons of a Failed record whose pod was evicted, but not replaced in time.
+STRANDED = frozenset(("NoReplacement", "ReplacementNotRunning", "ReplacementNotReady"))
+
+#: Seconds that a replacement gets; clocks differ in speed.
+PATIENCE_S = 300.0 * 0.89
+
 
 class RecordPromise:
-    """Follows the records of moves."""
+    """Judges the records of moves."""
 
-    def __init__(self, view: View, findings: Findings) -> None:
+    def __init__(self, view: View, findings: Findings, lives: PodLives, book: RecordBook) -> None:
         self._view = view
         self._findings = findings
+        self._lives = lives
+        self._book = book
         self._written: dict[str, float] = {}  #: the last write of each record
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""
         if commit.collection != RECORDS:
             return
-        phase = (commit.obj.get("status") or {}).get("phase", "")
-        self._written[commit.obj["metadata"]["uid"]] = commit.at
-        if phase and phase != ((commit.before or {}).get("status") or {}).get("phase"):
-            phases = self._findings.facts.phases
-            phases[phase] = phases.get(phase, 0) + 1
+        story = self._book.by_uid[commit.obj["metadata"]["uid"]]
+        self._written[story.uid] = commit.at
+        before = (commit.before or {}).get("status") or {}
+        is_entered = bool(story.phase) and story.phase != before.get("phase") and commit.type != "DELETED"
+        if is_entered:
+            facts, author = self._findings.facts, commit.author.name
+            facts.phases[story.phase] = facts.phases.get(story.phase, 0) + 1
+            facts.transitions[before.get("phase") or "", story.phase, author] += 1
+        if not commit.author.name or story.is_meddled:
+            return
+        problems = [*self._of_write(commit, story, before)]
+        if is_entered:
+            problems += self._untrue(story, commit.at)
+        for problem in problems:
+            self._findings.violated(commit.at, f"the record {story.key[1]} {problem}")
 
-    def judge_end(self, still_s: float, at: float) -> None:
-        """No record is left in the middle."""
-        for record in self._view.objects(RECORDS):
-            meta, phase = record["metadata"], (record.get("status") or {}).get("phase")
-            if phase in PASSING and self._written[meta["uid"]] < at - still_s:
-                self._findings.violated(at, f"the record {meta['name']} is still {phase}")
+    def _of_write(self, commit: Commit, story: RecordStory, before: Obj) -> Iterator[str]:
+        pod = story.spec["pod"]
+        if commit.type == "ADDED":
+            life = self._lives.find(pod["uid"])
+            if life is None or life.key != (pod["namespace"], pod["name"]):
+                yield f"is of the pod {pod['name']} ({pod['uid']}), which never existed"
+        elif commit.type == "DELETED":
+            if story.phase in UNDER_WAY:
+                yield f"was deleted while it was {story.phase}"
+        else:
+            if commit.before is not None and commit.before["spec"] != commit.obj["spec"]:
+                yield "has another spec than before"
+            yield from _of_phases(story, before)
+
+    # -- truth -------------------------------------------------------------------------------------------
+
+    def _untrue(self, story: RecordStory, at: float) -> Iterator[str]:
+        life = self._lives.find(story.pod)
+        if life is None:
+            return
+        reason = story.status.get("reason")
+        was_evicted = any(each["phase"] == "Evicted" for each in story.status.get("transitions") or ())
+        match story.phase:
+            case "Evicted":
+                if life.left_at > at:
+                    yield f"is Evicted, but {life.key[1]} has not left"
+            case "Settled" if reason == "Left":
+                if min(life.gone_at, life.over_at) > at:
+                    yield f"is Settled, but the victim {life.key[1]} is still there"
+            case "Settled" if reason == "NoReplacement":
+                if life.left_at > at:
+                    yield f"is Settled, but {life.key[1]} has not left"
+            case "Settled" | "Returned":
+                yield from self._misplaced(story, life)
+            case "Failed" if reason in STRANDED:
+                yield from self._impatient(story, life, at)
+            case "Blocked" | "Cancelled" | "Failed":
+                if story.evicted_at < math.inf and not was_evicted:
+                    yield f"is {story.phase} ({reason}), but {life.key[1]} was evicted"
+
+    def _misplaced(self, story: RecordStory, moved: PodLife) -> Iterator[str]:
+        """Whether the replacement is one, and is where the record says."""
+        if moved.left_at == math.inf:
+            yield f"is {story.phase}, but {moved.key[1]} has not left"
+        given = story.status.get("replacement") or {}
+        life = self._lives.find(given.get("uid", ""))
+        if life is None:
+            yield f"is {story.phase} by a replacement that never existed"
+            return
+        name, source = life.key[1], story.spec["fromNode"]
+        is_other = bool(story.owner) and life.controller != story.owner and "surge" not in story.spec
+        if life.uid == moved.uid or is_other:
+            yield f"is {story.phase} by {name}, which replaces another pod"
+        if life.node != given.get("node"):
+            yield f"is {story.phase} by {name} on {given.get('node')}, which is on {life.node or 'no node'}"
+        is_back = life.node == source
+        if story.phase == "Settled" and not life.spans:
+            yield f"is Settled by {name}, which was never ready"
+        if story.phase == "Settled" and is_back and story.spec.get("purpose") != "Restart":
+            yield f"is Settled by {name} on {source}, the node that was left"
+        if story.phase == "Returned" and not is_back:
+            yield f"is Returned by {name} on {life.node}, not on {source}"
+        if story.phase == "Returned" and not life.has_run:
+            yield f"is Returned by {name}, which never ran"
+        for other in self._book.by_uid.values():
+            replacement = other.status.get("replacement") or {}
+            is_final = other.phase in ("Settled", "Returned") and other.is_there
+            if other is not story and is_final and replacement.get("uid") == life.uid:
+                yield f"is {story.phase} by {name}, as {other.key[1]} is"
+
+    def _impatient(self, story: RecordStory, moved: PodLife, at: float) -> Iterator[str]:
+        """Whether a replacement was not waited for, or was there."""
+        if not story.owner:
+            return
+        since = min(story.evicted_at, moved.left_at)
+        if at - since < PATIENCE_S:
+            yield f"is Failed ({story.status.get('reason')}) {at - since:.0f} s after its pod has left"
+        else:
+            yield from self._replaced(story, since, at - self._view.stale_s)
+
+    def _replaced(self, story: RecordStory, since: float, until: float) -> Iterator[str]:
+        """Whether pods of the owner were made since, and are ready, that no other record counts."""
+        counted = {
+            (each.status.get("replacement") or {}).get("uid")
+            for each in self._book.by_uid.values()
+            if each.owner == story.owner and each is not story
+        }
+        waiting = sum(
+            each.owner == story.owner and each.phase in UNDER_WAY
+            for each in self._book.by_uid.values()
+            if each is not story
+        )
+        ready = [
+            life.key[1]
+            for life in self._lives.owned(story.owner)
+            if life.born_at > since
+            and life.uid not in counted
+            and life.is_serving
+            and life.spans[-1][0] < until
+        ]
+        if len(ready) > waiting:
+            yield f"is {story.phase}, though {ready[0]} has taken the place of {story.spec['pod']['name']}"
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    def unfinished(self, still_s: float, at: float) -> Iterator[str]:
+        """What is left in the middle, or waits for a replacement that is there."""
+        for story in self._book.by_uid.values():
+            if not story.is_there or self._written[story.uid] >= at - still_s or story.is_meddled:
+                continue
+            name = story.key[1]
+            if story.phase in PASSING and story.spec.get("mode") != "Approve":
+                yield f"the record {name} is still {story.phase}"
+            elif story.phase == "Evicted" and story.owner:
+                for problem in self._replaced(story, story.entered["Evicted"], at - still_s):
+                    yield f"the record {name} {problem}"
+
+
+def _of_phases(story: RecordStory, before: Obj) -> Iterator[str]:
+    """Whether the phases that it has been through follow one another, and go on where they were."""
+    passed = [each["phase"] for each in story.status.get("transitions") or ()]
+    earlier = [each["phase"] for each in before.get("transitions") or ()]
+    if passed[: len(earlier)] != earlier:
+        yield f"went through {earlier}, and now says {passed}"
+    if story.phase and passed[-1:] != [story.phase]:
+        yield f"is {story.phase}, and says that it went through {passed}"
+    for one, other in zip(["", *passed], passed, strict=False):
+        if other not in FOLLOWING.get(one, ()):
+            yield f"became {other} from {one or 'nothing'}"
+    if story.spec.get("mode") == "DryRun" and story.phase not in ("", "Predicted"):
+        yield f"is {story.phase} in a dry run"

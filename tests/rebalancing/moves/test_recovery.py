@@ -1,5 +1,6 @@
 """Records after a restart: table 3 of the design, line by line, then any record there may be."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -353,3 +354,30 @@ def test_times_are_taken_from_the_record() -> None:
     assert (sent.since, sent.evicting_for_s) == (SENT, 20.0)
     assert (planned.since, planned.evicting_for_s) == (None, 0.0)
     assert isinstance(sent, ProcessRestarted)
+
+
+@pytest.mark.parametrize(
+    ("planned_s", "since_s"),
+    [
+        pytest.param(0, -30, id="sent-at-once"),
+        pytest.param(1, -30, id="times-are-cut-to-seconds"),
+        pytest.param(600, 569, id="sent-after-ten-minutes"),
+    ],
+)
+def test_replacements_are_looked_for_by_the_clock_that_says_when_pods_are_made(
+    planned_s: float, since_s: float
+) -> None:
+    """The machine that wrote the record was 30 s ahead: its times are later than those of the API server."""
+    planned = SENT - timedelta(seconds=planned_s)
+    event = found(Phase.EVICTED)
+    steps = [
+        PhaseTransition(phase=Phase.PLANNED, time=planned),
+        *event.status.transitions,
+    ]
+    status = event.status.model_copy(update={"transitions": tuple(steps)})
+    ahead = timedelta(seconds=30)
+
+    known = replace(event, status=status, created=planned - ahead)
+
+    assert known.since == planned - ahead + timedelta(seconds=since_s + 30)
+    assert known.evicting_for_s == event.evicting_for_s

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -55,6 +56,7 @@ class Restart:
             move=None if pod is None or record.is_finished else move_of(record.spec, pod),
             rollout=rollout,
             approved=self.answer(record.key),
+            created=datetime.fromtimestamp(record.created, UTC),
         )
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:

@@ -5,7 +5,7 @@ instruction says so in ``answers``.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
 from typing import ClassVar
@@ -72,16 +72,29 @@ class ProcessRestarted(MoveEvent):
     move: Move | None = None  #: what the record proposes, for a pod that stands; else None
     rollout: "RolloutAnswered | None" = None  #: what the Deployment says of a surge
     approved: bool | None = None  #: what people say of a proposal
+    created: datetime | None = None  #: when the record was, by the API server's clock; None if not known
 
     @property
     def since(self) -> datetime | None:
-        """When phase Evicting was reached; None when it was not."""
-        return {each.phase: each.time for each in self.status.transitions}.get(Phase.EVICTING)
+        """When phase Evicting was reached by the API server's clock, as pods are made; None when it was not.
+
+        Phases have the time of the machine that wrote them, which may be ahead. It is used for how long the
+        record waited, less a second, as times are cut to whole seconds.
+        """
+        sent = self._sent
+        if sent is None or self.created is None:
+            return sent
+        waited = sent - self.status.transitions[0].time - timedelta(seconds=1)
+        return self.created + max(waited, timedelta(0))
 
     @property
     def evicting_for_s(self) -> float:
         """Seconds since phase Evicting was reached; 0 when it was not."""
-        return 0.0 if self.since is None else max(0.0, self.now - self.since.timestamp())
+        return 0.0 if self._sent is None else max(0.0, self.now - self._sent.timestamp())
+
+    @property
+    def _sent(self) -> datetime | None:
+        return {each.phase: each.time for each in self.status.transitions}.get(Phase.EVICTING)
 
 
 @dataclass(frozen=True, slots=True)

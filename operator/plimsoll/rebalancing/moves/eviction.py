@@ -102,12 +102,12 @@ def _has_left(step: Step) -> bool:
 
 
 def _found_gone(step: Step) -> None:
-    """The pod has outcomes.left while no answer told."""
+    """The pod has left while no answer told."""
     step.wait_no_more(TimerName.RETRY)
     if step.state.answer_lost:
         outcomes.leaves(step, "Accepted")
     else:
-        outcomes.refused(step, WriteResult(WriteOutcome.GONE, "it outcomes.left before it was evicted"))
+        outcomes.refused(step, WriteResult(WriteOutcome.GONE, "it left before it was evicted"))
 
 
 def _departed(step: Step, event: events.PodTerminating | events.PodGone) -> None:
@@ -132,7 +132,7 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
         case MoveStage.REPLACING, TimerName.REPLACEMENT:
             outcomes.end(step, outcomes.gave_up(step))
         case MoveStage.LEAVING, TimerName.LEAVING:
-            text = f"the pod was evicted and has not outcomes.left {step.state.spec.from_node} in time"
+            text = f"the pod was evicted and has not left {step.state.spec.from_node} in time"
             step.close(Landing(Phase.FAILED, "StillThere", text))
 
 

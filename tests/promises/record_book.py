@@ -1,0 +1,96 @@
+"""RecordBook follows each Eviction record from its creation to its deletion, and which pods were evicted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from promises.commits import Commit, Obj
+from promises.view import RECORDS
+
+#: The strategy of records of victims of preemption.
+PREEMPTION = "DefaultPreemption"
+
+
+@dataclass(slots=True)
+class RecordStory:
+    """What has become of one record; times are infinite until it happens.
+
+    Attributes:
+        entered: When each phase was first seen.
+        is_meddled: Whether somebody else has written into it: then it need not be true.
+        evicted_at: When its pod was evicted by the operator.
+    """
+
+    uid: str
+    key: tuple[str, str]
+    spec: Obj
+    born_at: float
+    phase: str = ""
+    status: Obj = field(default_factory=dict)
+    annotations: Obj = field(default_factory=dict)
+    entered: dict[str, float] = field(default_factory=dict)
+    is_meddled: bool = False
+    evicted_at: float = math.inf
+    gone_at: float = math.inf
+
+    @property
+    def pod(self) -> str:
+        """The uid of its pod."""
+        return str(self.spec["pod"]["uid"])
+
+    @property
+    def owner(self) -> str:
+        """The uid of the pod's controller, or ""."""
+        return str((self.spec.get("owner") or {}).get("uid") or "")
+
+    @property
+    def is_victim(self) -> bool:
+        """Whether its pod was preempted."""
+        return bool(self.spec.get("strategy") == PREEMPTION)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has deleted it."""
+        return self.gone_at == math.inf
+
+    def has_time(self, phase: str) -> str:
+        """When a phase was reached by the clock of its writer, or ""."""
+        transitions = self.status.get("transitions") or ()
+        return next((each["time"] for each in transitions if each["phase"] == phase), "")
+
+
+class RecordBook:
+    """The stories of all records, also of those that are gone."""
+
+    def __init__(self) -> None:
+        self.by_uid: dict[str, RecordStory] = {}
+        self._of_pod: dict[str, list[RecordStory]] = {}
+
+    def judge(self, commit: Commit) -> None:
+        """A commit of any collection."""
+        if commit.collection != RECORDS:
+            return
+        meta = commit.obj["metadata"]
+        story = self.by_uid.get(meta["uid"])
+        if story is None:
+            story = RecordStory(meta["uid"], commit.key, commit.obj["spec"], commit.at)
+            self.by_uid[story.uid] = story
+            self._of_pod.setdefault(story.pod, []).append(story)
+        status = commit.obj.get("status") or {}
+        if not commit.author.name and status != story.status:
+            story.is_meddled = True
+        story.status, story.phase = status, status.get("phase") or ""
+        story.annotations = meta.get("annotations") or {}
+        if story.phase:
+            story.entered.setdefault(story.phase, commit.at)
+        if commit.type == "DELETED":
+            story.gone_at = commit.at
+
+    def of_pod(self, uid: str) -> list[RecordStory]:
+        """The records of a pod."""
+        return self._of_pod.get(uid, [])
+
+    def announced(self, uid: str) -> list[RecordStory]:
+        """Those that say that the pod is about to be evicted."""
+        return [each for each in self.of_pod(uid) if each.phase == "Evicting" and each.is_there]
