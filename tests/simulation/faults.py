@@ -51,6 +51,20 @@ class FaultKind(StrEnum):
     BUDGET_CHANGED = "disruption budget changed"
     WORKLOAD_SCALED = "workload scaled"
     RECORD_DELETED = "eviction record deleted by hand"
+    RECORD_STATUS_EDITED = "status of a record edited by hand"
+    RECORD_ANNOTATED = "record labelled and annotated by hand"
+    RECORD_HELD = "record with a finalizer that somebody added"
+    RECORD_FORGED = "record created by hand"
+    POD_REPLACED = "pod deleted and created again under its name at once"
+    POD_ASSIGNED = "pod created with a node"
+    POD_GATED = "pod with a scheduling gate that is lifted later"
+    POD_RELABELLED = "labels of a pod changed"
+    POD_HELD = "pod stuck in its deletion by a finalizer"
+    STATEFUL_POD_DELETED = "pod of a StatefulSet deleted, and created again under its name at once"
+    SCALED_RAPIDLY = "workload scaled up and down within seconds"
+    ROLLOUT = "rollout of a workload"
+    BROKEN_ROLLOUT = "rollout of pods that never start, crash or are never ready"
+    PRIORITY_DELETED = "priority class of a pod deleted"
 
 
 #: Of one exchange, with the share of exchanges that meet it while it is enabled.

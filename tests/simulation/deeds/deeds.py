@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from simulation.deeds.administrators import AdministratorDeeds
 from simulation.deeds.machines import MachineDeeds
 from simulation.deeds.people import PeopleDeeds
 from simulation.deeds.programs import ProgramDeeds
@@ -25,6 +26,7 @@ class Deeds:
         self._ways = {
             **MachineDeeds(scene).ways,
             **PeopleDeeds(scene).ways,
+            **AdministratorDeeds(scene).ways,
             **ProgramDeeds(scene).ways,
         }
         scene.network.around.append(WriteFaults(scene, self._ways))

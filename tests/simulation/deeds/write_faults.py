@@ -16,6 +16,7 @@ from roadstead.store.api import Write
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
 from simulation.cluster import RECORDS
+from simulation.deeds.people import replace_pod
 from simulation.deeds.scene import Scene, Way, attempted
 from simulation.exchanges import Exchange
 from simulation.faults import FaultKind
@@ -65,8 +66,18 @@ ANYWHERE = (
 #: What else may happen at a write of that kind.
 DEEDS_AT: dict[FaultKind, tuple[FaultKind, ...]] = {
     FaultKind.AT_RECORD: (FaultKind.BUDGET_CHANGED, FaultKind.BUDGET_CHANGED, FaultKind.POLICY_EDITED),
-    FaultKind.AT_RECORD_STATUS: (FaultKind.BUDGET_CHANGED, FaultKind.BUDGET_CHANGED),
-    FaultKind.AT_EVICTION: (FaultKind.BUDGET_CHANGED, FaultKind.WORKLOAD_SCALED),
+    FaultKind.AT_RECORD_STATUS: (
+        FaultKind.BUDGET_CHANGED,
+        FaultKind.RECORD_STATUS_EDITED,
+        FaultKind.RECORD_ANNOTATED,
+        FaultKind.RECORD_HELD,
+    ),
+    FaultKind.AT_EVICTION: (
+        FaultKind.BUDGET_CHANGED,
+        FaultKind.WORKLOAD_SCALED,
+        FaultKind.SCALED_RAPIDLY,
+        FaultKind.ROLLOUT,
+    ),
     FaultKind.AT_POLICY_STATUS: (FaultKind.POLICY_EDITED,),
 }
 
@@ -186,17 +197,6 @@ class WriteFaults:
             record = self._scene.found(RECORDS, namespace, names["record"])
             name = ((record or {}).get("spec") or {}).get("pod", {}).get("name")
         return self._scene.found("pods", namespace, name) if name else None
-
-
-def replace_pod(scene: Scene, pod: Obj) -> None:
-    """Delete a pod at once, and create another one of its name and spec."""
-    meta, spec = pod["metadata"], copied(pod["spec"])
-    spec.pop("nodeName", None)
-    scene.api.delete("pods", meta["namespace"], meta["name"], grace_seconds=0)
-    kept = {key: meta[key] for key in ("name", "namespace", "labels", "annotations") if key in meta}
-    if "ownerReferences" in meta:
-        kept["ownerReferences"] = meta["ownerReferences"]
-    scene.api.create("pods", {"metadata": copied(kept), "spec": spec})
 
 
 def _kind_of(exchange: Exchange) -> tuple[FaultKind, dict[str, str]] | None:
