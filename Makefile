@@ -145,7 +145,7 @@ bench-scale: $(STAMP) ## CPU and memory of the operator in clusters of growing s
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 soak: $(STAMP) ## two operators for hours under pod events, flaps and fail-overs, and whether they stay flat: [HOURS=2] [FOLDER=.soak] [ARGS="--nodes 200 --deletions 9.0"]
-	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
+	PYTHONPATH=operator:devcluster/src:tests:tools $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)
 
 bench-replicas: $(STAMP) ## two replicas that share the work against one: ARGS="--nodes 500 --pods 6000 --pairs 3"
 	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/replicas.py $(ARGS)

@@ -44,6 +44,8 @@ class LeaseWatcher:
             except APIError:
                 spec = {}
             now = time.monotonic()
+            if not holder:
+                changed_at = now  # the first one is still to come
             self.oldest_s = max(self.oldest_s, now - changed_at)
             self.longest_s = max(self.longest_s, now - changed_at)
             if now - changed_at > BOUND_S + ALLOWANCE_S and not overdue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import sys
 import time
@@ -57,8 +58,11 @@ class Plan:
 
 
 async def soaked(plan: Plan) -> None:
-    """Run it; the curves are in the folder afterwards."""
+    """Run it, or until SIGTERM; the curves are in the folder afterwards, and all processes have ended."""
     diary = Diary(plan.folder)
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         async with AsyncExitStack() as stack:
             await _run(plan, diary, stack)
