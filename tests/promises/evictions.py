@@ -54,7 +54,7 @@ class EvictionPromise:
             self._findings.violated(
                 at, f"the eviction of {meta['name']} named the uid {asked}, the pod has {meta['uid']}"
             )
-        records = self._book.announced(meta["uid"])
+        records = self._book.announced(meta["uid"], at)
         if not records:
             self._findings.violated(at, f"{author.name} evicted {meta['name']} without a record of that")
         if len(records) > 1:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from promises.commits import Commit, Obj
 from promises.view import RECORDS
 
+#: Seconds in which the operator need not have seen that a record was deleted.
+UNSEEN_S = 10.0
+
 #: The strategy of records of victims of preemption.
 PREEMPTION = "DefaultPreemption"
 
@@ -19,6 +22,7 @@ class RecordStory:
     Attributes:
         entered: When each phase was first seen.
         is_meddled: Whether somebody else has written into it: then it need not be true.
+        is_taken_away: Whether somebody else has deleted it.
         evicted_at: When its pod was evicted by the operator.
     """
 
@@ -32,6 +36,7 @@ class RecordStory:
     entered: dict[str, float] = field(default_factory=dict)
     is_meddled: bool = False
     evicted_at: float = math.inf
+    is_taken_away: bool = False
     gone_at: float = math.inf
 
     @property
@@ -86,11 +91,21 @@ class RecordBook:
             story.entered.setdefault(story.phase, commit.at)
         if commit.type == "DELETED":
             story.gone_at = commit.at
+            story.is_taken_away = not commit.author.name
 
     def of_pod(self, uid: str) -> list[RecordStory]:
         """The records of a pod."""
         return self._of_pod.get(uid, [])
 
-    def announced(self, uid: str) -> list[RecordStory]:
-        """Those that say that the pod is about to be evicted."""
-        return [each for each in self.of_pod(uid) if each.phase == "Evicting" and each.is_there]
+    def announced(self, uid: str, at: float) -> list[RecordStory]:
+        """Those that say that the pod is about to be evicted.
+
+        One that somebody deletes between its write and the eviction was earlier; that it is gone the operator
+        learns from its watch.
+        """
+        return [
+            each
+            for each in self.of_pod(uid)
+            if each.phase == "Evicting"
+            and (each.is_there or (each.is_taken_away and at - each.gone_at < UNSEEN_S))
+        ]

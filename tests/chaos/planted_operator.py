@@ -1,0 +1,25 @@
+"""An operator with a planted bug, as a command: its name, then what ``plimsoll`` takes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from plimsoll.app import process
+from plimsoll.app.operator import Operator
+from simulation.planted_bugs import PLANTED
+
+if __name__ == "__main__":
+    name = sys.argv.pop(1)
+    (planted,) = [each for each in PLANTED if each.mutate.__name__ == name]
+
+    def built(*args: Any, **kwargs: Any) -> Operator:
+        """The operator that the command builds, broken."""
+        one = Operator(*args, **kwargs)
+        planted.mutate(one)
+        return one
+
+    process.Operator = built  # type: ignore[attr-defined, assignment] # that is the bug's way in
+    from plimsoll.cli import main
+
+    main()

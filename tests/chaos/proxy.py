@@ -1,0 +1,371 @@
+"""A proxy between one life of an operator and the API server: it passes on, records, and does harm.
+
+It ends TLS on both sides and reads HTTP/1.1, so that it knows what it breaks. Each connection of the operator
+has one to the API server; requests on it are passed on one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from chaos import messages
+from chaos.faults import ChaosFaults
+from chaos.faults import ChaosKind as K
+from chaos.messages import BrokenMessageError, Head
+from chaos.passage import Passage, Passages
+
+#: Seconds of a delay, of a watch that is held back, and of an answer that trickles. A request must not be
+#: under way for longer than a leader leaves between its last write and the end of its lease.
+DELAY_S, LAG_S, TRICKLE_S = (0.05, 2.0), (0.2, 8.0), (0.5, 3.0)
+
+#: Seconds after which a connection that says nothing is reset, as by a firewall that has forgotten it.
+SILENCE_S = (5.0, 40.0)
+
+#: Statuses that are answered without passing a request on.
+STATUSES = {
+    K.CONFLICT: (409, "Conflict"),
+    K.BUSY: (429, "TooManyRequests"),
+    K.BUSY_WITH_DELAY: (429, "TooManyRequests"),
+    K.INTERNAL_ERROR: (500, "InternalError"),
+    K.BAD_GATEWAY: (502, "BadGateway"),
+    K.UNAVAILABLE: (503, "ServiceUnavailable"),
+    K.TIMEOUT: (504, "Timeout"),
+    K.UNAUTHORIZED: (401, "Unauthorized"),
+}
+
+
+class Mood(StrEnum):
+    """How a proxy treats all connections."""
+
+    OPEN = "open"
+    REFUSES = "refuses"
+    SWALLOWS = "swallows"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The API server, as its kubeconfig names it.
+
+    Attributes:
+        authorization: The header that its credentials make, "" for client certificates.
+    """
+
+    url: str
+    tls: ssl.SSLContext | None
+    authorization: str
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A new connection."""
+        parts = urlsplit(self.url)
+        port = parts.port or (443 if self.tls else 80)
+        return await asyncio.open_connection(parts.hostname, port, ssl=self.tls, limit=messages.LIMIT_BYTES)
+
+
+class EndedError(Exception):
+    """This connection is not served any more."""
+
+
+class Proxy:
+    """Listens on loopback for one life of an operator.
+
+    Args:
+        name: Of that life.
+
+    Attributes:
+        mood: Changed by deeds.
+    """
+
+    def __init__(
+        self, name: str, upstream: Upstream, tls: ssl.SSLContext, faults: ChaosFaults, passages: Passages
+    ) -> None:
+        self.name = name
+        self.mood = Mood.OPEN
+        self.upstream = upstream
+        self._tls = tls
+        self.faults = faults
+        self.passages = passages
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> str:
+        """Listen; the URL."""
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", 0, ssl=self._tls, limit=messages.LIMIT_BYTES
+        )
+        port: int = self._server.sockets[0].getsockname()[1]
+        return f"https://127.0.0.1:{port}"
+
+    async def stop(self) -> None:
+        """Close everything."""
+        if self._server is not None:
+            self._server.close()
+        self.cut_all()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def cut_all(self) -> None:
+        """Reset every connection of the operator."""
+        for writer in list(self._writers):
+            reset(writer)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        connection = Connection(self, reader, writer)
+        try:
+            if self.mood is not Mood.REFUSES:
+                await connection.serve()
+        except (EndedError, BrokenMessageError, OSError):
+            pass
+        except asyncio.CancelledError:
+            if self._server is not None and self._server.is_serving():
+                raise
+        finally:
+            connection.close()
+            self._writers.discard(writer)
+            self._tasks.discard(task)
+            writer.transport.abort()
+
+
+class Connection:
+    """One connection of an operator, and its counterpart to the API server."""
+
+    def __init__(self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._proxy = proxy
+        self._reader = reader
+        self._writer = writer
+        self._far: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    def close(self) -> None:
+        """Leave the API server."""
+        if self._far is not None:
+            self._far[1].transport.abort()
+            self._far = None
+
+    async def serve(self) -> None:
+        """Pass on one request after the other, until the operator or a fault ends it."""
+        while (head := await messages.head(self._reader)) is not None:
+            content = await messages.body(self._reader, head)
+            method, target, _ = head.first
+            path, _, query = target.partition("?")
+            passage = Passage(self._proxy.name, method, path, query, content, self._proxy.passages.clock())
+            try:
+                await self._treat(head, passage)
+            finally:
+                self._proxy.passages.over(passage)
+
+    async def _treat(self, head: Head, passage: Passage) -> None:
+        if self._proxy.mood is Mood.SWALLOWS:
+            passage.fault = Mood.SWALLOWS
+            await self._swallow()
+        fault = self._proxy.faults.of_exchange(is_write=passage.is_write)
+        passage.fault = fault or ""
+        if fault is K.DELAY:
+            await asyncio.sleep(self._proxy.faults.random.uniform(*DELAY_S))
+            if self._proxy.mood is Mood.SWALLOWS:
+                await self._swallow()
+        if fault in STATUSES:
+            await self._answer(*refusal(fault))
+            return
+        match fault:
+            case K.CUT:
+                raise EndedError
+            case K.RESET:
+                reset(self._writer)
+                raise EndedError
+            case K.SWALLOWED:
+                await self._swallow()
+            case K.HALF_CLOSED:
+                half_close(self._writer)
+                await self._swallow()
+        far_reader = await self._send(head, passage)
+        answer = await messages.head(far_reader)
+        if answer is None:
+            raise EndedError
+        if "watch=" in passage.query and answer.is_chunked and answer.status == 200:
+            passage.status = 200
+            await self._relay_watch(answer, far_reader)
+            return
+        await self._relay(answer, far_reader, passage, fault)
+
+    async def _send(self, head: Head, passage: Passage) -> asyncio.StreamReader:
+        """Pass the request on, over a new connection if the old one has ended."""
+        if self._far is not None and self._far[0].at_eof():
+            self.close()
+        if self._far is None:
+            self._far = await self._proxy.upstream.connect()
+        reader, writer = self._far
+        extra = [("Host", urlsplit(self._proxy.upstream.url).netloc)]
+        if self._proxy.upstream.authorization:
+            extra.append(("Authorization", self._proxy.upstream.authorization))
+        if passage.is_write or passage.body:
+            extra.append(("Content-Length", str(len(passage.body))))
+        passage.passed_on = self._proxy.passages.clock()
+        self._proxy.passages.passed(passage)
+        writer.write(head.with_body(*extra) + passage.body)
+        await writer.drain()
+        return reader
+
+    async def _relay(
+        self, answer: Head, far_reader: asyncio.StreamReader, passage: Passage, fault: K | None
+    ) -> None:
+        """Give back a whole answer, or what a fault makes of it."""
+        content = b"" if answer.status in (204, 304) else await messages.body(far_reader, answer)
+        passage.answered = self._proxy.passages.clock()
+        passage.status = answer.status
+        if passage.is_write:
+            passage.version = version_in(content)
+        if self._proxy.mood is Mood.SWALLOWS:
+            await self._swallow()
+        whole = answer.with_body(("Content-Length", str(len(content)))) + content
+        random = self._proxy.faults.random
+        match fault:
+            case K.LOST_ANSWER:
+                reset(self._writer)
+                raise EndedError
+            case K.SWALLOWED_ANSWER:
+                await self._swallow()
+            case K.TORN_ANSWER:
+                self._writer.write(whole[: random.randrange(len(whole))])
+                with contextlib.suppress(OSError):
+                    await self._writer.drain()
+                self._writer.close()
+                raise EndedError
+            case K.TIMEOUT_AFTER_EFFECT:
+                await self._answer(*refusal(K.TIMEOUT))
+                return
+            case K.SLOW_ANSWER:
+                parts, seconds = 10, random.uniform(*TRICKLE_S)
+                size = -(-len(whole) // parts)
+                for at in range(0, len(whole), size):
+                    await asyncio.sleep(seconds / parts)
+                    self._writer.write(whole[at : at + size])
+                    await self._writer.drain()
+                return
+        self._writer.write(whole)
+        await self._writer.drain()
+
+    async def _relay_watch(self, answer: Head, far_reader: asyncio.StreamReader) -> None:
+        """Pass on a body without end, until one of both ends or a fault ends it.
+
+        Raises:
+            EndedError: Always: a byte of the next request may have been read.
+        """
+        self._writer.write(answer.with_body(("Transfer-Encoding", "chunked")))
+        await self._writer.drain()
+        gone = asyncio.ensure_future(self._reader.read(1))  # the operator sends nothing during a watch
+        relaying = asyncio.ensure_future(self._relay_parts(far_reader))
+        try:
+            await asyncio.wait((gone, relaying), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            relaying.cancel()
+            await asyncio.gather(gone, relaying, return_exceptions=True)
+        raise EndedError
+
+    async def _relay_parts(self, far_reader: asyncio.StreamReader) -> None:
+        faults, writer = self._proxy.faults, self._writer
+        async for part in messages.chunks(far_reader):
+            fault, sent = faults.of_watch(), part
+            if fault is K.WATCH_LAG:
+                await asyncio.sleep(faults.random.uniform(*LAG_S))
+            if fault is K.WATCH_SILENT or self._proxy.mood is Mood.SWALLOWS:
+                await asyncio.sleep(faults.random.uniform(*SILENCE_S))
+                reset(writer)
+                return
+            if fault is K.WATCH_TORN:
+                sent = part[: faults.random.randrange(len(part))]
+            if fault is K.WATCH_GONE:
+                event = {"type": "ERROR", "object": status_object(410, "Expired")}
+                sent = json.dumps(event).encode() + b"\n"
+            if sent:
+                writer.write(messages.chunk(sent))
+            if fault in (K.WATCH_CUT, K.WATCH_TORN, K.WATCH_GONE):
+                if faults.random.random() < 0.5:
+                    writer.write(messages.chunk(b""))  # as if the server had ended it
+                await writer.drain()
+                writer.close()
+                return
+            await writer.drain()
+        writer.write(messages.chunk(b""))
+        await writer.drain()
+        writer.close()
+
+    async def _answer(self, head: bytes, content: bytes) -> None:
+        self._writer.write(head + content)
+        await self._writer.drain()
+
+    async def _swallow(self) -> None:
+        """Read on and say nothing, until the operator gives up.
+
+        Raises:
+            EndedError: Always.
+        """
+        while await self._reader.read(2**16):
+            pass
+        raise EndedError
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection by RST, without a goodbye of TLS."""
+    raw = writer.get_extra_info("socket")
+    if raw is not None:
+        with contextlib.suppress(OSError):
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    writer.transport.abort()
+
+
+def half_close(writer: asyncio.StreamWriter) -> None:
+    """Say that nothing more comes, and go on reading."""
+    raw = writer.get_extra_info("socket")
+    if raw is not None:
+        with contextlib.suppress(OSError):
+            raw.shutdown(socket.SHUT_WR)
+
+
+def refusal(fault: K) -> tuple[bytes, bytes]:
+    """Head and body of an answer in the API server's stead."""
+    code, reason = STATUSES[fault]
+    if fault is K.BAD_GATEWAY:
+        content, kind = b"<html><body>502 Bad Gateway</body></html>", "text/html"
+    else:
+        content, kind = json.dumps(status_object(code, reason)).encode(), "application/json"
+    lines = [f"HTTP/1.1 {code} {reason}", f"Content-Type: {kind}", f"Content-Length: {len(content)}"]
+    if fault is K.BUSY_WITH_DELAY:
+        lines.append("Retry-After: 1")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode(), content
+
+
+def status_object(code: int, reason: str) -> dict[str, object]:
+    """A Status as an API server words it."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": f"chaos: {reason}",
+    }
+
+
+def version_in(content: bytes) -> str:
+    """The resourceVersion of the object in an answer, "" without one."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return ""
+    meta = found.get("metadata") if isinstance(found, dict) else None
+    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+    return str(version or "")

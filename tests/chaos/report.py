@@ -1,0 +1,84 @@
+"""Reports of runs on sockets, and the verdict on what a run has recorded."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+from chaos.faults import ChaosKind
+from chaos.judge import SETTLING_S, Judge
+from chaos.passage import Passage, note_identity
+from chaos.run import COMMITS, REQUESTS, ChaosOutcome
+from chaos.sightings import Sighting
+from chaos.world import SCHEDULER
+from promises.checker import Checker
+from promises.findings import Facts
+
+
+def report(outcome: ChaosOutcome, folder: Path) -> int:
+    """Print what has happened; the exit status."""
+    kinds = [kind for kind in ChaosKind if outcome.faults[kind]]
+    print(f"\n{sum(outcome.faults.values())} faults of {len(kinds)} kinds:")
+    for kind in kinds:
+        print(f"{outcome.faults[kind]:8d} {kind}")
+    print(
+        f"{outcome.requests} requests, {outcome.writes} writes that were passed on, "
+        f"{outcome.commits} commits seen, {outcome.attributed} of them by operators"
+    )
+    print(described(outcome.facts))
+    for line in (*outcome.ends, *outcome.sizes):
+        print(line)
+    if outcome.late:
+        print(f"{outcome.late} commits were seen too late to be judged in their order")
+    if outcome.unclaimed:
+        print(f"bindings whose author is not known: {'; '.join(outcome.unclaimed)}")
+    if outcome.blind:
+        print(f"nothing can be said: {outcome.blind}")
+        return 2
+    for each in outcome.wrong:
+        print(f"VIOLATION {each}")
+    print(f"{len(outcome.wrong)} violations; judge again: make chaos ARGS='--judge {folder}'")
+    return int(bool(outcome.wrong))
+
+
+def described(facts: Facts) -> str:
+    """Counts of what was judged."""
+    phases = ", ".join(f"{name} {count}" for name, count in sorted(facts.phases.items()))
+    return (
+        f"{facts.bindings} bindings, {facts.evictions} evictions and deletions, "
+        f"{facts.takeovers} changes of the leader; records: {phases or 'none'}"
+    )
+
+
+def judged_again(folder: Path) -> int:
+    """Judge the streams of a run, without what only its end could tell; the exit status."""
+    checker, identities = Checker(), dict[str, str]()
+    passages = map(Passage.read, lines(folder / REQUESTS))
+    writes = [each for each in passages if each.is_write and each.passed_on is not None]
+    writes.sort(key=lambda each: each.passed_on or 0.0)
+    for passage in writes:
+        note_identity(identities, passage)
+    judge = Judge(checker, SCHEDULER, identities, writes)
+    latest = 0.0
+    for line in lines(folder / COMMITS):
+        sighting = Sighting.read(line)
+        judge.see(sighting)
+        if sighting.at - latest >= 1.0:
+            latest = sighting.at
+            judge.advance(latest - SETTLING_S)
+    judge.advance(float("inf"))
+    print(described(checker.facts))
+    for each in checker.violations:
+        print(f"VIOLATION {each}")
+    print(f"{len(checker.violations)} violations, {len(judge.unclaimed)} bindings whose author is not known")
+    return int(bool(checker.violations))
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a recorded stream, of one that was cut short, too."""
+    with gzip.open(path, "rt") as file:
+        try:
+            yield from file
+        except EOFError:
+            return
