@@ -11,12 +11,12 @@ from simulation.planted_bugs import PLANTED
 
 if __name__ == "__main__":
     name = sys.argv.pop(1)
-    (planted,) = [each for each in PLANTED if each.mutate.__name__ == name]
+    slip = PLANTED[name]
 
     def built(*args: Any, **kwargs: Any) -> Operator:
         """The operator that the command builds, broken."""
         one = Operator(*args, **kwargs)
-        planted.mutate(one)
+        slip(one)
         return one
 
     process.Operator = built  # type: ignore[attr-defined, assignment] # that is the bug's way in

@@ -12,13 +12,12 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from simulation.minimal_plan import minimal
-from simulation.planted_bugs import PLANTED
-from simulation.run import Outcome, Plan, simulated
+from simulation.faults import FaultKind
+from simulation.minimal_plan import NONE, RUNS, Search, command, entry
+from simulation.planted_bugs import PLANTED, SEARCH, found
+from simulation.regressions import REGRESSIONS, broken
+from simulation.run import FAULTY_S, Outcome, Plan, simulated
 from simulation.tally import Tally, total
-
-#: Seeds in which a planted bug must be found.
-SEARCH = 200
 
 #: Seconds between two lines about how far a run is.
 PROGRESS_S = 30.0
@@ -44,10 +43,10 @@ def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
         yield from pool.map(outcome, seeds, chunksize=COLLECTED)
 
 
-def reported(found: Iterator[Outcome], out: Path | None) -> int:
+def reported(made: Iterator[Outcome], out: Path | None) -> int:
     """Print what was found as it is found, and a summary; the number of seeds with violations."""
     tally, told_at = Tally(), time.monotonic()
-    for each in found:
+    for each in made:
         tally.take(each)
         if each.violations:
             print(f"seed {each.seed}: {each.violations[0]}", flush=True)
@@ -67,38 +66,46 @@ def summed(tally: Tally, out: Path | None) -> None:
         tally.write(out)
 
 
-def told(seed: int, story: Path | None) -> int:
-    """Print one seed; where it fails, the least that makes it fail."""
-    made = simulated(Plan(seed, tells=story is not None))
-    print(f"seed {seed}: hash {made.digest}, {made.virtual_s:.0f} virtual s, {made.steps} steps")
+def regressed() -> int:
+    """Run what once broke a promise; how many do again."""
+    wrong = 0
+    for regression, violation in broken():
+        wrong += 1
+        print(f"{command(regression.plan)}: {violation} (once mended by {regression.commit})", flush=True)
+    print(f"{len(REGRESSIONS)} runs that once broke a promise, {wrong} do again", flush=True)
+    return wrong
+
+
+def told(plan: Plan, story: Path | None) -> int:
+    """Print one run; where it fails, the least that makes it fail."""
+    made = simulated(replace(plan, tells=story is not None))
+    print(f"seed {plan.seed}: hash {made.digest}, {made.virtual_s:.0f} virtual s, {made.steps} steps")
     if story is not None:
         story.write_text("\n".join(made.story) + "\n", encoding="utf-8")
     for violation in made.violations:
         print(f"  {violation}")
     if made.violations:
-        smallest = minimal(Plan(seed))
-        kinds = ", ".join(sorted(kind.name for kind in smallest.kinds or ()))
-        print(f"the least that fails: {smallest.faulty_s:g} s with faults of these kinds: {kinds or 'none'}")
+        search = Search(plan)
+        smallest = search.run()
+        print(f"the least that fails, found in {RUNS - search.left} runs: {search.made.violations[0]}")
+        print(f"    {command(smallest)}")
+        print(f"    {entry(smallest, search.made.violations[0])}")
     return bool(made.violations)
 
 
-def planted() -> int:
-    """Look for a seed that finds each planted bug, and run it without the bug; how many go wrong."""
+def read(names: str) -> list[str]:
+    """A list as :func:`simulation.minimal_plan.command` writes it."""
+    return [] if names == NONE else names.split(",")
+
+
+def planted(jobs: int, names: list[str]) -> int:
+    """Look for the first seed that finds each planted bug; how many go wrong."""
     wrong = 0
-    for bug in PLANTED:
-        for seed in range(bug.seed, bug.seed + SEARCH):
-            plan = Plan(seed, kinds=bug.kinds, stops=True)
-            found = simulated(replace(plan, mutate=bug.mutate))
-            gc.collect()
-            if found.violations:
-                break
-        control = simulated(plan)
-        verdict = found.violations[0] if found.violations else "NOT FOUND"
-        if control.violations:
-            verdict += f"; without it, too: {control.violations[0]}"
-        wrong += not found.violations or bool(control.violations)
-        print(f"{bug.mutate.__name__} (seed {found.seed}): {verdict}", flush=True)
-    print(f"{len(PLANTED)} planted bugs, {wrong} not found or found without them")
+    with ProcessPoolExecutor(jobs) as pool:
+        for find in pool.map(found, names or PLANTED):
+            wrong += not find.is_good
+            print(find, flush=True)
+    print(f"{len(names or PLANTED)} planted bugs, {wrong} not found in {SEARCH} seeds, or found without them")
     return wrong
 
 
@@ -113,18 +120,29 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--trace", type=Path, help="write the story of --seed to this file")
+    parser.add_argument("--only", type=read, help="of --seed: with faults of these kinds, as NONE or K1,K2")
+    parser.add_argument("--faults", type=read, help="of --seed: with these single faults, as NONE or 3,17")
+    parser.add_argument("--without", type=read, default=[], help="of --seed: without these objects")
+    parser.add_argument("--faulty", type=float, default=FAULTY_S, help="of --seed: seconds with faults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--planted", action="store_true", help="run the planted bugs instead")
+    parser.add_argument("--planted", nargs="*", help="look for planted bugs instead: these, or all")
     given = parser.parse_args()
-    if given.planted:
-        return bool(planted())
+    if given.planted is not None:
+        return bool(planted(given.jobs, given.planted))
     if given.seed is not None:
-        return told(given.seed, given.trace)
+        plan = Plan(given.seed, faulty_s=given.faulty, left_out=frozenset(given.without))
+        if given.only is not None:
+            plan = replace(plan, kinds=frozenset(FaultKind[name] for name in given.only))
+        if given.faults is not None:
+            plan = replace(plan, faults=frozenset(map(int, given.faults)))
+        return told(plan, given.trace)
     if given.sum:
         tally = total(given.sum)
         summed(tally, given.out)
         return bool(tally.failed)
-    return bool(reported(outcomes(range(given.first, given.first + given.seeds), given.jobs), given.out))
+    fails_again = regressed()
+    failed = reported(outcomes(range(given.first, given.first + given.seeds), given.jobs), given.out)
+    return bool(fails_again + failed)
 
 
 if __name__ == "__main__":

@@ -109,10 +109,12 @@ class FaultPlan:
         time: Virtual seconds.
         until: When the faults stop.
         chosen: The kinds that happen; None draws them.
+        kept: Single faults that happen, by their numbers in the order in which they are drawn; None for all.
 
     Attributes:
         enabled: The kinds that happen in this run.
         counts: How often each has happened.
+        drawn: How many single faults were drawn, whether they happened or not.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class FaultPlan:
         time: Callable[[], float],
         until: float,
         chosen: Collection[FaultKind] | None = None,
+        kept: Collection[int] | None = None,
     ) -> None:
         self._random = random
         self._time = time
@@ -131,6 +134,8 @@ class FaultPlan:
         among = [kind for kind in FaultKind if Random(f"{drawn} {kind.name}").random() < share]
         self.enabled = frozenset(among if chosen is None else chosen)
         self.counts: Counter[FaultKind] = Counter()
+        self.drawn = 0
+        self._kept = kept
 
     @property
     def is_over(self) -> bool:
@@ -142,21 +147,29 @@ class FaultPlan:
         kind = self._drawn(OF_EXCHANGES)
         if kind is FaultKind.CONFLICT and not is_write:
             return None
-        return kind if kind is None else self.count(kind)
+        return self.count(kind) if kind is not None and self._is_kept() else None
 
     def of_watch(self) -> FaultKind | None:
         """What a part of a watch meets."""
         kind = self._drawn(OF_WATCHES)
-        return kind if kind is None else self.count(kind)
+        return self.count(kind) if kind is not None and self._is_kept() else None
 
     def at_write(self, kind: FaultKind) -> bool:
         """Whether something happens at a write of this kind."""
-        return kind in self.enabled and not self.is_over and self._random.random() < AT_WRITES[kind]
+        if kind not in self.enabled or self.is_over or self._random.random() >= AT_WRITES[kind]:
+            return False
+        return self._is_kept()
 
     def deed(self) -> FaultKind | None:
         """What somebody does next."""
         kinds = [kind for kind in DEEDS if kind in self.enabled]
-        return self._random.choice(kinds) if kinds and not self.is_over else None
+        kind = self._random.choice(kinds) if kinds and not self.is_over else None
+        return kind if kind is not None and self._is_kept() else None
+
+    def _is_kept(self) -> bool:
+        """Whether the single fault that was just drawn happens."""
+        self.drawn += 1
+        return self._kept is None or self.drawn - 1 in self._kept
 
     def count(self, kind: FaultKind) -> FaultKind:
         """It has happened."""

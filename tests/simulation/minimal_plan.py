@@ -1,29 +1,132 @@
-"""Finds the least that makes a seed fail: fewer kinds of faults, and a shorter time with them."""
+"""Finds the least that makes a seed fail: fewer kinds of faults, fewer faults, fewer objects, a shorter time.
+
+Leaving something out changes what happens later, and with it what is drawn, so this is a search and no proof.
+The single faults are searched as in Zeller's delta debugging (ddmin): first without half of them, then
+without a quarter, and so on.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from simulation.faults import FaultKind
-from simulation.run import Plan, simulated
+from simulation.run import FAULTY_S, Outcome, Plan, simulated
+
+T = TypeVar("T")
+
+#: Nothing, on the command line.
+NONE = "NONE"
+
+#: Runs that a search may take.
+RUNS = 400
 
 
-def minimal(plan: Plan) -> Plan:
-    """A plan that fails, too, and none of whose kinds of faults can be left out alone.
+class Search:
+    """Looks for smaller plans that fail, too.
 
-    Leaving a kind out changes what is drawn later, so this is a search and not a proof.
+    Args:
+        plan: Fails.
+        simulate: Runs a plan.
+        runs: How many runs it may take.
+
+    Attributes:
+        smallest: The smallest plan so far.
+        made: What became of it.
+        left: How many runs it may still take.
     """
-    kinds = set(plan.kinds if plan.kinds is not None else FaultKind)
-    kinds &= set(simulated(plan).faults)
-    smallest = replace(plan, kinds=frozenset(kinds))
-    if not simulated(smallest).violations:
-        return plan
-    for kind in sorted(kinds):
-        fewer = replace(smallest, kinds=frozenset(smallest.kinds or ()) - {kind})
-        if simulated(fewer).violations:
-            smallest = fewer
-    for share in (0.5, 0.75):
-        shorter = replace(smallest, faulty_s=smallest.faulty_s * share)
-        if simulated(shorter).violations:
-            return shorter
-    return smallest
+
+    def __init__(self, plan: Plan, simulate: Callable[[Plan], Outcome] = simulated, runs: int = RUNS) -> None:
+        self._simulate = simulate
+        self.left = runs
+        self.smallest = replace(plan, stops=True)
+        self.made = simulate(self.smallest)
+        self._wanted = {kind_of(each) for each in self.made.violations[:1]}
+
+    def run(self) -> Plan:
+        """The smallest plan that was found."""
+        if not self.made.violations:
+            return self.smallest
+        happened = sorted(self.made.faults)
+        self._less(happened, lambda kinds: replace(self.smallest, kinds=frozenset(kinds)))
+        for share in (0.25, 0.5, 0.75):
+            if self._fails(replace(self.smallest, faulty_s=round(share * self.smallest.faulty_s, 3))):
+                break
+        self._less(
+            self.made.objects, lambda kept: replace(self.smallest, left_out=self._but(frozenset(kept)))
+        )
+        self._less(range(self.made.drawn), lambda kept: replace(self.smallest, faults=frozenset(kept)))
+        return self.smallest
+
+    def _but(self, kept: frozenset[str]) -> frozenset[str]:
+        """Everything that the present smallest plan leaves out, and what is not kept."""
+        return self.smallest.left_out | (frozenset(self.made.objects) - kept)
+
+    def _fails(self, plan: Plan) -> bool:
+        """Whether a plan fails in the same way; if it does, it is the smallest."""
+        if self.left <= 0:
+            return False
+        self.left -= 1
+        made = self._simulate(plan)
+        fails = any(kind_of(each) in self._wanted for each in made.violations)
+        if fails:
+            self.smallest, self.made = plan, made
+        return fails
+
+    def _less(self, items: Sequence[T], plan_of: Callable[[Sequence[T]], Plan]) -> None:
+        """Keep as few of some items as still fail."""
+        kept, parts = list(items), 2
+        if not kept or not self._fails(plan_of(kept)):
+            return
+        if self._fails(plan_of([])):
+            return
+        while len(kept) > 1:
+            size = -(-len(kept) // parts)
+            for begin in range(0, len(kept), size):
+                fewer = kept[:begin] + kept[begin + size :]
+                if fewer and self._fails(plan_of(fewer)):
+                    kept, parts = fewer, max(parts - 1, 2)
+                    break
+            else:
+                if size == 1:
+                    return
+                parts = min(2 * parts, len(kept))
+
+
+def kind_of(violation: str) -> str:
+    """A violation without times, amounts and names of objects: those of another run differ."""
+    return re.sub(r"\S*\d\S*", "#", violation)
+
+
+def command(plan: Plan) -> str:
+    """What reruns a plan."""
+    options = []
+    if plan.kinds is not None:
+        options.append(f"--only {_written(sorted(kind.name for kind in plan.kinds))}")
+    if plan.left_out:
+        options.append(f"--without {_written(sorted(plan.left_out))}")
+    if plan.faults is not None:
+        options.append(f"--faults {_written(map(str, sorted(plan.faults)))}")
+    if plan.faulty_s != FAULTY_S:
+        options.append(f"--faulty {plan.faulty_s:g}")
+    given = f' ARGS="{" ".join(options)}"' if options else ""
+    return f"make simulate SEED={plan.seed}{given}"
+
+
+def _written(names: Iterable[str]) -> str:
+    return ",".join(names) or NONE
+
+
+def entry(plan: Plan, sentence: str) -> str:
+    """A line for the table of :mod:`simulation.regressions`."""
+    kinds = None if plan.kinds is None else sorted(kind.name for kind in plan.kinds)
+    faults = None if plan.faults is None else sorted(plan.faults)
+    options = {
+        "kinds": kinds,
+        "left_out": sorted(plan.left_out) or None,
+        "faults": faults,
+        "faulty_s": None if plan.faulty_s == FAULTY_S else plan.faulty_s,
+    }
+    given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
+    return f'Regression({plan.seed}, "<commit>", {sentence.partition(" ")[2]!r}{given}),'

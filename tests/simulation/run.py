@@ -21,7 +21,9 @@ from promises.checker import Checker
 from promises.commits import UNKNOWN, Author, Commit
 from promises.final_state import REPORTS
 from promises.findings import Facts
+from roadstead.store.api import Api
 from roadstead.store.store import Change
+from roadstead.values.resources import Obj, Resource
 from simulation.cluster import RECORDS, SCHEDULER, SimulatedCluster, ended
 from simulation.deeds.deeds import Deeds
 from simulation.deeds.scene import Scene
@@ -33,6 +35,9 @@ from simulation.trace import Trace
 from simulation.transitions import counted, of_record
 
 REPLICAS = ("red", "blue")
+
+#: Virtual seconds with faults.
+FAULTY_S = 60.0
 
 #: Seconds without a write of the operator's after which peace may end early, when nothing is left to do. What
 #: is still to come then is the retry of unschedulable pods after five minutes.
@@ -60,10 +65,13 @@ class Plan:
         stops: Whether the first violation ends the run.
         is_whole: Whether peace lasts for ``peace_s`` though all is well and still before; None lets the seed
             choose.
+        left_out: Names of objects that a run does not begin with, though they were drawn.
+        faults: The single faults that happen, by their numbers in the order in which they are drawn; None for
+            all.
     """
 
     seed: int
-    faulty_s: float = 60.0
+    faulty_s: float = FAULTY_S
     peace_s: float = 420.0
     still_s: float = 60.0
     kinds: Collection[FaultKind] | None = None
@@ -71,6 +79,8 @@ class Plan:
     mutate: Callable[[Operator], object] = lambda _: None
     stops: bool = False
     is_whole: bool | None = None
+    left_out: frozenset[str] = frozenset()
+    faults: frozenset[int] | None = None
 
 
 @dataclass(slots=True)
@@ -81,6 +91,8 @@ class Outcome:
         digest: The hash of all that could be seen from outside.
         cpu_s: Processor time.
         transitions: Of records, moves and elections, by the names of :mod:`simulation.transitions`.
+        objects: Names of what the run began with, in the order of their creation.
+        drawn: How many single faults were drawn.
     """
 
     seed: int
@@ -94,6 +106,8 @@ class Outcome:
     cpu_s: float
     lives: list[str] = field(default_factory=list)
     transitions: Counter[str] = field(default_factory=Counter)
+    objects: tuple[str, ...] = ()
+    drawn: int = 0
 
 
 class Simulation:
@@ -104,11 +118,13 @@ class Simulation:
         self._random = Random(plan.seed)
         self.loop = VirtualLoop(self._source())
         self.trace = Trace(self.loop.time, tells=plan.tells)
-        self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds)
+        self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds, plan.faults)
         self.replicas: list[Replica] = []
         self.checker = Checker()
         self.transitions: Counter[str] = Counter()
         self._latest = 0.0  #: the time of the operator's last write that is no lease and no report
+        self._problem: Exception | None = None  #: why an operator could not be broken as planned
+        self._objects: dict[str, None] = {}
         self._digest = ""
         self._lives: list[str] = []
 
@@ -140,6 +156,8 @@ class Simulation:
             cpu_s=time.process_time() - began,
             lives=self._lives,
             transitions=self.transitions,
+            objects=tuple(self._objects),
+            drawn=self.faults.drawn,
         )
 
     def _run(self) -> list[str]:
@@ -148,7 +166,8 @@ class Simulation:
                 self.loop.run_until_complete(self._story())
             except StandstillError as exc:
                 self.checker.violations.append(f"{self.loop.time():.3f} {exc}")
-            self._tidy()
+            finally:
+                self._tidy()
         finally:
             self.loop.close()
         return self.checker.violations
@@ -183,12 +202,11 @@ class Simulation:
 
         network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
         cluster.api.store.follow(committed)
-        cluster.populate()
+        with self._created(cluster.api):
+            cluster.populate()
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
         settings = Settings(seed=1)
-        self.replicas += [
-            Replica(name, network, self._source(), settings, self.plan.mutate) for name in REPLICAS
-        ]
+        self.replicas += [Replica(name, network, self._source(), settings, self._mutate) for name in REPLICAS]
         for replica in self.replicas:
             replica.begin()
         deeds = Deeds(Scene(cluster, network, self.replicas, self._source(), self.faults))
@@ -204,6 +222,33 @@ class Simulation:
         await ended(working, doing)
         self._digest = self.trace.digest
 
+    @contextlib.contextmanager
+    def _created(self, api: Api) -> Iterator[None]:
+        """Note what is created, and leave out what the plan leaves out."""
+        create = api.create
+
+        def created(of: str | Resource, obj: Obj, *more: Any, **how: Any) -> Obj:
+            name = obj["metadata"].get("name")
+            if name in self.plan.left_out:
+                return obj
+            self._objects |= {name: None} if name else {}
+            return create(of, obj, *more, **how)
+
+        changed: Any = api
+        changed.create = created
+        try:
+            yield
+        finally:
+            del changed.create
+
+    def _mutate(self, operator: Operator) -> None:
+        """Break an operator as planned; one that cannot be broken so must not look like a found bug."""
+        try:
+            self.plan.mutate(operator)
+        except Exception as exc:
+            self._problem = exc
+            raise
+
     def _count_record(self, change: Change) -> None:
         """Count the transition of a record, of the operator or of people."""
         before = {} if change.previous is None else change.previous.obj
@@ -216,6 +261,8 @@ class Simulation:
         until = self.loop.time() + seconds
         while (left_s := until - self.loop.time()) > 0.0:
             await asyncio.sleep(min(1.0, left_s))
+            if self._problem is not None:
+                raise self._problem
             if self.plan.stops and self.checker.violations:
                 return True
         return False

@@ -1,0 +1,1 @@
+"""Slips, a function each, that break an operator which was just built."""

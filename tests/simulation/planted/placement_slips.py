@@ -1,0 +1,197 @@
+"""Slips in placing pods: cache, queue, binding and reservations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from plimsoll.app.operator import Operator
+from plimsoll.model.kinds.watch_event import NodeAdded
+from plimsoll.ports.writes import DONE, WriteOutcome
+from simulation.planted.surgery import replaced, tampered
+
+
+def no_assume(operator: Operator) -> None:
+    """A pod counts on its node only when the watch shows it there."""
+    replaced(operator.cache, "assume", lambda _: lambda pod, node: None)
+
+
+def forgets_early(operator: Operator) -> None:
+    """The room of an assumed pod is released by the answer to its binding, before the watch shows the pod."""
+
+    def made(finish: Any) -> Any:
+        async def finish_and_forget(attempt: Any) -> Any:
+            status = await finish(attempt)
+            operator.cache.forget(attempt.pod.uid)
+            return status
+
+        return finish_and_forget
+
+    replaced(operator.wing.cycle, "finish", made)
+
+
+def forgets_lost_bindings(operator: Operator) -> None:
+    """A binding whose answer was lost counts as failed: the pod's room is free, and it is decided again."""
+
+    async def as_failed(_pod: Any, _node: str, lost: Any) -> Any:
+        return lost
+
+    replaced(operator.wing.cycle._binder, "_certain", lambda _: as_failed)
+
+
+def believes_lost_bindings(operator: Operator) -> None:
+    """A binding whose answer was lost counts as done."""
+
+    async def as_done(_pod: Any, _node: str, _lost: Any) -> Any:
+        return DONE
+
+    replaced(operator.wing.cycle._binder, "_certain", lambda _: as_done)
+
+
+def believes_every_binding(operator: Operator) -> None:
+    """A binding is never refused, whatever the API server says."""
+
+    def made(bind: Any) -> Any:
+        async def bind_or_not(pod: Any, node: str, first: Any = None) -> Any:
+            await bind(pod, node, first)
+            return DONE
+
+        return bind_or_not
+
+    replaced(operator.wing.cycle._binder, "bind", made)
+
+
+def binds_any_pod_of_the_name(operator: Operator) -> None:
+    """Bindings name no uid."""
+
+    def edit(method: str, path: str, body: Any) -> Any:
+        if path.endswith("/binding"):
+            body["metadata"].pop("uid", None)
+        return method, path, body
+
+    tampered(operator, edit)
+
+
+def terminating_is_gone(operator: Operator) -> None:
+    """A pod that is being deleted takes no room any more."""
+    mirror = operator.wing.mirror
+
+    def made(set_pod: Any) -> Any:
+        return lambda pod: mirror._drop(pod) if pod.is_terminating else set_pod(pod)
+
+    replaced(mirror, "_set_pod", made)
+
+
+def never_frees_room(operator: Operator) -> None:
+    """Pods that are gone still count."""
+    replaced(operator.cache, "remove_pod", lambda _: lambda uid: None)
+
+
+def binds_to_nodes_that_are_gone(operator: Operator) -> None:
+    """A node that was deleted stays in the cache."""
+    replaced(operator.cache, "remove_node", lambda _: lambda name: None)
+
+
+def knows_the_first_nodes_only(operator: Operator) -> None:
+    """Nodes that join a cluster which is known already are overlooked."""
+    mirror = operator.wing.mirror
+
+    def made(apply: Any) -> Any:
+        def without_new_nodes(event: Any) -> None:
+            if not (isinstance(event, NodeAdded) and "nodes" in mirror.synced):
+                apply(event)
+
+        return without_new_nodes
+
+    replaced(mirror, "_apply", made)
+
+
+def ignores_taints(operator: Operator) -> None:
+    """Taints and cordons of nodes are not seen."""
+
+    def made(set_node: Any) -> Any:
+        def without_taints(node: Any) -> Any:
+            spec = msgspec.structs.replace(node.spec, taints=(), unschedulable=False)
+            return set_node(msgspec.structs.replace(node, spec=spec))
+
+        return without_taints
+
+    replaced(operator.cache, "set_node", made)
+
+
+def tries_once(operator: Operator) -> None:
+    """A pod that could not be placed is not tried again."""
+    queue = operator.queue
+
+    def drop(uid: str, *_: Any, **__: Any) -> None:
+        queue.done(uid)
+
+    replaced(queue, "add_unschedulable_if_not_present", lambda _: drop)
+
+
+def sleeps_through_changes(operator: Operator) -> None:
+    """Pods that do not fit are tried again by the clock alone, not when something happens that may help."""
+    replaced(operator.queue, "move_all_to_active_or_backoff_queue", lambda _: lambda *_, **__: 0)
+
+
+def loses_pods_of_failed_bindings(operator: Operator) -> None:
+    """A pod whose binding was refused is not put back into the queue."""
+    queue = operator.queue
+
+    def made(unbound: Any) -> Any:
+        def without_queue(queued: Any, attempt: Any, status: Any) -> None:
+            if attempt.answer is not None and attempt.answer.verdict is not WriteOutcome.DONE:
+                queue.done(attempt.pod.uid)
+            unbound(queued, attempt, status)
+
+        return without_queue
+
+    replaced(operator.wing.pipeline, "unbound", made)
+
+
+def keeps_reservations(operator: Operator) -> None:
+    """Reserved room is never free again, though its holder has it."""
+    replaced(operator.wing.pipeline._book, "release_uid", lambda _: lambda uid: None)
+
+
+def keeps_ghosts(operator: Operator) -> None:
+    """What is gone from a new list is kept."""
+    for each in operator.startup._reflectors:
+        replaced(each._objects, "end_list", lambda _: lambda: iter(()))
+
+
+def never_lists_again(operator: Operator) -> None:
+    """A watch whose version is too old goes on from now, and what happened meanwhile is missed."""
+    for each in operator.startup._reflectors:
+        _goes_on_from_now(each)
+
+
+def _goes_on_from_now(reflector: Any) -> None:
+    def made(stream: Any) -> Any:
+        async def stream_once() -> None:
+            if reflector.listed_from > 0.0:
+                reflector._version = "0"
+                await reflector._watch()
+            else:
+                await stream()
+
+        return stream_once
+
+    replaced(reflector, "_stream", made)
+
+
+def forgets_other_schedulers(operator: Operator) -> None:
+    """Pods that another scheduler has placed take no room."""
+    mirror = operator.wing.mirror
+
+    def made(set_pod: Any) -> Any:
+        def set_ours(pod: Any) -> None:
+            if pod.spec.scheduler_name == "default-scheduler":
+                mirror._drop(pod)
+            else:
+                set_pod(pod)
+
+        return set_ours
+
+    replaced(mirror, "_set_pod", made)

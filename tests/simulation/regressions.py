@@ -1,0 +1,55 @@
+"""Regressions are runs that once broke a promise; each must end well ever after.
+
+``make simulate`` runs them before its seeds. A plan means the run in which the fault was found as long as the
+same things are drawn; the plain unit tests that came with each fix hold it in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from simulation.faults import FaultKind
+from simulation.run import FAULTY_S, Plan, simulated
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """One of them; :func:`simulation.minimal_plan.entry` writes it.
+
+    Attributes:
+        commit: That mended it.
+        sentence: What was violated.
+        kinds: Names of kinds of faults; None draws them.
+    """
+
+    seed: int
+    commit: str
+    sentence: str
+    kinds: Collection[str] | None = None
+    left_out: Collection[str] = ()
+    faults: Collection[int] | None = None
+    faulty_s: float = FAULTY_S
+
+    @property
+    def plan(self) -> Plan:
+        """What to simulate."""
+        return Plan(
+            self.seed,
+            faulty_s=self.faulty_s,
+            kinds=None if self.kinds is None else frozenset(FaultKind[name] for name in self.kinds),
+            left_out=frozenset(self.left_out),
+            faults=None if self.faults is None else frozenset(self.faults),
+        )
+
+
+#: In the order in which they were found.
+REGRESSIONS: tuple[Regression, ...] = ()
+
+
+def broken() -> Iterator[tuple[Regression, str]]:
+    """Those that fail again, and how."""
+    for regression in REGRESSIONS:
+        violations = simulated(regression.plan).violations
+        if violations:
+            yield regression, violations[0]
