@@ -269,6 +269,20 @@ async def test_a_policy_made_again_is_another_one() -> None:
     assert scene.policies.uids() == {"one": "second"}
 
 
+async def test_a_policy_made_again_while_the_watch_was_down_is_another_one() -> None:
+    """The new list has an object of the same spec and another uid, and no deletion was seen."""
+    scene = Scene()
+    await scene.policies.set(a_policy(uid="first"))
+    await scene.policies.set(a_policy("rival", created="2026-02-01T00:00:00Z"))
+    scene.statuses.statuses.clear()
+
+    await scene.policies.set(a_policy(uid="second", created="2026-03-01T00:00:00Z"))
+
+    assert scene.condition("one")[0] == "False"  # the rival is older now
+    assert scene.condition("rival")[0] == "True"
+    assert scene.policies.uids()["one"] == "second"
+
+
 async def test_a_server_that_does_not_answer_deletes_nothing() -> None:
     """No list, no conclusion."""
     scene = Scene()

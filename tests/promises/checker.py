@@ -7,17 +7,25 @@ no clock: the time comes with each commit, so commits may come from a store or f
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from promises.commits import Author, Commit
+from promises.conditions import ConditionPromise
 from promises.election import ElectionPromise
 from promises.evictions import EvictionPromise
 from promises.final_state import FinalStatePromise
 from promises.findings import Facts, Findings
+from promises.gangs import GangPromise
+from promises.limits import LimitPromise
 from promises.lives import PodLives
 from promises.placement import PlacementPromise
+from promises.preemption import PreemptionPromise
+from promises.protections import ProtectionPromise
 from promises.record_book import RecordBook
 from promises.records import RecordPromise
+from promises.rest import RestPromise
+from promises.statuses import StatusPromise
 from promises.view import View
 
 #: Namespace and name of the lease of the operator.
@@ -40,12 +48,23 @@ class Checker:
         self._election = ElectionPromise(findings, lease, lease_s)
         self._records = RecordPromise(self.view, findings, lives, book)
         self._final = FinalStatePromise(self.view)
+        self._gangs = GangPromise(self.view, findings)
+        self._preemption = PreemptionPromise(self.view, findings, book)
+        self._conditions = ConditionPromise(self.view, lives)
+        self._statuses = StatusPromise(self.view, book)
+        self._rest = RestPromise(findings, lives, book)
         self._evictions = EvictionPromise(self.view, findings, self._election, book)
         self._followers = (
             lives,
             book,
             self._election,
             PlacementPromise(self.view, findings, self._election),
+            self._gangs,
+            self._preemption,
+            ProtectionPromise(self.view, findings, lives, book),
+            LimitPromise(self.view, findings, lives, book),
+            self._statuses,
+            self._rest,
             self._evictions,
             self._records,
             self._final,
@@ -74,20 +93,28 @@ class Checker:
         for each in self._followers:
             each.judge(commit)
 
-    def judge_end(self, scheduler: str, still_s: float, at: float) -> None:
+    def judge_end(self, scheduler: str, still_s: float, at: float, calm_since: float = math.inf) -> None:
         """What must hold once nothing has gone wrong for a while.
 
         Args:
             scheduler: The scheduler name that the operator serves.
             still_s: Seconds in which the operator must have written nothing.
             at: The time.
+            calm_since: Since when nothing has gone wrong; left out, it is not judged what has begun since.
         """
-        for sentence in self.unfinished(scheduler, still_s, at):
+        for sentence in self.unfinished(scheduler, still_s, at, calm_since):
             self._findings.violated(at, sentence)
 
-    def unfinished(self, scheduler: str, still_s: float, at: float) -> list[str]:
+    def unfinished(
+        self, scheduler: str, still_s: float, at: float, calm_since: float = math.inf
+    ) -> list[str]:
         """What :meth:`judge_end` would find."""
         return [
             *self._records.unfinished(still_s, at),
             *self._final.unfinished(scheduler, still_s, at),
+            *self._gangs.unfinished(at, calm_since),
+            *self._preemption.unfinished(still_s, at),
+            *self._conditions.unfinished(scheduler, still_s, at),
+            *self._statuses.unfinished(still_s, at),
+            *self._rest.unfinished(calm_since),
         ]

@@ -47,17 +47,17 @@ class PlacementPromise:
         versions = [each for each in self._view.recent("nodes", ("", node), at) if each is not None]
         if not versions:
             return
-        beside = self._beside(node, at)
+        neighbours = self._neighbours(node, at)
         for problem in (
-            *_crowded(beside, versions),
-            *_shared_ports(pod, beside),
-            *self._attached(node, beside),
+            *_crowded(neighbours, versions),
+            *_shared_ports(pod, neighbours),
+            *self._attached(node, neighbours),
         ):
             self._findings.violated(at, f"{author.name} over-committed {node} by {meta['name']}: {problem}")
         if all(not _takes(each, pod) for each in versions):
             self._findings.violated(at, f"{author.name} bound {meta['name']} to {node}, which repels it")
 
-    def _beside(self, node: str, at: float) -> list[Obj]:
+    def _neighbours(self, node: str, at: float) -> list[Obj]:
         """The pods on a node that its binder knows of: its own, and what others placed a while ago."""
         found = []
         for pod in self._view.objects("pods"):
@@ -76,22 +76,22 @@ class PlacementPromise:
             for each in versions
         )
 
-    def _attached(self, node: str, beside: Iterable[Obj]) -> Iterator[str]:
-        volumes = attached(beside, self._view)
+    def _attached(self, node: str, neighbours: Iterable[Obj]) -> Iterator[str]:
+        volumes = attached(neighbours, self._view)
         for driver, limit in attach_limits(node, self._view).items():
             used = len(volumes.get(driver, ()))
             if used > limit:
                 yield f"{used} volumes of {driver}, {limit} may be attached"
 
 
-def _crowded(beside: Iterable[Obj], versions: Iterable[Obj]) -> Iterator[str]:
+def _crowded(neighbours: Iterable[Obj], versions: Iterable[Obj]) -> Iterator[str]:
     """What does not fit even in the largest that the node was lately."""
     room: dict[str, int] = {}
     for version in versions:
         for name, text in (version["status"].get("allocatable") or {}).items():
             room[name] = max(room.get(name, 0), milli(text))
     taken: dict[str, int] = {}
-    for pod in beside:
+    for pod in neighbours:
         for name, amount in requests(pod).items():
             taken[name] = taken.get(name, 0) + amount
     for name, amount in taken.items():
@@ -111,9 +111,9 @@ def _ports(pod: Obj) -> set[tuple[str, str, int]]:
     }
 
 
-def _shared_ports(pod: Obj, beside: Iterable[Obj]) -> Iterator[str]:
+def _shared_ports(pod: Obj, neighbours: Iterable[Obj]) -> Iterator[str]:
     mine = _ports(pod)
-    for other in beside:
+    for other in neighbours:
         if not mine or other["metadata"]["uid"] == pod["metadata"]["uid"]:
             continue
         for address, protocol, number in _ports(other):

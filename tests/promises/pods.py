@@ -19,7 +19,7 @@ def is_leaving(pod: Obj) -> bool:
 
 
 def condition_of(obj: Obj, kind: str) -> Obj:
-    """A condition, empty where there is none."""
+    """A condition, empty if it does not exist."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), {})
 

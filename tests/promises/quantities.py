@@ -17,6 +17,8 @@ SUFFIXES = {
     **{f"{letter}i": Fraction(1024 ** (power + 1)) for power, letter in enumerate("KMGTPE")},
 }
 
+MOST = 2**63 - 1
+
 #: A number, then a suffix or an exponent: ``1E`` is an exa, ``1E3`` a thousand.
 QUANTITY = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i|))"
@@ -41,19 +43,19 @@ def milli(text: Any) -> int:
 def requests(pod: Obj) -> dict[str, int]:
     """What a pod takes of a node, in thousandths; itself counts as one of ``pods``.
 
-    Containers and sidecars run together. An init container runs beside the sidecars that were started before
-    it, so the larger of both counts, per resource. Requests of the whole pod replace those of its containers,
-    and overhead comes on top.
+    Containers and sidecars run together, as do an init container and the sidecars that were started earlier;
+    the larger of both counts, per resource. Requests of the whole pod replace those of its containers, and
+    overhead comes on top.
     """
     spec = pod["spec"]
     running = _summed(_asked(container) for container in spec["containers"])
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
-        beside = _summed((sidecars, _asked(container)))
+        together = _summed((sidecars, _asked(container)))
         if container.get("restartPolicy") == "Always":
-            sidecars = beside
-        starting = _larger(starting, beside)
+            sidecars = together
+        starting = _larger(starting, together)
     total = _larger(_summed((running, sidecars)), starting)
     total.update(_asked(spec))
     overhead = {name: milli(text) for name, text in (spec.get("overhead") or {}).items()}
@@ -62,7 +64,12 @@ def requests(pod: Obj) -> dict[str, int]:
 
 def _asked(holder: Obj) -> dict[str, int]:
     asked = (holder.get("resources") or {}).get("requests") or {}
-    return {name: milli(text) for name, text in asked.items()}
+    return {name: _counted(name, milli(text)) for name, text in asked.items()}
+
+
+def _counted(name: str, amount: int) -> int:
+    """Beyond 64 bits the API library's arithmetic says 0: cpu in thousandths, other resources in units."""
+    return amount if amount <= MOST * (1 if name == "cpu" else 1000) else 0
 
 
 def _summed(amounts: Any) -> dict[str, int]:

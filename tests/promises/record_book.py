@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from promises.commits import Commit, Obj
 from promises.view import RECORDS
 
-#: Seconds in which the operator need not have seen that a record was deleted.
+#: Seconds in which an operator may not know yet that somebody has deleted or edited a record.
 UNSEEN_S = 10.0
 
 #: The strategy of records of victims of preemption.
@@ -21,8 +21,8 @@ class RecordStory:
 
     Attributes:
         entered: When each phase was first seen.
-        is_meddled: Whether somebody else has written into it: then it need not be true.
-        is_taken_away: Whether somebody else has deleted it.
+        is_meddled: Whether somebody else has made it or written into it: then it need not be true.
+        undone_at: When somebody else deleted it, or changed its phase, while it was Evicting.
         evicted_at: When its pod was evicted by the operator.
     """
 
@@ -35,8 +35,8 @@ class RecordStory:
     annotations: Obj = field(default_factory=dict)
     entered: dict[str, float] = field(default_factory=dict)
     is_meddled: bool = False
+    undone_at: float = -math.inf
     evicted_at: float = math.inf
-    is_taken_away: bool = False
     gone_at: float = math.inf
 
     @property
@@ -56,7 +56,7 @@ class RecordStory:
 
     @property
     def is_there(self) -> bool:
-        """Whether nobody has deleted it."""
+        """Whether it still exists."""
         return self.gone_at == math.inf
 
     def has_time(self, phase: str) -> str:
@@ -80,32 +80,30 @@ class RecordBook:
         story = self.by_uid.get(meta["uid"])
         if story is None:
             story = RecordStory(meta["uid"], commit.key, commit.obj["spec"], commit.at)
+            story.is_meddled = not commit.author.name
             self.by_uid[story.uid] = story
             self._of_pod.setdefault(story.pod, []).append(story)
         status = commit.obj.get("status") or {}
-        if not commit.author.name and status != story.status:
+        phase, is_others = status.get("phase") or "", not commit.author.name
+        if is_others and status != story.status:
             story.is_meddled = True
-        story.status, story.phase = status, status.get("phase") or ""
+        if is_others and story.phase == "Evicting" and (commit.type == "DELETED" or phase != "Evicting"):
+            story.undone_at = commit.at
+        story.status, story.phase = status, phase
         story.annotations = meta.get("annotations") or {}
         if story.phase:
             story.entered.setdefault(story.phase, commit.at)
         if commit.type == "DELETED":
             story.gone_at = commit.at
-            story.is_taken_away = not commit.author.name
 
     def of_pod(self, uid: str) -> list[RecordStory]:
         """The records of a pod."""
         return self._of_pod.get(uid, [])
 
     def announced(self, uid: str, at: float) -> list[RecordStory]:
-        """Those that say that the pod is about to be evicted.
-
-        One that somebody deletes between its write and the eviction was earlier; that it is gone the operator
-        learns from its watch.
-        """
+        """Those that say, or said until somebody undid it, that the pod is about to be evicted."""
         return [
             each
             for each in self.of_pod(uid)
-            if each.phase == "Evicting"
-            and (each.is_there or (each.is_taken_away and at - each.gone_at < UNSEEN_S))
+            if (each.phase == "Evicting" and each.is_there) or at - each.undone_at < UNSEEN_S
         ]

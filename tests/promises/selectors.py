@@ -1,4 +1,4 @@
-"""Label selectors, as written in objects: whether labels match."""
+"""Label selectors, as written in objects."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ SIDECAR = {"restartPolicy": "Always"}
         ),
         pytest.param(
             {"containers": [container("1")], "initContainers": [container("2", **SIDECAR)]},
-            3000,  # the sidecar stays beside the container
+            3000,  # the sidecar goes on running
             id="sidecar",
         ),
         pytest.param(
@@ -72,8 +72,8 @@ SIDECAR = {"restartPolicy": "Always"}
                 "containers": [container("1")],
                 "initContainers": [container("2", **SIDECAR), container("5"), container("1", **SIDECAR)],
             },
-            7000,  # the second one beside the first sidecar: 2 + 5, more than 1 + 2 + 1
-            id="init-beside-sidecar",
+            7000,  # the second one while the first sidecar runs: 2 + 5, more than 1 + 2 + 1
+            id="init-with-sidecar",
         ),
         pytest.param(
             {

@@ -1,4 +1,4 @@
-"""Volumes that pods have a node attach, and how many of a driver a node may have."""
+"""Volumes that pods have a node attach, by driver, and the limits of nodes."""
 
 from __future__ import annotations
 

@@ -214,7 +214,8 @@ class Simulation:
         if not await self._violated_within(self.plan.faulty_s):
             await deeds.end()
             if not await self._violated_in_peace():
-                self.checker.judge_end(SCHEDULER, self.plan.still_s, self.loop.time())
+                plan = self.plan
+                self.checker.judge_end(SCHEDULER, plan.still_s, self.loop.time(), plan.faulty_s)
         for replica in self.replicas:
             replica.retire()
         self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
@@ -282,11 +283,8 @@ class Simulation:
 
     def _unfinished(self) -> list[str]:
         """What the checker would say if this were the end."""
-        known = len(self.checker.violations)
-        self.checker.judge_end(SCHEDULER, self.plan.still_s, self.loop.time())
-        found = self.checker.violations[known:]
-        del self.checker.violations[known:]
-        return found
+        plan = self.plan
+        return self.checker.unfinished(SCHEDULER, plan.still_s, self.loop.time(), plan.faulty_s)
 
     def _identities(self) -> dict[str, str]:
         return {life.name: life.identity for replica in self.replicas for life in replica.lives}

@@ -82,6 +82,8 @@ class Policies:
         meta = document["metadata"]
         name, generation = str(meta["name"]), int(meta.get("generation", 0))
         known = self._known.get(name)
+        if known is not None and str(known.seen["metadata"].get("uid", "")) != str(meta.get("uid", "")):
+            known = None  # another policy of the name: the watch did not tell that the first one was deleted
         if known is not None and _asked_run(document) not in ("", _asked_run(known.seen)):
             self._rebalancing.run_now(name)
         if known is not None and known.seen.get("spec") == document.get("spec"):
