@@ -67,7 +67,7 @@ def _svg(picture: Picture, soaked: Soaked) -> str:
     )
     for legend, points in picture.lines(soaked).items():
         chart.add(legend, points)
-    text = re.sub(r"<!--.*?-->", "", chart.render(is_unicode=True), flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->|<script.*?</script>", "", chart.render(is_unicode=True), flags=re.DOTALL)
     return re.sub(r"(\d+\.\d)\d+", r"\1", text) + "\n"  # a tenth of a pixel is enough
 
 

@@ -59,6 +59,7 @@ def section(soaked: Soaked, circumstances: str, pictures: str) -> Iterable[str]:
 def figures(soaked: Soaked) -> Iterable[str]:
     """What was done and how the operator took it, a line each."""
     leaders = [row for row in soaked.processes if row["phase"] == LOAD and row["leads"] == "1"]
+    under_load = [row for row in soaked.cluster if row["phase"] == LOAD]
     kinds = Counter(row["kind"] for row in soaked.happenings)
     ended = [row["text"] for row in soaked.happenings if row["kind"] == "fail-over"]
     ways = ", ".join(f"{sum(way in text for text in ended)} {way}" for way in WAYS)
@@ -78,7 +79,7 @@ def figures(soaked: Soaked) -> Iterable[str]:
     yield (
         f"a pod had its node after {median * 1000:.0f} ms (99th percentile: {slow * 1000:.0f} ms;"
         " medians of the figures of ten seconds); the longest wait, fail-overs included, was"
-        f" {_most(soaked.cluster, 'oldest_waiting_s'):.0f} s"
+        f" {_most(under_load, 'oldest_waiting_s'):.0f} s"
     )
     yield (
         f"at most {records[0]:.0f} and {records[1]:.0f} records of the two policies"

@@ -79,7 +79,11 @@ def test_files_that_stay_open_are_found() -> None:
 
 def test_a_pod_that_waits_and_records_that_are_kept_are_found() -> None:
     """Both are curves of the cluster."""
-    row = dict.fromkeys(OF_CLUSTER, "0") | {"oldest_waiting_s": "200", "records_enforced": "900"}
+    row = dict.fromkeys(OF_CLUSTER, "0") | {
+        "phase": LOAD,
+        "oldest_waiting_s": "200",
+        "records_enforced": "900",
+    }
 
     assert soaked(rows(memory(6, 0)), cluster=(row,)).problems() == [
         "a pod waited for a node for 200 s",

@@ -168,7 +168,7 @@ class Soaked:
                 yield f"{column} reached {most:.0f}"
 
     def _of_the_cluster(self) -> Iterable[str]:
-        waited = _most(self.cluster, "oldest_waiting_s") or 0.0
+        waited = _most([row for row in self.cluster if row["phase"]], "oldest_waiting_s") or 0.0
         if waited > WAIT_S:
             yield f"a pod waited for a node for {waited:.0f} s"
         for column in ("records_enforced", "records_predicted"):

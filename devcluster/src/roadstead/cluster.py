@@ -10,6 +10,7 @@ import asyncio
 import base64
 import contextlib
 import datetime as dt
+import gc
 import os
 import secrets
 import signal
@@ -41,6 +42,10 @@ NAME = "roadstead"
 #: A POST to this path returns the cluster to the objects of its start.
 RESET = "/roadstead/reset"
 ZONES = 3
+#: New objects until garbage is looked for among them, such looks until among the survivors, and those until
+#: among all objects. Python's own are 700, 10 and 10: a look at all that the store keeps for watches takes a
+#: second of CPU, in which no request is answered.
+GC_THRESHOLDS = (20_000, 20, 100)
 
 
 def new_token() -> str:
@@ -234,6 +239,7 @@ async def serve(cluster: DevCluster, path: Path, ready: Callable[[str], None]) -
         path: where the kubeconfig is written once requests are answered.
         ready: called then with the URL.
     """
+    gc.set_threshold(*GC_THRESHOLDS)
     async with cluster:
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
