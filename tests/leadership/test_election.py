@@ -165,14 +165,33 @@ def test_who_shares_a_lease_and_was_too_late_with_a_renewal_tries_again_immediat
     assert election.handle(Failed(), at(102)) == Rest(104)
 
 
-def test_a_leader_that_finds_another_one_resigns_at_its_deadline(election: Election) -> None:
-    """It may write until then, for the other one cannot have waited for less."""
+def test_a_leader_that_finds_another_one_resigns_immediately(election: Election) -> None:
+    """Somebody may have freed or deleted the lease by hand: then the other one has not waited."""
     led(election)
-    election.handle(Due(), at(109))
-    election.handle(Failed(), at(109))
-    assert election.handle(LeaseFound(THEIRS), at(109)) == Rest(110)
+    election.handle(Due(), at(103))
+    election.handle(Failed(), at(103))
 
-    assert election.handle(Due(), at(110)) == Resign()
+    assert election.handle(LeaseFound(THEIRS), at(103)) == Resign()
+    assert not election.is_leading(103)
+
+
+def test_a_lease_that_was_deleted_is_awaited_as_long_as_its_holder_may_write(election: Election) -> None:
+    """Who had it does not know yet that it is gone."""
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
+
+    assert election.handle(LeaseFound(None), at(114)) == Rest(115)
+    assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
+
+
+def test_transitions_are_counted_from_the_beginning_again(election: Election) -> None:
+    """The API server refuses a number that is no int32: nobody would ever lead again."""
+    election.handle(Due(), at(100))
+
+    taken = election.handle(LeaseFound(replace(THEIRS, holder="", transitions=2**31 - 1)), at(100))
+
+    assert isinstance(taken, WriteLease)
+    assert taken.lease.transitions == 0
 
 
 def test_a_leader_that_cannot_renew_resigns_at_its_deadline(election: Election) -> None:

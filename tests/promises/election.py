@@ -28,6 +28,7 @@ class ElectionPromise:
         self._lease_s = lease_s
         self._leader = ""
         self._renewed: dict[str, float] = {}
+        self._is_offered = False  #: whether somebody deleted it by hand, or wrote a shorter time into it
 
     def judge_request(self, author: Author, at: float) -> None:
         """A request is at the API server, which may yet refuse it: writes are for the leader alone."""
@@ -46,11 +47,16 @@ class ElectionPromise:
         if commit.collection != LEASES or commit.key != self._lease:
             return
         author = commit.author
-        holder = commit.obj["spec"].get("holderIdentity") or ""
+        spec = commit.obj.get("spec") or {}
+        holder = "" if commit.type == "DELETED" else spec.get("holderIdentity") or ""
         self._findings.facts.takeovers += holder not in ("", self._leader)
         last = self._renewed.get(self._leader)
-        if author.identity == holder != self._leader and last is not None:
+        is_taken = bool(author.identity) and author.identity == holder != self._leader
+        if is_taken and last is not None and not self._is_offered:
             self._taken_after(commit.at - last, author, commit.at)
+        # Candidates go by what is written in a lease, as those of client-go.
+        shortened = (spec.get("leaseDurationSeconds") or 0) < self._lease_s
+        self._is_offered = not author.identity and (commit.type == "DELETED" or shortened)
         self._leader = holder
         if holder and (holder == author.identity or not author.identity):
             self._renewed[holder] = commit.at

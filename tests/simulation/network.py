@@ -71,6 +71,7 @@ class Network:
         carried_out: The exchange that the API server is carrying out.
         before: Called before an exchange is carried out.
         around: Act before and after that.
+        late: Until when what a process sends waits in it: a step that takes long sends at its end.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Network:
         self.carried_out: Exchange | None = None
         self.before: list[Callable[[], object]] = []
         self.around: list[Interference] = []
+        self.late: dict[str, float] = {}
         self._up_from = 0.0
         self._under_way: dict[int, Exchange] = {}
         self._sent = 0
@@ -108,7 +110,8 @@ class Network:
         self._sent += 1
         number = self._sent
         self._under_way[number] = exchange
-        self._later(self._one_way(fault), self._arrive, number)
+        waits_s = max(0.0, self.late.get(sender, 0.0) - self.loop.time())
+        self._later(waits_s + self._one_way(fault), self._arrive, number)
         return answer
 
     def _one_way(self, fault: FaultKind | None) -> float:

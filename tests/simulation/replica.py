@@ -48,6 +48,18 @@ class ReplicaClock:
         self._loop = loop
         self.ahead_s = ahead_s
         self.rate = rate
+        self._from, self._base = 0.0, 0.0  #: virtual time since which the rate holds, and what it was here
+        self._slow: tuple[int, float, Callable[[], object]] | None = None
+        self._busy_until = 0.0  #: virtual time at which the step that runs now is over
+
+    def run_at(self, rate: float) -> None:
+        """Go faster or slower from now on."""
+        self._base, self._from = self._reading(), self._loop.time()
+        self.rate = rate
+
+    def slow_down(self, reads: int, seconds: float, then: Callable[[], object]) -> None:
+        """Let so many seconds pass right before the nth read of the clock by the process."""
+        self._slow = (reads, seconds, then)
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -55,7 +67,16 @@ class ReplicaClock:
 
     def monotonic(self) -> float:
         """Seconds that never go back."""
-        return self._loop.time() * self.rate
+        if self._slow is not None and PROCESS.get() is not None:
+            left, seconds, then = self._slow
+            self._slow = None if left <= 1 else (left - 1, seconds, then)
+            if left <= 1:
+                self._busy_until = self._loop.time() + seconds
+                then()
+        return self._reading()
+
+    def _reading(self) -> float:
+        return self._base + (max(self._loop.time(), self._busy_until) - self._from) * self.rate
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -210,6 +231,19 @@ class Replica:
                 self._network.loop.release(life)
 
         self._network.loop.call_later(seconds, go_on, context=self._network.context)
+
+    def slow_step(self, seconds: float, reads: int) -> None:
+        """One of the next steps takes long: its clock moves between two of its reads, and nothing else runs.
+
+        What it sends at the end of that step leaves when the step is over.
+        """
+        network = self._network
+
+        def began() -> None:
+            network.late[self.life.name] = network.loop.time() + seconds
+            self.pause(seconds)
+
+        self.clock.slow_down(reads, seconds, began)
 
     def retire(self) -> None:
         """Start no further life."""

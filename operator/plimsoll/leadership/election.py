@@ -15,7 +15,8 @@ machines wrote into it about time is never compared with our clock.
 Source: client-go v1.36, ``tools/leaderelection/leaderelection.go``. Differs, each for safety or speed: a
 leader counts its deadline from the moment the last good renewal was *sent*, and not from its answer or from
 the first renewal that failed; any new version of the lease counts as a sign of life; a candidate looks again
-as soon as the lease expires instead of at its next turn.
+as soon as the lease expires instead of at its next turn; a leader that finds the lease to be another's
+resigns; a candidate that saw a live holder waits for it even where the lease was deleted.
 """
 
 import math
@@ -28,6 +29,9 @@ JITTER_FACTOR = 1.2
 
 #: What the duration of a released lease becomes, in seconds.
 RELEASED_S = 1
+
+#: The most transitions that a lease can name (an int32); counting begins again after them.
+TRANSITIONS_AT_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +213,9 @@ class Election:
         self._note_free(lease, now)
         if lease is None:
             since = self._free[1] if self._free is not None else now.monotonic
+            if self._is_held_by_another(now.monotonic):
+                # Somebody deleted it: who had it may not know yet, and writes until its own time is up.
+                return Rest(min(self._rest(now).until, self._expiry()))
             if self.stands and now.monotonic >= since + self.patience_s:
                 return WriteLease(self._claim(None, now))
             turn = self._rest(now).until
@@ -216,6 +223,8 @@ class Election:
         if self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
         is_ours = lease.holder == self.identity
+        if lease.holder and not is_ours:
+            self.held_until = -math.inf  # it was taken from us: its new holder may write at once
         if lease.holder and not is_ours and now.monotonic < self._expiry():
             return self._rest(now)
         if not self.stands:
@@ -241,6 +250,10 @@ class Election:
     def _observe(self, lease: Lease, now: Now) -> None:
         self._observed, self._observed_at = lease, now.monotonic
 
+    def _is_held_by_another(self, monotonic: float) -> bool:
+        """Whether the lease, as it was last seen, is another candidate's and has not expired."""
+        return self.holder not in ("", self.identity) and monotonic < self._expiry()
+
     def _expiry(self) -> float:
         """When the lease that we observed may be taken from its holder."""
         return self._observed_at + (self._observed.duration_s if self._observed else 0)
@@ -254,7 +267,8 @@ class Election:
         if lease.holder == self.identity:
             kept = replace(ours, acquired=lease.acquired, transitions=lease.transitions)
             return replace(kept, wanted_by=lease.wanted_by)
-        return replace(ours, transitions=lease.transitions + 1)
+        transitions = 0 if lease.transitions >= TRANSITIONS_AT_MOST else lease.transitions + 1
+        return replace(ours, transitions=transitions)
 
     def _rest(self, now: Now) -> Rest:
         if self._has_led:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from simulation.deeds.administrators import AdministratorDeeds
-from simulation.deeds.machines import MachineDeeds
+from simulation.deeds.nodes import NodeDeeds
 from simulation.deeds.people import PeopleDeeds
+from simulation.deeds.processes import ProcessDeeds
 from simulation.deeds.programs import ProgramDeeds
 from simulation.deeds.scene import Scene, attempted
 from simulation.deeds.write_faults import WriteFaults
 
 #: Mean virtual seconds between two deeds.
-EVERY_S = 4.0
+EVERY_S = 3.0
 
 #: So many kinds are drawn until one finds something to be done to.
 DRAWS = 4
@@ -24,7 +25,8 @@ class Deeds:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._ways = {
-            **MachineDeeds(scene).ways,
+            **ProcessDeeds(scene).ways,
+            **NodeDeeds(scene).ways,
             **PeopleDeeds(scene).ways,
             **AdministratorDeeds(scene).ways,
             **ProgramDeeds(scene).ways,
