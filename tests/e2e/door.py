@@ -9,6 +9,7 @@ an error).
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -126,7 +127,8 @@ class Door:
                 return _status(409, "Conflict", "the object has been modified; please apply your changes")
             case "failing":
                 error = {"kind": "Status", "code": 500, "reason": "InternalError", "message": "no luck"}
-                return web.json_response({"type": "ERROR", "object": error})
+                line = json.dumps({"type": "ERROR", "object": error}) + "\n"
+                return web.Response(text=line, content_type="application/json")
             case "hanging":
                 await asyncio.Event().wait()
             case "silent" if request.transport is not None:

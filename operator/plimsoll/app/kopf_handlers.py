@@ -31,7 +31,7 @@ class Backoffs(Iterable[float]):
 
 def register(
     registry: kopf.OperatorRegistry,
-    login: Callable[[], Awaitable[kopf.ConnectionInfo]],
+    login: Callable[[], Awaitable[kopf.AiohttpSession]],
     stop: Callable[[], Awaitable[None]],
     policies: Policies,
 ) -> None:
@@ -49,7 +49,7 @@ def register(
         settings.watching.client_timeout = 320
 
     @kopf.on.login(registry=registry)
-    async def connect(**_: Any) -> kopf.ConnectionInfo:
+    async def connect(**_: Any) -> kopf.AiohttpSession:
         return await login()
 
     # Raw events: handlers of changes write annotations into the user's object, and timers a finalizer, with

@@ -21,6 +21,7 @@ import plimsoll
 from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.kopf_handlers import KopfLogin
+from plimsoll.app.kopf_session import session_of
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.memory.endpoint import ExplainEndpoint
@@ -113,12 +114,14 @@ class OperatorProcess:
         """Start kopf and watch each of its root tasks: if one ends, kopf ends, and we do."""
         registry = kopf.OperatorRegistry()
         login = KopfLogin(self._operator.session, self._operator.clock)
+        opened: list[kopf.AiohttpSession] = []
 
-        async def logged_in() -> kopf.ConnectionInfo:
+        async def logged_in() -> kopf.AiohttpSession:
             info = await login()
             if login.task is not None:
                 self._operator.supervision.watch("kopf's login", login.task)
-            return info
+            opened[:] = [session_of(info)]
+            return opened[-1]
 
         others = asyncio.all_tasks()
 
@@ -134,7 +137,15 @@ class OperatorProcess:
         _heed_signals(stop)  # in place of kopf's handlers, which fail at a second signal
         for root in roots:
             self._operator.supervision.watch(f"kopf's {root.get_name()}", root)
-        return asyncio.create_task(kopf.run_tasks(roots, ignored=others), name="kopf")
+
+        async def run() -> None:
+            try:
+                await kopf.run_tasks(roots, ignored=others)
+            finally:
+                for each in opened:  # kopf closes those that it has used
+                    await each.aiohttp_session.close()
+
+        return asyncio.create_task(run(), name="kopf")
 
     def _endpoints(self) -> Endpoints:
         here = asyncio.get_running_loop()

@@ -1,0 +1,78 @@
+"""kopf's HTTP session: an answer that ends early counts as a broken connection, which kopf survives.
+
+kopf repeats requests whose connection breaks before the head of an answer, and watches whose body breaks. It
+ends the operator, and with it a leader, when the body of another answer breaks, or when a watch ends in the
+middle of a line. Proxies and API servers that are replaced do both.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any, Self
+
+import aiohttp
+import kopf
+from aiohttp.connector import Connection
+
+
+class WholeLines:
+    """The body of a watch: complete lines alone.
+
+    Args:
+        content: aiohttp's.
+    """
+
+    def __init__(self, content: aiohttp.StreamReader) -> None:
+        self._content = content
+
+    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
+        """Lines as they come, several in a piece.
+
+        Raises:
+            aiohttp.ClientPayloadError: The body has ended in the middle of a line.
+        """
+        rest = b""
+        async for piece in self._content.iter_chunked(size):
+            lines, end, rest = (rest + piece).rpartition(b"\n")
+            if end:
+                yield lines + end
+        if rest:
+            raise aiohttp.ClientPayloadError(f"the watch ended in mid-line, after {len(rest)} bytes of it")
+
+    def exception(self) -> BaseException | None:
+        """What has broken the body."""
+        return self._content.exception()
+
+    def set_exception(self, *problem: Any) -> None:
+        """Break the body."""
+        self._content.set_exception(*problem)
+
+
+class WholeAnswer(aiohttp.ClientResponse):
+    """An answer that is read before kopf gets it, unless it is a watch."""
+
+    async def start(self, connection: Connection) -> Self:
+        """Read the head, and the body of what is no watch.
+
+        Raises:
+            aiohttp.ClientConnectionError: The body has ended early.
+        """
+        await super().start(connection)
+        if self.ok and "watch" in self.url.query:
+            self.content = WholeLines(self.content)  # type: ignore[assignment] # all of it that kopf and aiohttp use
+            return self
+        try:
+            await self.read()
+        except aiohttp.ClientPayloadError as exc:
+            raise aiohttp.ClientConnectionError(f"the answer has ended early: {exc}") from exc
+        return self
+
+
+def session_of(info: kopf.ConnectionInfo) -> kopf.AiohttpSession:
+    """What kopf would make of a login, with such answers; kopf closes it."""
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
+        headers=info.as_http_headers(),
+        proxy=info.proxy_url,
+        trust_env=info.trust_env,
+        response_class=WholeAnswer,
+    )
+    return kopf.AiohttpSession(server=info.server, aiohttp_session=session, priority=info.priority)

@@ -1,0 +1,95 @@
+"""kopf's session: answers and watches that end early are broken connections, which kopf repeats."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import aiohttp
+import kopf
+import pytest
+
+from plimsoll.app.kopf_session import session_of
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+LINE = b'{"type":"ADDED","object":{"metadata":{"name":"one"}}}\n'
+
+Asking = Callable[[str], Awaitable[aiohttp.ClientResponse]]
+
+
+@asynccontextmanager
+async def answering(raw: bytes) -> AsyncIterator[Asking]:
+    """A server that answers these bytes and ends the connection; asks it as kopf does."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(raw)
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    made = session_of(kopf.ConnectionInfo(server=url, scheme="Bearer", token="t", priority=3))
+    assert (made.server, made.priority) == (url, 3)
+    assert made.aiohttp_session.headers["Authorization"] == "Bearer t"
+    try:
+        yield lambda path: made.aiohttp_session.request("get", url + path)
+    finally:
+        await made.aiohttp_session.close()
+        server.close()
+        await server.wait_closed()
+
+
+async def test_an_answer_that_ends_early_is_a_broken_connection() -> None:
+    """Kopf tries again what raises ClientConnectionError, and ends at what is raised later."""
+    async with answering(HEAD + b'Content-Length: 900\r\n\r\n{"kind":') as ask:
+        with pytest.raises(aiohttp.ClientConnectionError, match="ended early"):
+            await ask("/apis")
+
+
+async def test_a_whole_answer_is_as_it_was() -> None:
+    """It is there before kopf looks."""
+    raw = HEAD + b"Content-Length: 7\r\n\r\n" + b'{"a":1}'
+    async with answering(raw) as ask, await ask("/apis") as answer:
+        assert await answer.json() == {"a": 1}
+
+
+def chunked(*parts: bytes) -> bytes:
+    """An answer in chunks, whole."""
+    body = b"".join(f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in (*parts, b""))
+    return HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + body
+
+
+async def seen(answer: aiohttp.ClientResponse, into: list[bytes]) -> None:
+    """All that kopf's reader of lines gets."""
+    async with answer:
+        async for piece in answer.content.iter_chunked(2**20):
+            into.append(piece)  # noqa: PERF401 - what came before an error is kept
+
+
+async def test_a_watch_that_ends_in_mid_line_is_a_broken_body() -> None:
+    """Kopf goes on from the last whole line; half a line it would have parsed, and failed."""
+    got: list[bytes] = []
+    async with answering(chunked(LINE, LINE[:20])) as ask:
+        with pytest.raises(aiohttp.ClientPayloadError, match="mid-line"):
+            await seen(await ask("/policies?watch=true"), got)
+
+    assert b"".join(got) == LINE
+
+
+async def test_a_watch_that_is_refused_says_why() -> None:
+    """Kopf reads the Status of a refusal."""
+    refused = HEAD.replace(b"200 OK", b"503 Away") + b'Content-Length: 12\r\n\r\n{"code":503}'
+    async with answering(refused) as ask, await ask("/policies?watch=true") as answer:
+        assert await answer.text() == '{"code":503}'
+
+
+async def test_lines_of_a_watch_come_whole() -> None:
+    """Wherever the network cuts them."""
+    got: list[bytes] = []
+    async with answering(chunked(LINE + LINE[:7], LINE[7:] + LINE)) as ask:
+        await seen(await ask("/policies?watch=true"), got)
+
+    assert b"".join(got) == LINE * 3
+    assert all(each.endswith(b"\n") for each in got)
