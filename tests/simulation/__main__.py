@@ -10,14 +10,15 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from simulation.faults import FaultKind
 from simulation.minimal_plan import NONE, RUNS, Search, command, entry
 from simulation.planted_bugs import PLANTED, SEARCH, found
 from simulation.regressions import REGRESSIONS, broken
 from simulation.run import FAULTY_S, Outcome, Plan, simulated
 from simulation.tally import Tally, total
+from simulation.wire.faults import KINDS
 
 #: Seconds between two lines about how far a run is.
 PROGRESS_S = 30.0
@@ -26,31 +27,32 @@ PROGRESS_S = 30.0
 COLLECTED = 16
 
 
-def outcome(seed: int) -> Outcome:
+def outcome(seed: int, *, is_wired: bool) -> Outcome:
     """One seed; what several have left is collected now and then."""
-    made = simulated(Plan(seed))
+    made = simulated(Plan(seed, is_wired=is_wired))
     if seed % COLLECTED == 0:
         gc.collect()
     return made
 
 
-def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+def outcomes(seeds: Iterable[int], jobs: int, *, is_wired: bool) -> Iterator[Outcome]:
     """Those of all seeds, in order."""
+    of_seed = partial(outcome, is_wired=is_wired)
     if jobs == 1:
-        yield from map(outcome, seeds)
+        yield from map(of_seed, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(outcome, seeds, chunksize=COLLECTED)
+        yield from pool.map(of_seed, seeds, chunksize=COLLECTED)
 
 
-def reported(made: Iterator[Outcome], out: Path | None) -> int:
+def reported(made: Iterator[Outcome], out: Path | None, *, is_wired: bool) -> int:
     """Print what was found as it is found, and a summary; the number of seeds with violations."""
     tally, told_at = Tally(), time.monotonic()
     for each in made:
         tally.take(each)
         if each.violations:
             print(f"seed {each.seed}: {each.violations[0]}", flush=True)
-            print(f"    make simulate SEED={each.seed}", flush=True)
+            print(f"    {command(Plan(each.seed, is_wired=is_wired))}", flush=True)
         if time.monotonic() > told_at + PROGRESS_S:
             told_at = time.monotonic()
             print(f"... {tally.line}", flush=True)
@@ -126,13 +128,14 @@ def main() -> int:
     parser.add_argument("--faulty", type=float, default=FAULTY_S, help="of --seed: seconds with faults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--planted", nargs="*", help="look for planted bugs instead: these, or all")
+    parser.add_argument("--wire", action="store_true", help="HTTP as bytes between in-memory sockets")
     given = parser.parse_args()
     if given.planted is not None:
         return bool(planted(given.jobs, given.planted))
     if given.seed is not None:
-        plan = Plan(given.seed, faulty_s=given.faulty, left_out=frozenset(given.without))
+        plan = Plan(given.seed, faulty_s=given.faulty, left_out=frozenset(given.without), is_wired=given.wire)
         if given.only is not None:
-            plan = replace(plan, kinds=frozenset(FaultKind[name] for name in given.only))
+            plan = replace(plan, kinds=frozenset(KINDS[name] for name in given.only))
         if given.faults is not None:
             plan = replace(plan, faults=frozenset(map(int, given.faults)))
         return told(plan, given.trace)
@@ -141,7 +144,8 @@ def main() -> int:
         summed(tally, given.out)
         return bool(tally.failed)
     fails_again = regressed()
-    failed = reported(outcomes(range(given.first, given.first + given.seeds), given.jobs), given.out)
+    seeds = range(given.first, given.first + given.seeds)
+    failed = reported(outcomes(seeds, given.jobs, is_wired=given.wire), given.out, is_wired=given.wire)
     return bool(fails_again + failed)
 
 

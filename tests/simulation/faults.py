@@ -134,7 +134,7 @@ class FaultPlan:
         random: Random,
         time: Callable[[], float],
         until: float,
-        chosen: Collection[FaultKind] | None = None,
+        chosen: Collection[StrEnum] | None = None,
         kept: Collection[int] | None = None,
     ) -> None:
         self._random = random
@@ -144,7 +144,7 @@ class FaultPlan:
         drawn = random.getrandbits(64)
         # Each kind by a source of its own: a new kind does not change which of the others a seed has.
         among = [kind for kind in FaultKind if Random(f"{drawn} {kind.name}").random() < share]
-        self.enabled = frozenset(among if chosen is None else chosen)
+        self.enabled = frozenset(among if chosen is None else set(FaultKind).intersection(chosen))
         self.counts: Counter[FaultKind] = Counter()
         self.drawn = 0
         self._kept = kept

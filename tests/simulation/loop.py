@@ -39,8 +39,10 @@ class Incarnation(Protocol):
     Attributes:
         is_held: Whether its calls wait.
         held: Those that do.
+        name: Of the process.
     """
 
+    name: str
     is_held: bool
     held: list[asyncio.Handle]
 

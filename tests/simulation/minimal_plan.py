@@ -110,6 +110,8 @@ def command(plan: Plan) -> str:
         options.append(f"--faults {_written(map(str, sorted(plan.faults)))}")
     if plan.faulty_s != FAULTY_S:
         options.append(f"--faulty {plan.faulty_s:g}")
+    if plan.is_wired:
+        options.append("--wire")
     given = f' ARGS="{" ".join(options)}"' if options else ""
     return f"make simulate SEED={plan.seed}{given}"
 
@@ -126,6 +128,7 @@ def entry(plan: Plan, sentence: str) -> str:
         "kinds": kinds,
         "left_out": sorted(plan.left_out) or None,
         "faults": faults,
+        "is_wired": plan.is_wired or None,
         "faulty_s": None if plan.faulty_s == FAULTY_S else plan.faulty_s,
     }
     given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)

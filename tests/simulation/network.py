@@ -17,8 +17,10 @@ from urllib.parse import urlencode
 
 import aiohttp
 import orjson
+from aiohttp import web
 from kubernetes_asyncio import client
 
+from plimsoll.kube.session.transport import Transport
 from roadstead.server.request_handler import Request, RequestHandler, refusal
 from roadstead.server.watches import Watcher
 from roadstead.values.status_errors import StatusError
@@ -97,6 +99,14 @@ class Network:
         self._sent = 0
         self._streams: list[Stream] = []
 
+    @asynccontextmanager
+    async def transport(self, sender: str) -> AsyncIterator[Transport]:
+        """The way of one process to the API server."""
+        yield SimulatedTransport(self, sender)
+
+    async def open(self) -> None:
+        """The API server is there."""
+
     # -- requests ----------------------------------------------------------------------------------------
 
     def send(self, sender: str, request: Request) -> asyncio.Future[Answer]:
@@ -142,7 +152,7 @@ class Network:
             del self._under_way[number]
             return
         if fault in STATUSES:
-            status, body = _status(fault)
+            status, body = status_answer(fault)
             self.trace.note(exchange.sender, f"{request.method} {request.path} -> {status} (fault)")
         else:
             status, body = self._carry_out(exchange)
@@ -150,13 +160,18 @@ class Network:
                 each.has_taken_effect(exchange)
             fault = exchange.fault
         if fault is FaultKind.TIMEOUT_AFTER_EFFECT:
-            status, body = _status(FaultKind.TIMEOUT)
+            status, body = status_answer(FaultKind.TIMEOUT)
         if fault is FaultKind.LOST_RESPONSE:
             self._fail(number, ConnectionResetError("the connection was dropped before the answer"))
             return
         self._later(self._one_way(fault), self._settle, number, status, body)
 
     def _carry_out(self, exchange: Exchange) -> Answer:
+        response = self.response(exchange)
+        return response.status, response.body if isinstance(response.body, bytes) else b""
+
+    def response(self, exchange: Exchange) -> web.Response:
+        """Let the API carry a request out."""
         request = exchange.request
         self.carried_out = exchange
         try:
@@ -177,7 +192,7 @@ class Network:
             f"{request.method} {request.path}{asked} -> {response.status}",
             request.body + content,
         )
-        return response.status, content
+        return response
 
     def _fail(self, number: int, problem: Exception) -> None:
         exchange = self._under_way.pop(number, None)
@@ -273,7 +288,8 @@ def _raise(answer: asyncio.Future[Answer], problem: Exception) -> None:
         answer.set_exception(problem)
 
 
-def _status(fault: FaultKind) -> Answer:
+def status_answer(fault: FaultKind) -> Answer:
+    """What the API server answers."""
     code, reason = STATUSES[fault]
     details = {"retryAfterSeconds": 1} if fault is FaultKind.TOO_MANY_WITH_DELAY else {}
     status = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from simulation.faults import FaultKind
 from simulation.run import FAULTY_S, Plan, simulated
+from simulation.wire.faults import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Regression:
     left_out: Collection[str] = ()
     faults: Collection[int] | None = None
     faulty_s: float = FAULTY_S
+    is_wired: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -37,9 +38,10 @@ class Regression:
         return Plan(
             self.seed,
             faulty_s=self.faulty_s,
-            kinds=None if self.kinds is None else frozenset(FaultKind[name] for name in self.kinds),
+            kinds=None if self.kinds is None else frozenset(KINDS[name] for name in self.kinds),
             left_out=frozenset(self.left_out),
             faults=None if self.faults is None else frozenset(self.faults),
+            is_wired=self.is_wired,
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ from plimsoll.kube.session.session import Session
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.testing.fakes import InlineComputer
 from simulation.loop import PROCESS, VirtualLoop
-from simulation.network import Network, SimulatedTransport
+from simulation.network import Network
 
 T = TypeVar("T")
 
@@ -276,26 +277,27 @@ class Replica:
             computer=InlineComputer(),
             forks=None,
             call_later=partial(_later, loop),
-            terminate=lambda _: self.kill(),
+            terminate=lambda _: None if life.is_dead else self.kill(),
             used_s=lambda: 0.0,
             load=lambda: "no load",
         )
-        session, lease_session = self._session(life), self._session(life)
-        operator = life.operator = Operator(self._settings, session, lease_session, SameLoop(), machine)
-        self._mutate(operator)
-        life.stop = asyncio.Event()
-        feed = PolicyFeed(operator, operator.session, clock)
-        try:
-            await OperatorProcess(operator).live(life.stop, feed.begin)
-        except (LeadershipLost, TaskEnded) as exc:
-            self._network.trace.tell(f"{loop.time():.6f} {life.name:<12} {exc!r} {exc.__cause__!r}")
-            raise
+        async with self._session(life) as session, self._session(life) as lease_session:
+            operator = life.operator = Operator(self._settings, session, lease_session, SameLoop(), machine)
+            self._mutate(operator)
+            life.stop = asyncio.Event()
+            feed = PolicyFeed(operator, operator.session, clock)
+            try:
+                await OperatorProcess(operator).live(life.stop, feed.begin)
+            except (LeadershipLost, TaskEnded) as exc:
+                self._network.trace.tell(f"{loop.time():.6f} {life.name:<12} {exc!r} {exc.__cause__!r}")
+                raise
 
-    def _session(self, life: Life) -> Session:
-        transport = SimulatedTransport(self._network, life.name)
-        loaded = Loaded(transport.configuration)
+    @asynccontextmanager
+    async def _session(self, life: Life) -> AsyncIterator[Session]:
+        async with self._network.transport(life.name) as transport:
+            loaded = Loaded(transport.configuration)
 
-        async def load() -> Loaded:
-            return loaded
+            async def load() -> Loaded:
+                return loaded
 
-        return Session(transport, Credentials(loaded, load, self.clock.now), self.clock.monotonic)
+            yield Session(transport, Credentials(loaded, load, self.clock.now), self.clock.monotonic)

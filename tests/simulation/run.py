@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from random import Random
 from typing import Any
 
@@ -27,12 +28,14 @@ from roadstead.values.resources import Obj, Resource
 from simulation.cluster import RECORDS, SCHEDULER, SimulatedCluster, ended
 from simulation.deeds.deeds import Deeds
 from simulation.deeds.scene import Scene
-from simulation.faults import FaultKind, FaultPlan
+from simulation.faults import FaultPlan
 from simulation.loop import PROCESS, StandstillError, VirtualLoop
 from simulation.network import Network
 from simulation.replica import Life, Replica
 from simulation.trace import Trace
 from simulation.transitions import counted, of_record
+from simulation.wire.loop import WiredLoop, wired_loop
+from simulation.wire.network import WireNetwork
 
 REPLICAS = ("red", "blue")
 
@@ -65,6 +68,7 @@ class Plan:
         stops: Whether the first violation ends the run.
         is_whole: Whether peace lasts for ``peace_s`` though all is well and still before; None lets the seed
             choose.
+        is_wired: Whether requests and answers are bytes between HTTP clients and a server.
         left_out: Names of objects that a run does not begin with, though they were drawn.
         faults: The single faults that happen, by their numbers in the order in which they are drawn; None for
             all.
@@ -74,11 +78,12 @@ class Plan:
     faulty_s: float = FAULTY_S
     peace_s: float = 420.0
     still_s: float = 60.0
-    kinds: Collection[FaultKind] | None = None
+    kinds: Collection[StrEnum] | None = None
     tells: bool = False
     mutate: Callable[[Operator], object] = lambda _: None
     stops: bool = False
     is_whole: bool | None = None
+    is_wired: bool = False
     left_out: frozenset[str] = frozenset()
     faults: frozenset[int] | None = None
 
@@ -98,7 +103,7 @@ class Outcome:
     seed: int
     digest: str
     violations: list[str]
-    faults: Counter[FaultKind]
+    faults: Counter[StrEnum]
     facts: Facts
     story: list[str]
     virtual_s: float
@@ -116,7 +121,7 @@ class Simulation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._random = Random(plan.seed)
-        self.loop = VirtualLoop(self._source())
+        self.loop = self._loop()
         self.trace = Trace(self.loop.time, tells=plan.tells)
         self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds, plan.faults)
         self.replicas: list[Replica] = []
@@ -131,6 +136,18 @@ class Simulation:
     def _source(self) -> Random:
         """Random numbers of their own, so that a part that draws one more does not move the others."""
         return Random(self._random.getrandbits(64))
+
+    def _loop(self) -> VirtualLoop:
+        plan, order = self.plan, self._source()
+        if not plan.is_wired:
+            return VirtualLoop(order)
+        return wired_loop(order, Random(f"wire {plan.seed}"), plan.faulty_s, plan.kinds)
+
+    def _network(self, cluster: SimulatedCluster) -> Network:
+        common = cluster.handler, self._source(), self.faults, self.trace
+        if isinstance(self.loop, WiredLoop):
+            return WireNetwork(self.loop, *common)
+        return Network(self.loop, *common)
 
     def run(self) -> Outcome:
         """Run to the end."""
@@ -148,7 +165,7 @@ class Simulation:
             seed=self.plan.seed,
             digest=self._digest,
             violations=violations,
-            faults=self.faults.counts,
+            faults=self._counted(),
             facts=self.checker.facts,
             story=self.trace.story,
             virtual_s=self.loop.time(),
@@ -160,6 +177,14 @@ class Simulation:
             drawn=self.faults.drawn,
         )
 
+    def _counted(self) -> Counter[StrEnum]:
+        """How often each kind of fault has happened."""
+        found: Counter[StrEnum] = Counter()
+        found.update(self.faults.counts)
+        if isinstance(self.loop, WiredLoop):
+            found.update(self.loop.weather.faults.counts)
+        return found
+
     def _run(self) -> list[str]:
         try:
             try:
@@ -168,13 +193,15 @@ class Simulation:
                 self.checker.violations.append(f"{self.loop.time():.3f} {exc}")
             finally:
                 self._tidy()
+            if isinstance(self.loop, WiredLoop):
+                self.checker.violations.extend([f"on the wire: {each!r}" for each in self.loop.problems])
         finally:
             self.loop.close()
         return self.checker.violations
 
     async def _story(self) -> None:
         cluster = SimulatedCluster(self.loop, self._source())
-        network = Network(self.loop, cluster.handler, self._source(), self.faults, self.trace)
+        network = self._network(cluster)
 
         def author() -> Author:
             exchange = network.carried_out
@@ -207,6 +234,7 @@ class Simulation:
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
         settings = Settings(seed=1)
         self.replicas += [Replica(name, network, self._source(), settings, self._mutate) for name in REPLICAS]
+        await network.open()
         for replica in self.replicas:
             replica.begin()
         deeds = Deeds(Scene(cluster, network, self.replicas, self._source(), self.faults))

@@ -7,12 +7,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
 from simulation.faults import FaultKind
 from simulation.run import Outcome
 from simulation.transitions import of_elections, of_late_events, of_moves, of_records
+from simulation.wire.faults import WireFaultKind
 
 
 @dataclass(slots=True)
@@ -106,7 +108,8 @@ class Tally:
         yield f"{self.line}: {each_s:.2f} CPU s a seed (seeds {self.first} to {self.last})"
         yield ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(self.facts.items()))
         yield "faults:"
-        yield from _counts((kind.name for kind in FaultKind), self.faults, lambda name: FaultKind[name].value)
+        told = {kind.name: kind.value for kind in self._kinds()}
+        yield from _counts(told, self.faults, told.__getitem__)
         yield "transitions of records:"
         records = self._of("record")
         yield from _counts(sorted(of_records() | set(records)), records)
@@ -129,12 +132,17 @@ class Tally:
         """Faults and transitions that have not happened, by what; late events need not."""
         alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
         return {
-            "faults": [kind.name for kind in FaultKind if not self.faults[kind.name]],
+            "faults": [kind.name for kind in self._kinds() if not self.faults[kind.name]],
             "records": sorted(of_records() - self._of("record").keys()),
             "moves": sorted(of_moves() - self._of("move").keys()),
             "elections": sorted(alone - self._of("election").keys()),
             "elections of shared roles": sorted(shared - self._of("election").keys()),
         }
+
+    def _kinds(self) -> list[StrEnum]:
+        """The kinds of faults, those of bytes where seeds ran on the wire."""
+        wired = any(kind.name in self.faults for kind in WireFaultKind)
+        return [*FaultKind, *(WireFaultKind if wired else ())]
 
     def _of(self, what: str) -> Counter[str]:
         """The transitions of something."""

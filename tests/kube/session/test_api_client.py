@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
+import socket
+import sys
 import threading
 from typing import TYPE_CHECKING, cast
 
 import pytest
 import yaml
 
+from plimsoll.kube.session.api_client import opened_client
+from plimsoll.kube.session.credentials import loader
+from plimsoll.kube.session.http_transport import HTTPTransport
 from plimsoll.kube.session.pod_proxy import ask_pod
 from plimsoll.kube.session.session import Session, connected
 from roadstead.certificates import loopback_identity
@@ -91,3 +96,37 @@ async def test_a_command_that_is_broken_off_leaves_no_socket(
 
     gc.collect()  # it would find the socket
     assert heard.is_set()
+
+
+async def test_a_watch_whose_other_end_is_gone_ends(
+    deaf: tuple[Path, threading.Event],
+) -> None:
+    """By the kernel's keep-alive, within 45 seconds; the clock of a watch without events would take 320."""
+    kubeconfig, heard = deaf
+    made: list[socket.socket] = []
+
+    def make(family: int, kind: int, protocol: int) -> socket.socket:
+        made.append(one := socket.socket(family, kind, protocol))
+        return one
+
+    loaded = await loader(kubeconfig)()
+    async with opened_client(loaded.configuration, make) as client:
+        transport = HTTPTransport(client)
+        asking = asyncio.ensure_future(_first_part(transport))
+        await asyncio.to_thread(heard.wait, 60)
+        assert made[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if sys.platform == "linux":
+            idle, every, times = (
+                made[0].getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            )
+            assert idle + every * times == 45
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await transport.close()
+
+
+async def _first_part(transport: HTTPTransport) -> bytes:
+    async with transport.watch("/api", {}, {}, 60.0) as (_, parts):
+        return await anext(parts)

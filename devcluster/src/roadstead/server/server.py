@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from aiohttp import web
 
@@ -16,8 +16,7 @@ from roadstead.values.status_errors import StatusError
 
 if TYPE_CHECKING:
     import ssl
-
-    from roadstead.server.watches import Watcher
+    from collections.abc import AsyncIterator
 
 #: A client's protocol.
 Connected = TypeVar("Connected", bound=asyncio.BaseProtocol)
@@ -36,6 +35,16 @@ async def _body(request: web.BaseRequest) -> bytes:
                 413, "RequestEntityTooLarge", f"Request entity too large: limit is {LARGEST_BODY}"
             )
     return bytes(body)
+
+
+class Watch(Protocol):
+    """What a watch sends (:class:`roadstead.server.watches.Watcher`)."""
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Bytes to send, until it ends."""
+
+    def close(self) -> None:
+        """Nothing is sent any more."""
 
 
 class Server:
@@ -98,10 +107,10 @@ class Server:
             body = b""
             if request.method != "GET":
                 body = await _body(request)
-            elif (watcher := self.handler.watcher(path, request.query_string, request.headers)) is not None:
-                return await _watched(request, watcher)
-            return self.handler.answered(
-                Request(request.method, path, request.query_string, request.headers, body)
+            elif (watch := self.watch(request)) is not None:
+                return await _watched(request, watch)
+            return self.answered(
+                request, Request(request.method, path, request.query_string, request.headers, body)
             )
         except StatusError as error:
             return refusal(error)
@@ -110,8 +119,16 @@ class Server:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the server
             return failure(f"{request.method} {request.path_qs}", error)
 
+    def watch(self, request: web.BaseRequest) -> Watch | None:
+        """The watch that a request begins; None when it begins none."""
+        return self.handler.watcher(request.path, request.query_string, request.headers)
 
-async def _watched(request: web.BaseRequest, watcher: Watcher) -> web.StreamResponse:
+    def answered(self, request: web.BaseRequest, read: Request) -> web.Response:  # noqa: ARG002 - for subclasses
+        """The answer to a request that was read."""
+        return self.handler.answered(read)
+
+
+async def _watched(request: web.BaseRequest, watcher: Watch) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache, private"})
     try:
         await response.prepare(request)

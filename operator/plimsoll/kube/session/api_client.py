@@ -8,7 +8,8 @@ A command ends its event loop then, with the socket still open.
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakSet
@@ -16,18 +17,38 @@ from weakref import WeakSet
 from aiohttp import AddrInfoType
 from kubernetes_asyncio import client
 
+#: A connection whose other end is gone without a word (a machine, a NAT gateway) ends within 45 seconds, as
+#: client-go's does; a watch that is cut off looks like a cluster in which nothing happens.
+KEEP_ALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+if sys.platform == "linux":
+    KEEP_ALIVE += [
+        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    ]
+
 #: Seconds that the event loop has to close sockets that were cut; it takes a turn or two.
 CUT_S = 1.0
 
 
 @asynccontextmanager
-async def opened_client(configuration: client.Configuration) -> AsyncIterator[client.ApiClient]:
-    """A client; when it is closed its sockets are, also where the other end does nothing."""
+async def opened_client(
+    configuration: client.Configuration,
+    make_socket: Callable[[int, int, int], socket.socket] = socket.socket,
+) -> AsyncIterator[client.ApiClient]:
+    """A client; when it is closed its sockets are, also where the other end does nothing.
+
+    Args:
+        configuration: The address, credentials and TLS.
+        make_socket: Given family, type and protocol; a simulation hands in its own (docs/adr/0033).
+    """
     sockets: WeakSet[socket.socket] = WeakSet()
 
     def opened(address: AddrInfoType) -> socket.socket:
         family, kind, protocol, *_ = address
-        sockets.add(one := socket.socket(family, kind, protocol))
+        sockets.add(one := make_socket(family, kind, protocol))
+        for option in KEEP_ALIVE:
+            one.setsockopt(*option)
         return one
 
     one = client.ApiClient(configuration=configuration)

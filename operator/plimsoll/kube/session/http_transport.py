@@ -41,9 +41,17 @@ class HTTPTransport:
         api_client: Its connections serve for reading; they are the client's to close.
         own_client: Whether writes go over connections of ours, which cost less; else through aiohttp, as
             reads do.
+        proxies: That the environment names; None reads it.
     """
 
-    def __init__(self, api_client: client.ApiClient, *, own_client: bool = True) -> None:
+    def __init__(
+        self,
+        api_client: client.ApiClient,
+        *,
+        own_client: bool = True,
+        proxies: Mapping[str, str] | None = None,
+    ) -> None:
+        has_proxies = bool(getproxies_environment() if proxies is None else proxies)
         self.configuration: client.Configuration = api_client.configuration
         # The client's own session looks for proxies and .netrc in two threads a request; where the
         # environment names no proxy that is half of what a request costs. Its TLS is kept.
@@ -52,14 +60,14 @@ class HTTPTransport:
             connector=pooled.connector,
             connector_owner=False,
             read_bufsize=READ_BUFFER_BYTES,
-            trust_env=bool(getproxies_environment()),
+            trust_env=has_proxies,
         )
         self._server_hostname: str | None = api_client.rest_client.server_hostname
         self._proxy: str | None = api_client.rest_client.proxy
         self.address: str = str(self.configuration.host).rstrip("/")
         tls = getattr(pooled.connector, "_ssl", None)
         self._wire: Wire | None = None
-        direct = own_client and not self._proxy and not getproxies_environment()
+        direct = own_client and not self._proxy and not has_proxies
         if direct and isinstance(tls, ssl.SSLContext):
             self._wire = Wire(self.address, tls, self._server_hostname, CONNECTIONS, AGENT)
         self.pipelines = self._wire is not None

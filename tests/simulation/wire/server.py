@@ -1,0 +1,222 @@
+"""A WiredServer is roadstead's HTTP server on the virtual loop, with faults of requests and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from random import Random
+from typing import Protocol
+
+from aiohttp import web
+
+from roadstead.server.content_negotiation import JSON
+from roadstead.server.request_handler import Request, RequestHandler
+from roadstead.server.server import Server, Watch
+from simulation.faults import FaultKind, FaultPlan
+from simulation.network import LAG_S, SLOW_S, STATUSES, status_answer
+from simulation.wire.faults import OF_ANSWERS, OF_PARTS, OF_REQUESTS, WireFaultKind, WireFaultPlan
+from simulation.wire.lines import Connection, Cut, Plug
+
+#: Bytes beyond which an answer has chunks and no length, as Go's server sends it.
+CHUNKED_FROM = 2048
+
+#: What proxies and load balancers answer, and seconds in their Retry-After header.
+PAGES, RETRY_S = (429, 500, 502, 503, 504), (None, None, "1", "3")
+
+#: Bytes a second of what drips.
+DRIPS = (20.0, 2000.0)
+
+#: Bytes of the head of an answer, about.
+HEAD = 200
+
+#: Seconds after which an idle connection may be closed.
+IDLE_S = (0.01, 30.0)
+
+#: Where a request has what happens to it.
+FAULT: web.RequestKey[FaultKind | None] = web.RequestKey("FAULT", FaultKind)
+
+NO_HTTP = b"\x15\x03\x01\x00\x02\x02\x46"  #: an alert of TLS, as a server sends that expects it
+
+
+class CarriesOut(Protocol):
+    """What the server needs of the network."""
+
+    faults: FaultPlan
+    wire_faults: WireFaultPlan
+    random: Random
+    problems: list[BaseException]
+
+    def carry_out(
+        self, connection: Connection, read: Request, fault: FaultKind | None
+    ) -> web.Response | None:
+        """Let the API carry a request out; None where its answer is lost."""
+
+    def watched(self, connection: Connection, request: web.BaseRequest) -> None:
+        """A watch begins."""
+
+
+class UnsteadyWatch:
+    """A watch whose connection lags, drips, breaks or falls silent."""
+
+    def __init__(self, watch: Watch, connection: Connection, network: CarriesOut) -> None:
+        self._watch = watch
+        self._connection = connection
+        self._network = network
+        self._rate = connection.to_client.rate
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Bytes to send, until it ends."""
+        connection, network, line = self._connection, self._network, self._connection.to_client
+        connection.is_watch = True
+        try:
+            async for part in self._watch.chunks():
+                fault = network.faults.of_watch()
+                met = network.wire_faults.drawn(OF_PARTS)
+                if fault is FaultKind.WATCH_LAG:
+                    line.lag_s = network.random.uniform(*LAG_S)
+                elif network.faults.is_over:
+                    line.lag_s = 0.0
+                line.rate = self._rate
+                if met is WireFaultKind.WATCH_DRIPS:
+                    line.rate = network.random.uniform(*DRIPS)
+                elif met is WireFaultKind.WATCH_SILENT:
+                    line.cut = Cut(network.random.randint(1, len(part)), connection.fall_silent)
+                if fault is FaultKind.WATCH_TORN:
+                    line.cut = Cut(network.random.randint(1, len(part)), _broken(connection, network.random))
+                yield part
+                if fault is FaultKind.WATCH_CUT:
+                    return
+        finally:
+            connection.is_watch, line.lag_s, line.rate = False, 0.0, self._rate
+
+    def close(self) -> None:
+        """Nothing is sent any more."""
+        self._watch.close()
+
+
+class WiredServer(Server):
+    """HTTP for the API, on a network in memory."""
+
+    def __init__(self, handler: RequestHandler, network: CarriesOut) -> None:
+        super().__init__(handler)
+        self._network = network
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request; an error of ours is noted."""
+        try:
+            return await self._handled(request)
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as exc:
+            self._network.problems.append(exc)
+            raise
+
+    async def _handled(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection, network = _connection(request), self._network
+        fault = network.faults.of_exchange(is_write=request.method != "GET")
+        if fault is FaultKind.LATENCY:
+            await asyncio.sleep(network.random.uniform(*SLOW_S))
+        elif fault is FaultKind.DROPPED_REQUEST:
+            connection.reset()
+            return web.Response(status=503)
+        elif fault is FaultKind.BLACK_HOLE:
+            connection.fall_silent()
+            return web.Response(status=503)
+        elif fault in STATUSES:
+            await request.read()
+            status, body = status_answer(fault)
+            headers = {"Retry-After": "1"} if fault is FaultKind.TOO_MANY_WITH_DELAY else {}
+            return web.Response(status=status, body=body, headers=headers, content_type=JSON)
+        elif network.wire_faults.drawn(OF_REQUESTS):
+            await request.read()
+            return _page(network.random)
+        request[FAULT] = fault
+        response = await super().handle(request)
+        if isinstance(response, web.Response) and response.prepared is False:
+            return self._spoilt(connection, response, request[FAULT])
+        return response
+
+    def watch(self, request: web.BaseRequest) -> Watch | None:
+        """A watch that may break."""
+        watch = super().watch(request)
+        if watch is None:
+            return None
+        self._network.watched(_connection(request), request)
+        return UnsteadyWatch(watch, _connection(request), self._network)
+
+    def answered(self, request: web.BaseRequest, read: Request) -> web.Response:
+        """Carried out where the network says so."""
+        fault = request[FAULT]
+        response = self._network.carry_out(_connection(request), read, fault)
+        if response is None:
+            request[FAULT] = FaultKind.LOST_RESPONSE
+            return web.Response(status=503)
+        return response
+
+    def _spoilt(
+        self, connection: Connection, response: web.Response, fault: FaultKind | None
+    ) -> web.Response:
+        network = self._network
+        random, line = network.random, connection.to_client
+        body = response.body
+        size = len(body) if isinstance(body, bytes) else 0
+        if fault is FaultKind.LOST_RESPONSE:
+            connection.reset()
+            return response
+        if fault is FaultKind.TIMEOUT_AFTER_EFFECT:
+            status, content = status_answer(FaultKind.TIMEOUT)
+            return web.Response(status=status, body=content, content_type=JSON)
+        if size > CHUNKED_FROM:
+            response.enable_chunked_encoding()
+        rate = line.rate
+        met = network.wire_faults.drawn(OF_ANSWERS)
+        if met is WireFaultKind.ANSWER_CUT:
+            line.cut = Cut(random.randrange(1, HEAD + size), _broken(connection, random))
+        elif met is WireFaultKind.ANSWER_UNFINISHED:
+            line.cut = Cut(random.randrange(HEAD // 2 + size), connection.fall_silent)
+        elif met is WireFaultKind.ANSWER_DRIPS:
+            line.rate = random.uniform(*DRIPS)
+            asyncio.get_running_loop().call_soon(setattr, line, "rate", rate)
+        elif met is WireFaultKind.CLOSED_AFTER_ANSWER:
+            asyncio.get_running_loop().call_soon(connection.close_from_server)
+        elif met is WireFaultKind.IDLE_CLOSED:
+            asyncio.get_running_loop().call_later(random.uniform(*IDLE_S), _close_idle, connection)
+        elif met is WireFaultKind.LAST_ANSWER:
+            response.force_close()
+        elif met is WireFaultKind.PROXY_PAGE_AFTER_EFFECT:
+            return _page(random)
+        elif met is WireFaultKind.NO_HTTP:
+            line.carry(NO_HTTP)
+        return response
+
+
+def _connection(request: web.BaseRequest) -> Connection:
+    transport = request.transport
+    if transport is None:
+        raise ConnectionResetError("the connection has ended")
+    plug: Plug = transport.get_extra_info("plug")
+    assert plug.connection is not None
+    return plug.connection
+
+
+def _broken(connection: Connection, random: Random) -> Callable[[], object]:
+    """One way to break a connection."""
+    return random.choice((connection.reset, connection.break_from_server))
+
+
+def _close_idle(connection: Connection) -> None:
+    if not connection.is_watch and not connection.to_server.held and not connection.server.is_closed:
+        connection.close_from_server()
+
+
+def _page(random: Random) -> web.Response:
+    status, retry_s = random.choice(PAGES), random.choice(RETRY_S)
+    response = web.Response(
+        status=status,
+        text=f"<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>\r\n",
+        content_type="text/html",
+        headers={} if retry_s is None else {"Retry-After": retry_s},
+    )
+    if random.random() < 0.5:
+        response.force_close()
+    return response
