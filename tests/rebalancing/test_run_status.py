@@ -149,3 +149,23 @@ async def test_a_pod_that_two_strategies_want_counts_once() -> None:
     (refused,) = status["counts"]["refused"]
     assert (refused["reason"], refused["count"]) == ("NamespaceLimit", 3)
     assert status["lastRun"]["message"] == "3 pods considered, 0 are moved, 3 stay"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "failures"),
+    [(WriteOutcome.FENCED, []), (WriteOutcome.REFUSED, [(f"status of policy {POLICY}", "no")])],
+)
+async def test_a_status_that_a_former_leader_does_not_send_is_no_failure(
+    verdict: WriteOutcome, failures: list[tuple[str, str]]
+) -> None:
+    """The lease is lost now and then; one that the API server rejects is a failure."""
+    scene = Scene()
+
+    async def answered(name: str, status: object) -> WriteResult:
+        return WriteResult(verdict, "no")
+
+    scene.statuses.write_status = answered  # type: ignore[method-assign] # replaced for this test
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+
+    assert list(dict.fromkeys(scene.observer.failures)) == failures

@@ -28,6 +28,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.records.history import is_victim
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.timing.signal import Signal
@@ -172,7 +173,7 @@ class RunReports:
         if "lastRun" in document:  # what is left out of a merge patch stays, and may be of an earlier run
             document["lastRun"] = _NOTHING | document["lastRun"]
         answer = await self.statuses.write_status(name, document)
-        if not answer.is_done:
+        if not answer.is_done and answer.verdict is not WriteOutcome.FENCED:  # a standby writes nothing
             self.observer.failed(f"status of policy {name}", answer.message)
 
     def _move_totals(self, name: str) -> MoveTotals:
