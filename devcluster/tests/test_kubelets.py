@@ -55,6 +55,19 @@ def test_a_bound_pod_runs_after_its_delay(cluster: Simulation) -> None:
     assert "running" in container["state"]
 
 
+def test_a_kubelet_says_that_its_pod_is_scheduled(cluster: Simulation) -> None:
+    """Also where a scheduler's older word on it arrives after the binding, as on a real node."""
+    cluster.pod("a", "n1")
+    pod = cluster.get("pods", "a")
+    late = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    cluster.api.update_status("pods", {**pod, "status": {**pod["status"], "conditions": [late]}})
+
+    cluster.settle(1.1)
+
+    assert condition(cluster.get("pods", "a"), "PodScheduled")["status"] == "True"
+    assert "reason" not in condition(cluster.get("pods", "a"), "PodScheduled")
+
+
 def test_an_unbound_pod_stays_pending(cluster: Simulation) -> None:
     """Binding is the scheduler's work."""
     cluster.pod("a")

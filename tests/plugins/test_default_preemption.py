@@ -63,12 +63,13 @@ def protect(
     allowed: int,
     app: str = "web",
     disrupted: list[str] | tuple[Any, ...] = (),
+    selector: dict[str, Any] | None = None,
 ) -> None:
     scheduler.cluster.objects.budgets[f"default/{name}"] = convert(
         PodDisruptionBudget,
         {
             "metadata": {"name": name, "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"app": app}}},
+            "spec": {"selector": {"matchLabels": {"app": app}} if selector is None else selector},
             "status": {
                 "disruptionsAllowed": allowed,
                 "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z"),
@@ -351,6 +352,24 @@ class TestViaEviction:
         protect(scheduler, "wall", allowed=0)
 
         assert outcome(scheduler, a_preemptor()) == ("n2", ["important"])
+
+    @pytest.mark.parametrize("labels", [{"app": "web"}, {}], ids=["labels", "no-labels"])
+    def test_a_budget_with_an_empty_selector_protects_all_pods_of_its_namespace(
+        self, labels: dict[str, str]
+    ) -> None:
+        """From the Eviction API; kube-scheduler's preemption, which deletes, takes it for one of no pods."""
+        pods = [
+            a_victim("web", "n1", "2", labels=labels),
+            a_victim("important", "n2", "2", priority=50, namespace="other"),
+        ]
+        strict, walled = (
+            a_scheduler(small("n1", "n2"), pods, via_eviction=evicts) for evicts in (True, False)
+        )
+        for scheduler in (strict, walled):
+            protect(scheduler, "wall", allowed=0, selector={})
+
+        assert outcome(strict, a_preemptor()) == ("n2", ["important"])
+        assert outcome(walled, a_preemptor()) == ("n1", ["web"])
 
     @pytest.mark.parametrize("spread", [False, True], ids=["at-once", "one-by-one"])
     def test_a_pod_that_only_protected_pods_could_make_room_for_waits(self, spread: bool) -> None:

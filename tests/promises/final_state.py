@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from promises.commits import Commit, Obj
+from promises.commits import Commit
+from promises.placeable import Places
 from promises.pods import controller_of, is_leaving, is_over, is_ready, node_of
-from promises.quantities import milli, requests
 from promises.selectors import selects
 from promises.view import POLICIES, View
 
@@ -40,16 +40,33 @@ class FinalStatePromise:
             yield f"the operator still writes: {self._latest_write} at {self.latest:.3f}"
 
     def _not_placed(self, scheduler: str) -> Iterator[str]:
-        free = self._free()
+        places, may_force = Places(self._view), not self._evicts_victims(scheduler)
+        served = {scheduler, *self._served()}
         for pod in self._view.objects("pods"):
-            if pod["spec"].get("schedulerName") != scheduler or is_over(pod) or node_of(pod):
+            name, wanted = pod["metadata"]["name"], pod["spec"].get("schedulerName")
+            if wanted not in served or is_over(pod) or node_of(pod):
                 continue
-            wanted = requests(pod)
-            fits = [
-                node for node, room in free.items() if all(room.get(k, 0) >= v for k, v in wanted.items())
-            ]
-            if fits:
-                yield f"{pod['metadata']['name']} is not placed, though {fits[0]} has room"
+            place = next(places.of(pod), "")
+            if place:
+                yield f"{name} is not placed, though {place} has room"
+            elif wanted == scheduler and may_force and (place := next(places.by_force(pod), "")):
+                yield f"{name} is not placed, though less important pods fill {place}"
+
+    def _served(self) -> Iterator[str]:
+        """The scheduler names of all policies that are at work."""
+        for policy in self._view.objects(POLICIES):
+            spec = policy["spec"]
+            if spec.get("scheduling") and is_ready(policy) and not spec.get("suspend"):
+                yield spec["scheduling"]["schedulerName"]
+
+    def _evicts_victims(self, scheduler: str) -> bool:
+        """Whether budgets may forbid to make room for pods of a scheduler."""
+        scheduling = [each["spec"].get("scheduling") or {} for each in self._view.objects(POLICIES)]
+        return any(
+            (each.get("preemption") or {}).get("viaEviction")
+            for each in scheduling
+            if each.get("schedulerName") == scheduler
+        )
 
     def _not_whole(self) -> Iterator[str]:
         for workload in self._view.objects("deployments.apps"):
@@ -75,24 +92,3 @@ class FinalStatePromise:
             spec.get("planner") == "Upstream" and spec.get("mode") == "Enforce"
             for spec in (each["spec"].get("rebalancing") or {} for each in self._view.objects(POLICIES))
         )
-
-    def _free(self) -> dict[str, dict[str, int]]:
-        """The room of each node that takes pods."""
-        free = {
-            node["metadata"]["name"]: {
-                key: milli(text) for key, text in node["status"]["allocatable"].items()
-            }
-            for node in self._view.objects("nodes")
-            if _takes_pods(node)
-        }
-        for pod in self._view.objects("pods"):
-            room = free.get(node_of(pod))
-            if room is not None and not is_over(pod):
-                for name, amount in requests(pod).items():
-                    room[name] = room.get(name, 0) - amount
-        return free
-
-
-def _takes_pods(node: Obj) -> bool:
-    spec = node["spec"]
-    return is_ready(node) and not spec.get("unschedulable") and not spec.get("taints")

@@ -19,6 +19,8 @@ SUFFIXES = {
 
 MOST = 2**63 - 1
 
+Amounts = dict[str, int]
+
 #: A number, then a suffix or an exponent: ``1E`` is an exa, ``1E3`` a thousand.
 QUANTITY = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i|))"
@@ -45,8 +47,23 @@ def requests(pod: Obj) -> dict[str, int]:
 
     Containers and sidecars run together, as do an init container and the sidecars that were started earlier;
     the larger of both counts, per resource. Requests of the whole pod replace those of its containers, and
-    overhead comes on top.
+    overhead comes on top. A total that 64 bits do not hold counts as nothing: the API library's arithmetic
+    wraps around there.
     """
+    return {name: amount for name, amount in _total(pod).items() if _is_held(name, amount)}
+
+
+def counts_all(pod: Obj) -> bool:
+    """Whether 64 bits hold all that a pod requests."""
+    return all(_is_held(name, amount) for name, amount in _total(pod).items())
+
+
+def _is_held(name: str, amount: int) -> bool:
+    """Cpu is counted in thousandths, other resources in units."""
+    return amount <= MOST * (1 if name == "cpu" else 1000)
+
+
+def _total(pod: Obj) -> Amounts:
     spec = pod["spec"]
     running = _summed(_asked(container) for container in spec["containers"])
     sidecars: dict[str, int] = {}
@@ -64,12 +81,7 @@ def requests(pod: Obj) -> dict[str, int]:
 
 def _asked(holder: Obj) -> dict[str, int]:
     asked = (holder.get("resources") or {}).get("requests") or {}
-    return {name: _counted(name, milli(text)) for name, text in asked.items()}
-
-
-def _counted(name: str, amount: int) -> int:
-    """Beyond 64 bits the API library's arithmetic says 0: cpu in thousandths, other resources in units."""
-    return amount if amount <= MOST * (1 if name == "cpu" else 1000) else 0
+    return {name: milli(text) for name, text in asked.items()}
 
 
 def _summed(amounts: Any) -> dict[str, int]:

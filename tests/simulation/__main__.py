@@ -19,6 +19,7 @@ from simulation.regressions import REGRESSIONS, broken
 from simulation.run import FAULTY_S, Outcome, Plan, simulated
 from simulation.tally import Tally, total
 from simulation.wire.faults import KINDS
+from simulation.world.features import Feature
 
 #: Seconds between two lines about how far a run is.
 PROGRESS_S = 30.0
@@ -82,6 +83,7 @@ def told(plan: Plan, story: Path | None) -> int:
     """Print one run; where it fails, the least that makes it fail."""
     made = simulated(replace(plan, tells=story is not None))
     print(f"seed {plan.seed}: hash {made.digest}, {made.virtual_s:.0f} virtual s, {made.steps} steps")
+    print(f"a world with: {'; '.join(sorted(made.features)) or 'nothing more than usual'}")
     if story is not None:
         story.write_text("\n".join(made.story) + "\n", encoding="utf-8")
     for violation in made.violations:
@@ -123,6 +125,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--trace", type=Path, help="write the story of --seed to this file")
     parser.add_argument("--only", type=read, help="of --seed: with faults of these kinds, as NONE or K1,K2")
+    parser.add_argument("--features", type=read, help="of --seed: with these features, as NONE or F1,F2")
     parser.add_argument("--faults", type=read, help="of --seed: with these single faults, as NONE or 3,17")
     parser.add_argument("--without", type=read, default=[], help="of --seed: without these objects")
     parser.add_argument("--faulty", type=float, default=FAULTY_S, help="of --seed: seconds with faults")
@@ -136,6 +139,8 @@ def main() -> int:
         plan = Plan(given.seed, faulty_s=given.faulty, left_out=frozenset(given.without), is_wired=given.wire)
         if given.only is not None:
             plan = replace(plan, kinds=frozenset(KINDS[name] for name in given.only))
+        if given.features is not None:
+            plan = replace(plan, features=frozenset(Feature[name] for name in given.features))
         if given.faults is not None:
             plan = replace(plan, faults=frozenset(map(int, given.faults)))
         return told(plan, given.trace)

@@ -52,7 +52,7 @@ class SimulatedCluster:
         self.api = built_in_api(self.now, Random(random.getrandbits(64)))
         self.handler = extended_handler(self.api, TOKEN)
         self.queue = WorkQueue(lambda: EPOCH + loop.time())
-        context = make_context(self.api, self.queue)
+        context = self.context = make_context(self.api, self.queue)
         for definition in definitions():
             self.api.create("customresourcedefinitions.apiextensions.k8s.io", definition)
         start_controllers(context)

@@ -1,4 +1,4 @@
-"""Finds the least that makes a seed fail: fewer kinds of faults, fewer faults, fewer objects, a shorter time.
+"""Finds the least that makes a seed fail: fewer features, faults and objects, and a shorter time.
 
 Leaving something out changes what happens later, and with it what is drawn, so this is a search and no proof.
 The single faults are searched as in Zeller's delta debugging (ddmin): first without half of them, then
@@ -48,6 +48,8 @@ class Search:
         """The smallest plan that was found."""
         if not self.made.violations:
             return self.smallest
+        features = sorted(self.made.features)
+        self._less(features, lambda kept: replace(self.smallest, features=frozenset(kept)))
         happened = sorted(self.made.faults)
         self._less(happened, lambda kinds: replace(self.smallest, kinds=frozenset(kinds)))
         for share in (0.25, 0.5, 0.75):
@@ -104,6 +106,8 @@ def command(plan: Plan) -> str:
     options = []
     if plan.kinds is not None:
         options.append(f"--only {_written(sorted(kind.name for kind in plan.kinds))}")
+    if plan.features is not None:
+        options.append(f"--features {_written(sorted(each.name for each in plan.features))}")
     if plan.left_out:
         options.append(f"--without {_written(sorted(plan.left_out))}")
     if plan.faults is not None:
@@ -124,8 +128,10 @@ def entry(plan: Plan, sentence: str) -> str:
     """A line for the table of :mod:`simulation.regressions`."""
     kinds = None if plan.kinds is None else sorted(kind.name for kind in plan.kinds)
     faults = None if plan.faults is None else sorted(plan.faults)
+    features = None if plan.features is None else sorted(each.name for each in plan.features)
     options = {
         "kinds": kinds,
+        "features": features,
         "left_out": sorted(plan.left_out) or None,
         "faults": faults,
         "is_wired": plan.is_wired or None,

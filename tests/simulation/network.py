@@ -328,7 +328,8 @@ class SimulatedTransport:
     ) -> Answer:
         """Status and body of one answer."""
         gate()
-        request = Request(method, path, urlencode(params or {}), headers, content or b"")
+        path, _, asked = path.partition("?")
+        request = Request(method, path, urlencode(params or {}) or asked, headers, content or b"")
         answer = self._network.send(self._sender, request)
         async with asyncio.timeout(timeout_s):
             return await answer

@@ -94,7 +94,7 @@ class Find:
 def found(bug: str, seeds: Iterable[int] = range(1, SEARCH + 1)) -> Find:
     """Look for the first seed that finds a bug."""
     for seed in seeds:
-        plan = Plan(seed, stops=True)
+        plan = Plan(seed, features=(), stops=True)
         with_bug = simulated(replace(plan, mutate=PLANTED[bug]))
         if with_bug.violations:
             without = simulated(plan).violations

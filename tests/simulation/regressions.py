@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from simulation.run import FAULTY_S, Plan, simulated
 from simulation.wire.faults import KINDS
+from simulation.world.features import Feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,14 @@ class Regression:
         commit: That mended it.
         sentence: What was violated.
         kinds: Names of kinds of faults; None draws them.
+        features: Names of features of the world; None draws them.
     """
 
     seed: int
     commit: str
     sentence: str
     kinds: Collection[str] | None = None
+    features: Collection[str] | None = None
     left_out: Collection[str] = ()
     faults: Collection[int] | None = None
     faulty_s: float = FAULTY_S
@@ -39,6 +42,7 @@ class Regression:
             self.seed,
             faulty_s=self.faulty_s,
             kinds=None if self.kinds is None else frozenset(KINDS[name] for name in self.kinds),
+            features=None if self.features is None else frozenset(Feature[name] for name in self.features),
             left_out=frozenset(self.left_out),
             faults=None if self.faults is None else frozenset(self.faults),
             is_wired=self.is_wired,

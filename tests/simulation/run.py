@@ -36,6 +36,9 @@ from simulation.trace import Trace
 from simulation.transitions import counted, of_record
 from simulation.wire.loop import WiredLoop, wired_loop
 from simulation.wire.network import WireNetwork
+from simulation.world.features import Feature, drawn_features
+from simulation.world.happenings import Happening, Happenings
+from simulation.world.world import World
 
 REPLICAS = ("red", "blue")
 
@@ -63,6 +66,7 @@ class Plan:
             five minutes, as kube-scheduler's, and then writes what its message has become.
         still_s: At their end, those without a write.
         kinds: The kinds of faults that happen; None draws them.
+        features: What the world has beyond the ordinary; None draws it.
         tells: Whether the story is kept.
         mutate: Breaks each operator.
         stops: Whether the first violation ends the run.
@@ -79,6 +83,7 @@ class Plan:
     peace_s: float = 420.0
     still_s: float = 60.0
     kinds: Collection[StrEnum] | None = None
+    features: Collection[Feature] | None = None
     tells: bool = False
     mutate: Callable[[Operator], object] = lambda _: None
     stops: bool = False
@@ -110,6 +115,8 @@ class Outcome:
     steps: int
     cpu_s: float
     lives: list[str] = field(default_factory=list)
+    features: frozenset[Feature] = frozenset()
+    happened: Counter[Happening] = field(default_factory=Counter)
     transitions: Counter[str] = field(default_factory=Counter)
     objects: tuple[str, ...] = ()
     drawn: int = 0
@@ -131,6 +138,8 @@ class Simulation:
         self._problem: Exception | None = None  #: why an operator could not be broken as planned
         self._objects: dict[str, None] = {}
         self._digest = ""
+        self.features: frozenset[Feature] = frozenset()
+        self.happened: Counter[Happening] = Counter()
         self._lives: list[str] = []
 
     def _source(self) -> Random:
@@ -167,6 +176,8 @@ class Simulation:
             violations=violations,
             faults=self._counted(),
             facts=self.checker.facts,
+            features=self.features,
+            happened=self.happened,
             story=self.trace.story,
             virtual_s=self.loop.time(),
             steps=self.loop.steps,
@@ -216,11 +227,14 @@ class Simulation:
                 request.body,
             )
 
+        happenings = Happenings()
+        self.happened = happenings.counts
+
         def committed(collection: str, change: Change) -> None:
             before, writer = None if change.previous is None else change.previous.obj, author()
-            self.checker.judge(
-                Commit(collection, change.type, change.entry.obj, before, writer, self.loop.time())
-            )
+            commit = Commit(collection, change.type, change.entry.obj, before, writer, self.loop.time())
+            self.checker.judge(commit)
+            happenings.see(commit)
             self.trace.note("api", f"{change.type} {collection} {change.revision}")
             if writer.name and collection not in REPORTS:
                 self._latest = self.loop.time()
@@ -229,17 +243,24 @@ class Simulation:
 
         network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
         cluster.api.store.follow(committed)
+        source = Random(f"world {self.plan.seed}")  # of its own: runs without features are as they would be
+        self.features = drawn_features(source, self.plan.features)
+        world = World(cluster, source, self.features)
         with self._created(cluster.api):
             cluster.populate()
+        world.begin()
+        settings = Settings(seed=1, share_work=Feature.SHARED_WORK in self.features)
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
-        settings = Settings(seed=1)
         self.replicas += [Replica(name, network, self._source(), settings, self._mutate) for name in REPLICAS]
         await network.open()
+        people = self.loop.create_task(world.run(), name="people")
         for replica in self.replicas:
             replica.begin()
         deeds = Deeds(Scene(cluster, network, self.replicas, self._source(), self.faults))
         doing = self.loop.create_task(deeds.run(), name="deeds")
         if not await self._violated_within(self.plan.faulty_s):
+            await ended(people)
+            world.end()
             await deeds.end()
             if not await self._violated_in_peace():
                 plan = self.plan
@@ -248,7 +269,7 @@ class Simulation:
             replica.retire()
         self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
         network.close()
-        await ended(working, doing)
+        await ended(working, doing, people)
         self._digest = self.trace.digest
 
     @contextlib.contextmanager

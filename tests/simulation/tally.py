@@ -15,6 +15,8 @@ from simulation.faults import FaultKind
 from simulation.run import Outcome
 from simulation.transitions import of_elections, of_late_events, of_moves, of_records
 from simulation.wire.faults import WireFaultKind
+from simulation.world.features import Feature
+from simulation.world.happenings import Happening
 
 
 @dataclass(slots=True)
@@ -28,6 +30,8 @@ class Tally:
         faults: How often each kind happened, by its name.
         transitions: How often each was gone through, by what of (record, move, election) and its name.
         facts: What the checker has counted.
+        features: How many worlds had each, by its name.
+        happened: How often what features lead to has happened, by its name.
     """
 
     seeds: int = 0
@@ -40,6 +44,8 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     transitions: Counter[str] = field(default_factory=Counter)
     facts: Counter[str] = field(default_factory=Counter)
+    features: Counter[str] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
 
     def take(self, made: Outcome) -> None:
         """One seed more."""
@@ -54,6 +60,8 @@ class Tally:
         self.facts += Counter(
             {name: count for name, count in dataclasses.asdict(made.facts).items() if isinstance(count, int)}
         )
+        self.features.update(feature.name for feature in made.features)
+        self.happened += Counter({each.name: number for each, number in made.happened.items()})
         if made.violations:
             self.failed[made.seed] = made.violations[0]
 
@@ -73,6 +81,8 @@ class Tally:
             faults=self.faults + other.faults,
             transitions=self.transitions + other.transitions,
             facts=self.facts + other.facts,
+            features=self.features + other.features,
+            happened=self.happened + other.happened,
         )
 
     # -- files -----------------------------------------------------------------------------------------------
@@ -87,7 +97,7 @@ class Tally:
     def read(cls, path: Path) -> Self:
         """One that was kept."""
         kept = json.loads(path.read_text(encoding="utf-8"))
-        for name in ("faults", "transitions", "facts"):
+        for name in ("faults", "transitions", "facts", "features", "happened"):
             kept[name] = Counter(kept[name])
         kept["failed"] = {int(seed): sentence for seed, sentence in kept["failed"].items()}
         return cls(**kept)
@@ -110,6 +120,12 @@ class Tally:
         yield "faults:"
         told = {kind.name: kind.value for kind in self._kinds()}
         yield from _counts(told, self.faults, told.__getitem__)
+        yield "worlds with:"
+        yield from _counts((each.name for each in Feature), self.features, lambda name: Feature[name].value)
+        yield "what came of that:"
+        yield from _counts(
+            (each.name for each in Happening), self.happened, lambda name: Happening[name].value
+        )
         yield "transitions of records:"
         records = self._of("record")
         yield from _counts(sorted(of_records() | set(records)), records)
@@ -133,6 +149,7 @@ class Tally:
         alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
         return {
             "faults": [kind.name for kind in self._kinds() if not self.faults[kind.name]],
+            "happenings": [each.name for each in Happening if not self.happened[each.name]],
             "records": sorted(of_records() - self._of("record").keys()),
             "moves": sorted(of_moves() - self._of("move").keys()),
             "elections": sorted(alone - self._of("election").keys()),

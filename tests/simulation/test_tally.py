@@ -12,6 +12,8 @@ from simulation.faults import FaultKind
 from simulation.run import Outcome
 from simulation.tally import Tally, total
 from simulation.transitions import counted, of_elections, of_late_events, of_moves, of_records
+from simulation.world.features import Feature
+from simulation.world.happenings import Happening
 
 OUTCOME = Outcome(
     seed=7,
@@ -24,6 +26,8 @@ OUTCOME = Outcome(
     steps=10,
     cpu_s=0.5,
     transitions=Counter({"record: new -> Planned": 4}),
+    features=frozenset({Feature.GANGS}),
+    happened=Counter({Happening.GANG_STARTED: 2}),
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.cluster.cache import Cache
+from plimsoll.framework import PodInfo
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
@@ -38,7 +39,7 @@ from plimsoll.testing.fakes import (
 )
 from plimsoll.timing.timer import Timer
 
-HIGH = the_info(a_pod("high", priority=10))
+HIGH, OTHER = (the_info(a_pod(name, priority=10)) for name in ("high", "other"))
 BLOCKED = WriteResult(
     WriteOutcome.BLOCKED, "the disruption budget web needs 1 healthy pods", budget="default/web"
 )
@@ -106,11 +107,11 @@ class Stage:
         self.is_wanted = True
         self.told: list[Any] = []
 
-    async def evict(self, *names: str) -> bool:
+    async def evict(self, *names: str, pod: PodInfo = HIGH) -> bool:
         victims = [self.cache.cluster.pods[self.pods[name].uid] for name in names]
         return await self.evictions.evict(
             victims,
-            HIGH,
+            pod,
             "gold",
             lambda: self.is_wanted,
             lambda victim, record: self.told.append((victim.name, record)),
@@ -212,6 +213,30 @@ async def test_no_victim_goes_for_a_pod_that_waits_no_longer() -> None:
     assert not await stage.evict("a", "b")
 
     assert stage.evictor.evicted == ["a"]
+
+
+async def test_pods_with_a_victim_in_common_have_it_evicted_once() -> None:
+    """Both want room on its node at the same moment: one record, one eviction, and both count on it."""
+    stage = Stage()
+
+    assert all(await asyncio.gather(stage.evict("a", "b"), stage.evict("b", "a", pod=OTHER)))
+
+    assert sorted(stage.evictor.evicted) == ["a", "b"]
+    assert len(stage.records.documents) == 2
+    assert await stage.evict("a"), "the watch does not show yet that it leaves"
+    assert len(stage.records.documents) == 2
+
+
+async def test_a_victim_that_a_budget_keeps_for_one_pod_is_tried_for_the_other() -> None:
+    """Each that waits for the answer has an answer of its own."""
+    stage = Stage(BLOCKED)
+
+    assert list(await asyncio.gather(stage.evict("c"), stage.evict("c", pod=OTHER))) == [False, True]
+
+    assert sorted(stage.records.history.values()) == [
+        ["Planned", "Evicting", "Blocked"],
+        ["Planned", "Evicting", "Evicted"],
+    ]
 
 
 async def test_a_lost_answer_is_asked_for_again() -> None:

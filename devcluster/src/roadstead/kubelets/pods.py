@@ -195,6 +195,7 @@ def _with_conditions(
     over = status.get("phase") in ("Succeeded", "Failed")
     closed = _closed_gates(pod, before.values())
     states = {
+        "PodScheduled": True,
         "PodReadyToStartContainers": not over,
         "Initialized": True,
         "Ready": ready and not closed,

@@ -2,12 +2,13 @@
 
 One after the other, those first that a budget covers: the first refusal stops the rest, and no pod is deleted
 instead. The pod that needs room keeps its nomination, backs off and is tried again; by then the budget allows
-it, or another node is the better candidate.
+it, or another node is the better candidate. Pods that want room on one node may have a victim in common: it
+is evicted once, with one record, and who comes second waits for the answer.
 
 A victim's record says who needed the room. It is *Settled* when the victim has left, whatever replaces it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
@@ -20,13 +21,16 @@ from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import MovePlanned
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
-from plimsoll.rebalancing.moves.state import MoveStage
+from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 
 #: Stages of a victim whose eviction has been answered.
 _ANSWERED = (MoveStage.LEAVING, MoveStage.CLOSED)
+
+#: Stages in which the eviction of a pod is announced and not answered, for whatever purpose.
+_SENDING = (MoveStage.COMMITTING, MoveStage.EVICTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +55,38 @@ class VictimEvictions:
         """Evict the victims of one pod, as :class:`plimsoll.ports.pods.VictimEvictor` says."""
         if not self.keeper.is_recovered:
             return False  # a record written now would be taken for one of an earlier process
-        budgets = DisruptionBudgets(self.cache.cluster.objects)
+        budgets = DisruptionBudgets(self.cache.cluster.objects, evicting=True)
         for victim in sorted(victims, key=lambda each: not budgets.covering(each)):
+            if await self._evicted_already(victim.uid):
+                continue
             present = self.cache.cluster.pods.get(victim.uid)
             if present is None or present.is_terminating:
                 continue
             if not is_wanted() or not await self._evict(present, pod, policy, is_wanted, told):
                 return False
         return True
+
+    async def _evicted_already(self, uid: str) -> bool:
+        """Whether the Eviction API has let this pod go, though the watch may not show it yet.
+
+        Waits while the eviction of this pod is being prepared for another one, or is not answered.
+        """
+
+        def moves() -> Iterator[MoveState]:
+            return (each for each in self.executor.machine.moves.values() if each.spec.pod.uid == uid)
+
+        await self.executor.progress.until(
+            lambda: (
+                not any(
+                    each.stage in _SENDING
+                    or (each.spec.strategy == PREEMPTION and each.stage not in _ANSWERED)
+                    for each in moves()
+                )
+            )
+        )
+        return any(
+            each.begun and each.way is Way.EVICT and each.stage is not MoveStage.CLOSED for each in moves()
+        )
 
     async def _evict(
         self,

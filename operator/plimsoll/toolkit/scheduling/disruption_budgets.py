@@ -1,6 +1,10 @@
-"""Pods whose eviction would violate a PodDisruptionBudget, counted as preemption does.
+"""Pods whose removal would violate a PodDisruptionBudget, counted as preemption or as the Eviction API does.
 
-Source: kube-scheduler v1.36, ``defaultpreemption`` (filterPodsWithPDBViolation).
+They differ in a budget with an empty selector, and in pods without labels: such a budget covers every pod of
+its namespace for the Eviction API, and none for kube-scheduler's preemption.
+
+Source: kube-scheduler v1.36, ``defaultpreemption`` (filterPodsWithPDBViolation); kube-apiserver v1.36,
+``registry/core/pod/storage/eviction.go``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,9 +25,15 @@ class _Compiled:
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster, compiled; asked again for each choice of victims."""
+    """The budgets of a cluster, compiled; asked again for each choice of victims.
 
-    def __init__(self, objects: ClusterObjects) -> None:
+    Args:
+        objects: Of the cluster.
+        evicting: Whether pods leave through the Eviction API, so that its rules count.
+    """
+
+    def __init__(self, objects: ClusterObjects, *, evicting: bool = False) -> None:
+        self._evicting = evicting
         compiled = objects.derived("budgets by namespace", _Compiled)
         if compiled.version != objects.budget_version:
             compiled.by_namespace = _by_namespace(objects.budgets.values())
@@ -53,20 +63,22 @@ class DisruptionBudgets:
         return sum(1 for _ in self._of(pod))
 
     def _of(self, pod: PodInfo) -> Iterator[PodDisruptionBudget]:
-        if pod.labels:
+        if pod.labels or self._evicting:
             for budget, selector in self._by_namespace.get(pod.namespace, ()):
+                if selector.is_empty and not self._evicting:
+                    continue
                 if selector.matches(pod.labels) and pod.name not in budget.status.disrupted_pods:
                     yield budget
 
 
 def _by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[Selecting]]:
-    """A budget whose selector is empty, absent or malformed protects no pod here."""
+    """A budget whose selector is absent or malformed protects no pod here."""
     by_namespace: dict[str, list[Selecting]] = {}
     for budget in budgets:
         try:
             selector = compile_selector(budget.spec.selector)
         except SelectorError:
             continue
-        if not selector.is_empty and not selector.matches_nothing:
+        if not selector.matches_nothing:
             by_namespace.setdefault(budget.metadata.namespace, []).append((budget, selector))
     return by_namespace

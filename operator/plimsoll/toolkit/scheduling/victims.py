@@ -90,14 +90,19 @@ class KeptVictims:
     Kept between the attempts of one template: only nodes that changed are looked at again. Shapes (N,), and
     (K, N) for ``victims``; what is said of a node holds where ``kinds`` is CANDIDATE.
 
+    Args:
+        snapshot: Of the cluster.
+        evicting: Whether victims leave through the Eviction API.
+
     Attributes:
         kinds: CANDIDATE, NONE_LOWER, UNKNOWN, or the kind of refusal that remains in an empty place.
         victims: Which places have to go.
         costs: The criteria of ``VictimsFound.cost``, in order.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, *, evicting: bool = False) -> None:
         count = len(snapshot)
+        self.evicting = evicting
         self.kinds: IntArray = np.full(count, UNKNOWN, dtype=np.int64)
         self.victims: BoolArray = np.zeros((0, count), dtype=np.bool_)
         self.costs: tuple[NDArray[np.float64] | IntArray, ...] = (
@@ -155,7 +160,7 @@ class KeptVictims:
             return fitting
 
         victims = np.zeros_like(lower)
-        budgets = DisruptionBudgets(snapshot.objects)
+        budgets = DisruptionBudgets(snapshot.objects, evicting=self.evicting)
         violations = np.zeros(len(rows), dtype=np.int64)
         if budgets.protect_anybody:
             violating = _violating(rows, lower, pods, budgets)

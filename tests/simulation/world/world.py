@@ -1,0 +1,85 @@
+"""World is what a simulated cluster holds beyond the ordinary, and the people who work with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from roadstead.values.status_errors import StatusError
+from simulation.cluster import SimulatedCluster
+from simulation.world.approvals import Approvals
+from simulation.world.demands import Demands
+from simulation.world.features import Feature
+from simulation.world.gangs import Gangs
+from simulation.world.maintenance import Maintenance
+from simulation.world.oddities import Oddities
+from simulation.world.part import Part
+from simulation.world.pauses import Pauses
+from simulation.world.plans import Plans
+from simulation.world.priorities import Priorities
+from simulation.world.profiles import Profiles
+from simulation.world.requests import Requests
+from simulation.world.surges import Surges
+from simulation.world.volumes import Volumes
+
+#: Mean virtual seconds between two acts of people.
+EVERY_S = 3.0
+
+#: Features whose policies look at taints.
+MAINTAINED = frozenset((Feature.REQUESTS, Feature.SURGES, Feature.APPROVALS, Feature.PLANS, Feature.PAUSES))
+
+PARTS: dict[Feature, Callable[[SimulatedCluster, Random], Part]] = {
+    Feature.DEMANDS: Demands,
+    Feature.GANGS: Gangs,
+    Feature.VOLUMES: Volumes,
+    Feature.REQUESTS: Requests,
+    Feature.SURGES: Surges,
+    Feature.APPROVALS: Approvals,
+    Feature.PLANS: Plans,
+    Feature.PROFILES: Profiles,
+    Feature.ODDITIES: Oddities,
+    Feature.PAUSES: Pauses,
+}
+
+
+class World:
+    """The parts of one run, each with random numbers of its own."""
+
+    def __init__(self, cluster: SimulatedCluster, random: Random, features: frozenset[Feature]) -> None:
+        self.features = features
+        self._random = random
+        self._parts: list[Part] = []
+        for feature in Feature:
+            source = Random(random.getrandbits(64))
+            if feature in features and feature in PARTS:
+                self._parts.append(PARTS[feature](cluster, source))
+        source = Random(random.getrandbits(64))
+        if features & {Feature.PREEMPTION, Feature.EVICTED_VICTIMS}:
+            evicted = Feature.EVICTED_VICTIMS in features
+            self._parts.insert(0, Priorities(cluster, source, are_evicted=evicted))
+        source = Random(random.getrandbits(64))
+        if features & MAINTAINED:
+            self._parts += 2 * [Maintenance(cluster, source)]  # twice as often as the others
+
+    def begin(self) -> None:
+        """Create what there is at the beginning."""
+        for part in self._parts:
+            part.begin()
+
+    async def run(self) -> None:
+        """Let people act until cancelled."""
+        while self._parts:
+            await asyncio.sleep(self._random.expovariate(1.0 / EVERY_S))
+            try:
+                self._random.choice(self._parts).act()
+            except StatusError:
+                continue  # it has changed meanwhile, or is gone
+
+    def end(self) -> None:
+        """What was switched off for a while is on again."""
+        for part in self._parts:
+            try:
+                part.end()
+            except StatusError:
+                continue
