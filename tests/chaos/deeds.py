@@ -13,7 +13,7 @@ from chaos.faults import ChaosKind as K
 from chaos.lives import Replica
 from chaos.planes import Plane
 from chaos.proxy import Mood
-from chaos.world import BUDGETS, DEPLOYMENTS, NODES, PODS, POLICIES, RECORDS, World
+from chaos.world import BUDGETS, DEPLOYMENTS, LEASE, NODES, PODS, POLICIES, RECORDS, World
 from e2e.speaker import STRATEGIC
 from promises.commits import Obj
 
@@ -24,7 +24,6 @@ MACHINES_S, PEOPLE_S, PASSING_S = 12.0, 0.5, (2.0, 40.0)
 #: held: less than a leader leaves between its last write and the end of its lease.
 PAUSES_S, AWAY_S, HELD_S = (0.05, 2.0, 8.0, 12.0, 20.0, 30.0), (1.0, 25.0), (0.2, 3.0)
 
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/plimsoll"
 TAINT = "plimsoll.dev/chaos"
 
 Undo = Callable[[], Awaitable[object]]

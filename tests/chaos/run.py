@@ -17,7 +17,7 @@ from chaos.judge import SETTLING_S, Judge
 from chaos.lives import Replica, Surroundings
 from chaos.passage import Passages
 from chaos.planes import Plane, upstream
-from chaos.sightings import COLLECTIONS, BlindError, Lookout, Sighting
+from chaos.sightings import COLLECTIONS, Lookout, Sighting
 from chaos.world import SCHEDULER, World
 from e2e.speaker import speaking
 from promises.checker import Checker
@@ -63,12 +63,12 @@ class ChaosOutcome:
 
     Attributes:
         wrong: Violations, and what else must not be.
-        blind: Why nothing can be said, "" otherwise.
+        relists: How often a watch of the checker's had to begin again with a list.
         sizes: Memory and open files of each operator at the start and at the end.
     """
 
     wrong: list[str] = field(default_factory=list)
-    blind: str = ""
+    relists: int = 0
     faults: Counter[ChaosKind] = field(default_factory=Counter)
     requests: int = 0
     writes: int = 0
@@ -133,10 +133,8 @@ class ChaosRun:
                 if self._plane.plays_kubelets:
                     tasks.append(asyncio.create_task(world.play_kubelets(), name="kubelets"))
                 stack.push_async_callback(ended, *tasks)
-                try:
-                    await self._story(world, judge, tasks)
-                except BlindError as exc:
-                    outcome.blind = str(exc)
+                await self._story(world, judge, tasks)
+                outcome.relists = lookout.relists
             outcome.requests, outcome.writes = passages.seen, len(passages.writes)
         outcome.attributed, outcome.late = judge.attributed, judge.late
         outcome.unclaimed = judge.unclaimed
@@ -183,11 +181,7 @@ class ChaosRun:
         tasks: Sequence[asyncio.Task[None]],
         settled: float = SETTLING_S,
     ) -> None:
-        """Let time pass, and judge what has settled.
-
-        Raises:
-            BlindError: Commits were missed.
-        """
+        """Let time pass, and judge what has settled."""
         until = self.now() + seconds
         while self.now() < until and not (self._plan.stops and self._checker.violations):
             await asyncio.sleep(min(1.0, max(0.0, until - self.now())))

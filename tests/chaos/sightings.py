@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any
 
+from chaos.world import DEPLOYMENTS, OURS
 from e2e.speaker import Speaker
 from promises.commits import Obj
 
@@ -15,7 +16,7 @@ from promises.commits import Obj
 COLLECTIONS = {
     "nodes": "/api/v1/nodes",
     "pods": "/api/v1/pods",
-    "deployments.apps": "/apis/apps/v1/deployments",
+    "deployments.apps": DEPLOYMENTS,
     "poddisruptionbudgets.policy": "/apis/policy/v1/poddisruptionbudgets",
     "leases.coordination.k8s.io": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
     "schedulingpolicies.plimsoll.dev": "/apis/plimsoll.dev/v1alpha1/schedulingpolicies",
@@ -26,8 +27,8 @@ COLLECTIONS = {
 PAUSE_S = 0.2
 
 
-class BlindError(Exception):
-    """Commits were missed, so nothing can be said about a run."""
+class ExpiredError(Exception):
+    """An API server that was started again does not know what was written before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ class Lookout:
     Args:
         file: Where all sightings are written.
         seen: Takes each.
+
+    Attributes:
+        relists: How often a watch had to begin again with a list: of what was written meanwhile, the last
+            version of each object is known.
     """
 
     def __init__(
@@ -83,44 +88,71 @@ class Lookout:
         self._clock = clock
         self._file = file
         self._seen = seen
+        self.relists = 0
         self._versions: dict[str, str] = {}
+        self._there: dict[str, dict[str, Obj]] = {collection: {} for collection in COLLECTIONS}
 
     async def begin(self) -> None:
         """See what is there."""
-        for collection, path in COLLECTIONS.items():
-            listed = (await self._speaker.request("GET", path)).accepted()
-            self._versions[collection] = listed["metadata"]["resourceVersion"]
-            for obj in listed["items"]:
-                self._see(Sighting.of(collection, "ADDED", obj, self._clock()))
+        for collection in COLLECTIONS:
+            await self._list(collection)
+
+    async def _list(self, collection: str) -> None:
+        """See what is there, and what is gone."""
+        listed = (await self._speaker.request("GET", COLLECTIONS[collection])).accepted()
+        version = self._versions[collection] = listed["metadata"]["resourceVersion"]
+        known = self._there[collection]
+        found = {obj["metadata"]["uid"]: obj for obj in listed["items"]}
+        for uid in [uid for uid in known if uid not in found]:
+            gone = {**known[uid], "metadata": {**known[uid]["metadata"], "resourceVersion": version}}
+            self._see(Sighting.of(collection, "DELETED", gone, self._clock()))
+        for uid, obj in found.items():
+            before = known.get(uid)
+            if before is None or before["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
+                kind = "ADDED" if before is None else "MODIFIED"
+                self._see(Sighting.of(collection, kind, obj, self._clock()))
 
     async def watch(self, collection: str) -> None:
-        """See what is written, until cancelled; over interruptions of the connection, too.
-
-        Raises:
-            BlindError: The API server does not know any more what was written meanwhile.
-        """
+        """See what is written, until cancelled; over interruptions of the connection, too."""
         while True:
             version = self._versions[collection]
             try:
+                if not version:
+                    await self._list(collection)
+                    continue
                 async for event in self._speaker.watch(COLLECTIONS[collection], version):
                     self._take(collection, event)
-            except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError):
-                pass
+            except ExpiredError:
+                self.relists += 1
+                self._versions[collection] = ""
+                continue
+            except (OSError, AssertionError, KeyError, TimeoutError, ValueError):
+                pass  # the connection has ended, or an answer is none of a list or watch
             except Exception as exc:
                 if type(exc).__module__.partition(".")[0] not in ("aiohttp", "kubernetes_asyncio"):
                     raise
             await asyncio.sleep(PAUSE_S)
 
     def _take(self, collection: str, event: Any) -> None:
+        if event.get("code") == 410:
+            raise ExpiredError
         obj, kind = event["object"], event["type"]
         if kind == "ERROR":
             if obj.get("code") == 410:
-                raise BlindError(f"the watch of {collection} lost its place: {obj.get('message')}")
+                raise ExpiredError
             return
         self._versions[collection] = obj["metadata"]["resourceVersion"]
         if kind != "BOOKMARK":
             self._see(Sighting.of(collection, kind, obj, self._clock()))
 
     def _see(self, sighting: Sighting) -> None:
+        labels = sighting.obj["metadata"].get("labels") or {}
+        if sighting.collection == "nodes" and not OURS.items() <= labels.items():
+            return  # our pods do not go there
+        known, uid = self._there[sighting.collection], sighting.obj["metadata"]["uid"]
+        if sighting.type == "DELETED":
+            known.pop(uid, None)
+        else:
+            known[uid] = sighting.obj
         self._file.write(sighting.line() + "\n")
         self._seen(sighting)

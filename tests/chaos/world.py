@@ -26,6 +26,11 @@ POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/plimsoll"
+
+#: The label of our nodes, which our pods select.
+OURS = {"plimsoll.dev/chaos": "yes"}
+
 #: A policy that replaces pods as long as faults last: every few seconds some are old.
 RENEWAL: Obj = {
     "mode": "Enforce",
@@ -83,7 +88,14 @@ class World:
     # -- made --------------------------------------------------------------------------------------------
 
     async def make(self, nodes: int, apps: int) -> None:
-        """Everything."""
+        """Everything.
+
+        Raises:
+            RuntimeError: An operator runs there already.
+        """
+        lease = (await self.ask("GET", LEASE)).body
+        if holder := (lease.get("spec") or {}).get("holderIdentity"):
+            raise RuntimeError(f"this is no test cluster: {holder} leads there")
         folder = Path(__file__).parents[2] / "crds"
         for path in sorted(folder.glob("*.yaml")):
             definition = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
@@ -128,7 +140,8 @@ class World:
     async def add_node(self, name: str) -> None:
         """One node more, or again."""
         cpu = self._random.choice(("3", "4", "6"))
-        node = make_node(name, cpu=cpu, memory="16Gi", pods=20, zone=f"zone-{self._random.choice('abc')}")
+        zone = f"zone-{self._random.choice('abc')}"
+        node = make_node(name, cpu=cpu, memory="16Gi", pods=20, zone=zone, labels=OURS)
         answer = await self.ask("POST", NODES, {"apiVersion": "v1", "kind": "Node", **node})
         if answer.status == 201 and self._plays:
             status = registered(answer.body, len(self.nodes), time.time())
@@ -145,7 +158,7 @@ class World:
             "memory": random.choice(("64Mi", "256Mi", "1Gi")),
         }
         container = {"name": "main", "image": "registry.example/app:1", "resources": {"requests": wants}}
-        spec: Obj = {"schedulerName": SCHEDULER, "containers": [container]}
+        spec: Obj = {"schedulerName": SCHEDULER, "containers": [container], "nodeSelector": OURS}
         spec["terminationGracePeriodSeconds"] = random.choice((0, 1, 2))
         await self._speaker.install(
             DEPLOYMENTS,

@@ -102,8 +102,7 @@ class RecordBook:
 
     def announced(self, uid: str, at: float) -> list[RecordStory]:
         """Those that say, or said until somebody undid it, that the pod is about to be evicted."""
-        return [
-            each
-            for each in self.of_pod(uid)
-            if (each.phase == "Evicting" and each.is_there) or at - each.undone_at < UNSEEN_S
-        ]
+        records = self.of_pod(uid)
+        undone = [each for each in records if at - each.undone_at < UNSEEN_S]
+        # Who has seen that it was undone writes another one, which then is the only one that counts.
+        return [each for each in records if each.phase == "Evicting" and each.is_there] or undone[-1:]
