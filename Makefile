@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate chaos vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -122,6 +122,9 @@ simulate: $(STAMP) ## two operators in virtual time, with faults by seed: SEEDS=
 chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MINUTES=30 [KUBECONFIG=<test cluster>] [SEED=7]
 	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
+fuzz: $(STAMP) ## hostile input for all that reads what others wrote: MINUTES=5 [TARGET=quantity] [SEED=1], or TARGET=quantity INPUT=<file>
+	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m fuzzing $(if $(MINUTES),--minutes $(MINUTES)) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) $(if $(INPUT),--input $(INPUT)) $(ARGS)
+
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
 	PYTHONPATH=tools $(BIN)/python -m recordings.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 
@@ -192,4 +195,4 @@ lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for ev
 	$(LOCKING) --upgrade tools/supply-chain.in -o tools/supply-chain.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .tools dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo
+	rm -rf $(VENV) .tools dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo .fuzzing

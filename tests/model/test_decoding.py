@@ -2,7 +2,7 @@
 
 import pytest
 
-from plimsoll.model.decoding import DecodeError, convert, decode
+from plimsoll.model.decoding import DEEPEST, DecodeError, convert, decode, decode_in_part, without_depths
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 
@@ -81,3 +81,55 @@ def test_parsed_documents_convert_alike() -> None:
         Node, b'{"metadata": {"name": "n1"}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}'
     )
     assert node.name == "n1"
+
+
+@pytest.mark.parametrize("depth", [400, 1000, 9000])
+def test_what_is_nested_too_deeply_is_left_out(depth: int) -> None:
+    """An API server takes ten thousand levels, and anybody may write them into managedFields."""
+    deep = b'{"f:a":' * depth + b"1" + b"}" * depth
+    document = (
+        b'{"metadata":{"name":"a","managedFields":[{"fieldsV1":%b}],"labels":%b},"spec":{"nodeName":"n"}}'
+    )
+
+    assert decode(Pod, document % (deep, b"{}")).node_name == "n"
+    assert decode(Pod, document % (deep, b"null")).node_name == "n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[" * DEEPEST + "]" * DEEPEST, "[" * DEEPEST + "]" * DEEPEST),
+        ("[" * 300 + "]" * 300, "[" * DEEPEST + "null" + "]" * DEEPEST),
+        ('{"a":' * 300 + '"}"' + "}" * 300 + " ", '{"a":' * DEEPEST + "null" + "}" * DEEPEST + " "),
+        ('["[[[[\\"]", {"a": 1}, ' + "[" * 300, '["[[[[\\"]", {"a": 1}, ' + "[" * (DEEPEST - 1) + "null"),
+        ('"' + "[" * 300, '"' + "[" * 300),
+    ],
+)
+def test_depths_are_cut_out_of_text(text: str, expected: str) -> None:
+    """Brackets in strings do not count."""
+    assert without_depths(text) == expected
+
+
+def test_bytes_that_are_no_text_are_read_as_go_reads_them() -> None:
+    """A pod with such a label takes its room all the same."""
+    pod = decode(Pod, b'{"metadata":{"labels":{"a":"\xff"}},"spec":{"nodeName":"n"}}')
+
+    assert (pod.node_name, pod.metadata.labels) == ("n", {"a": "\ufffd"})
+
+
+@pytest.mark.parametrize("document", [b"1e400", b"-1x", b'{"a":1e400}{'])
+def test_what_is_no_json_is_one_kind_of_error(document: bytes) -> None:
+    """Also where only the second look finds that out."""
+    with pytest.raises(DecodeError):
+        decode(Node, document)
+
+
+def test_numbers_beyond_64_bits_have_the_wrong_type() -> None:
+    """Of amounts the others are kept."""
+    document = b'{"spec":{"nodeName":"n","overhead":{"cpu":18446744073709551616,"memory":"1Gi"}}}'
+
+    with pytest.raises(DecodeError, match="9223372036854775807"):
+        decode(Pod, document)
+    pod, problems = decode_in_part(Pod, document)
+
+    assert (pod.spec.overhead, len(problems)) == ({"memory": "1Gi"}, 1)

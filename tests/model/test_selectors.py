@@ -212,3 +212,30 @@ def test_label_keys_are_qualified_names(key: str, valid: bool) -> None:
 def test_label_values_may_be_empty(value: str, valid: bool) -> None:
     """Empty, or a name of at most 63 characters."""
     assert is_label_value(value) is valid
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0" * 5000 + "7", 7),
+        ("-" + "0" * 5000 + "7", -7),
+        ("9" * 5000, None),
+        (f"-{2**63}", -(2**63)),
+        (str(2**63), None),
+    ],
+)
+def test_integers_are_read_at_any_length(text: str, expected: int | None) -> None:
+    """Python converts no more than 4,300 digits."""
+    assert int64(text) == expected
+
+
+def test_an_error_repeats_a_part_of_what_is_wrong() -> None:
+    """It becomes an event or a condition of a pod."""
+    expressions = tuple(
+        NodeSelectorRequirement(key="k" * 9000, operator="In", values=("v" * 9000,)) for _ in range(500)
+    )
+
+    term = compile_node_term(NodeSelectorTerm(match_expressions=expressions))
+
+    assert len(term.error) < 4000
+    assert term.error.endswith("and 492 more]")

@@ -372,6 +372,7 @@ def test_node_fit_looks_at_the_selected_nodes(selector: str, fits: bool) -> None
         ({"minReplicas": -1}, "greater than or equal"),
         ({"minPodAge": "1 hour"}, "not a duration"),
         ({"minPodAge": "."}, "not a duration"),
+        ({"minPodAge": "0" * 1500}, "not a duration"),  # a search of minutes
         ({"minPodAge": "99999999999999999999s"}, "too long a duration"),
         ({"minPodAge": "2562047h47m16.854775808s"}, "too long a duration"),
         ({"labelSelector": {"matchLabels": {"a b": ""}}}, "failed to get label selectors"),

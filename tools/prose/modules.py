@@ -20,6 +20,7 @@ NOUNS = {
     "saving": "part of the compound noun power saving",
     "scheduling": "one of the two wings, upstream's word",
     "testing": "what Python projects call the package for authors' tests",
+    "fuzzing": "the field's word for tests with generated input",
     "wing": "a half of the product",
     "timing": "a noun: timer, retry policy and rate limit",
 }

@@ -14,6 +14,9 @@ from plimsoll.cli.errors import UserError
 #: Bytes of a file of manifests (and of what its aliases repeat), and levels of nesting in it.
 LONGEST, DEEPEST = 64 * 2**20, 100
 
+#: Bytes that are read together: Python takes memory for all that it was asked to read.
+PIECE = 2**20
+
 #: How the names of manifests in a folder end.
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -73,7 +76,9 @@ def manifests_of(path: Path) -> list[Manifest]:
 
 def _text(path: Path, source: str) -> str:
     with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
-        content = file.read(LONGEST + 1)
+        content = bytearray()
+        while len(content) <= LONGEST and (part := file.read(PIECE)):
+            content += part
     if len(content) > LONGEST:
         raise UserError(f"{source} is too long for manifests: more than {LONGEST // 2**20} MiB")
     try:

@@ -24,7 +24,7 @@ def moment_of(text: str, flag: str, now: float) -> float:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UserError(
-            f'{flag}: "{text}" is neither a duration such as 24h or 90m nor a time such as'
+            f'{flag}: "{text[:100]}" is neither a duration such as 24h or 90m nor a time such as'
             " 2026-01-31T08:00:00Z"
         ) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
@@ -39,4 +39,4 @@ def seconds_of(text: str, flag: str) -> float:
     try:
         return duration_s(_DURATION.validate_python(text))
     except ValidationError:
-        raise UserError(f'{flag}: "{text}" is no duration; give one such as 1h or 90m') from None
+        raise UserError(f'{flag}: "{text[:100]}" is no duration; give one such as 1h or 90m') from None

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from plimsoll.cluster.shared_objects import SharedNodes, SharedPods
-from plimsoll.model.decoding import DecodeError, decode, decode_in_part
+from plimsoll.model.decoding import DecodeError, decode, decode_in_part, read_with
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import (
@@ -20,6 +20,9 @@ from plimsoll.model.kinds.watch_event import (
     PodUpdated,
     WatchEvent,
 )
+
+#: Characters of the names that the API server accepts.
+LONGEST_NAME = 253
 
 #: What the place of a problem begins with that concerns the status alone.
 IN_STATUS = "`$.status."
@@ -58,12 +61,15 @@ def read_object(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, 
         value, problems = _in_part(kind, document)
         if value is None:
             try:
-                named = NAMED.decode(document).metadata
+                named = read_with(NAMED, document).metadata
             except msgspec.MsgspecError:
                 named = NamedMeta()
-            return None, f"{named.namespace}/{named.name}", [str(exc)]
-    meta = value.metadata
-    return value, f"{meta.namespace}/{meta.name}", problems
+            return None, _key(named), [str(exc)]
+    return value, _key(value.metadata), problems
+
+
+def _key(meta: Any) -> str:
+    return f"{meta.namespace[:LONGEST_NAME]}/{meta.name[:LONGEST_NAME]}"
 
 
 def _in_part(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, list[str]]:
@@ -98,7 +104,7 @@ class ObjectReader:
     def line(self, line: bytes) -> tuple[str, Any] | None:
         """The type and the object of a line, a bookmark's too; None for one that is read part by part."""
         try:
-            event = self._lines.decode(line)
+            event = read_with(self._lines, line)
         except msgspec.ValidationError:  # an error, or an object that can be read in part at most
             return None
         return None if event.type == "ERROR" else (event.type, event.object)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails, to_json
+from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 Schema = dict[str, Any]
 
@@ -61,6 +61,9 @@ _KEY = "[key]"
 _SHOWN = 60
 """Characters of a refused value that a sentence shows."""
 
+_LONGEST_PATH = 300
+"""Characters of a path that a message shows; names of fields that there are not may be of any length."""
+
 _CREDENTIALS = re.compile(r"//[^/\s\"]*@")
 """User and password in a URL, which no sentence shows."""
 
@@ -73,7 +76,8 @@ class FieldError:
     sentence: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.sentence}" if self.path else self.sentence
+        path = self.path if len(self.path) <= _LONGEST_PATH else f"{self.path[:_LONGEST_PATH]}…"
+        return f"{path}: {self.sentence}" if path else self.sentence
 
 
 def field_errors(
@@ -197,7 +201,11 @@ def _alternatives(expected: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = _CREDENTIALS.sub("//…@", to_json(value, fallback=str).decode())
+    try:
+        content = to_json(value, fallback=str).decode()
+    except PydanticSerializationError:  # nested too deeply, or no UTF-8
+        return f"a value of type {type(value).__name__}"
+    text = _CREDENTIALS.sub("//…@", content)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

@@ -79,7 +79,8 @@ class MirroredObjects:
             record = self._record(document)
             if record is not None:
                 self.records[record.key] = record
-        self.policies = sorted(map(orjson.loads, content.objects.get(POLICIES, ())), key=_age)
+        policies = [self._plain(POLICIES, each) for each in content.objects.get(POLICIES, ())]
+        self.policies = sorted((each for each in policies if each is not None), key=_age)
         self.deployments: dict[str, Deployment] = {}
         for document in content.objects.get(DEPLOYMENTS, ()):
             try:
@@ -89,24 +90,36 @@ class MirroredObjects:
             else:
                 self.deployments[deployment.metadata.uid] = deployment
 
+    def _plain(self, resource: str, document: bytes) -> dict[str, Any] | None:
+        """A document as it is; None when it is not an object."""
+        try:
+            plain = orjson.loads(document)
+        except orjson.JSONDecodeError as exc:
+            self.skipped.append(SkippedObject(resource, "", str(exc)))
+            return None
+        return plain if isinstance(plain, dict) and isinstance(plain.get("metadata"), dict) else None
+
     def _record(self, document: bytes) -> Record | None:
         """An Eviction record; None when it cannot be read."""
-        raw = orjson.loads(document)
+        raw = self._plain(RECORDS, document)
+        if raw is None:
+            return None
         meta = raw.get("metadata") or {}
         plain = {key: value for key, value in raw.items() if key != "metadata"}
         plain["metadata"] = {"name": meta.get("name"), "namespace": meta.get("namespace")}
         try:
             eviction = Eviction.model_validate(plain)
+            namespace, name = str(meta["namespace"]), str(meta["name"])
             created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
-        except (ValidationError, KeyError, ValueError, TypeError) as exc:
+        except (ValidationError, KeyError, OverflowError, ValueError, TypeError) as exc:
             problem = (
                 summary(field_errors(exc, model=Eviction)) if isinstance(exc, ValidationError) else repr(exc)
             )
-            name = f"{meta.get('namespace')}/{meta.get('name')}"
-            self.skipped.append(SkippedObject(RECORDS, name, problem))
+            place = f"{meta.get('namespace')}/{meta.get('name')}"
+            self.skipped.append(SkippedObject(RECORDS, place, problem))
             return None
         status = eviction.status or EvictionStatus()
-        return Record(meta["namespace"], meta["name"], eviction.spec, status, created)
+        return Record(namespace, name, eviction.spec, status, created)
 
 
 def _age(document: dict[str, Any]) -> tuple[str, str]:

@@ -129,7 +129,7 @@ def _said(
 def _foreign(content: Mapping[str, Any], kind: str) -> str:
     version = str(content.get("apiVersion") or "")
     if version.partition("/")[0] == GROUP:
-        return f"{GROUP} has no kind {kind}; the kinds are {', '.join(_MODELS)}"
+        return f"{GROUP} has no kind {kind[:100]}; the kinds are {', '.join(_MODELS)}"
     if kind in ("DeschedulerPolicy", "KubeSchedulerConfiguration"):
         return f"{kind} is of another scheduler; plimsoll convert makes a SchedulingPolicy of it"
     return f"the kind is not of {GROUP}"
@@ -173,4 +173,4 @@ def _accepted(verdicts: Iterable[PolicyVerdict]) -> list[tuple[SchedulingPolicy,
 
 def _created(given: SubmittedDocument) -> str:
     """When an object was made; what has no time is younger than what has."""
-    return str(given.content["metadata"].get("creationTimestamp") or "~")
+    return str((given.content.get("metadata") or {}).get("creationTimestamp") or "~")

@@ -10,6 +10,7 @@ from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage import UsageMeter
+from plimsoll.model.decoding import read_with
 from plimsoll.ports.usage import UsageReading
 from plimsoll.rebalancing.runs.usage import usage_problem
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent, UsageContent
@@ -88,7 +89,7 @@ async def _read(session: Session, name: str, path: str, progress: ReadProgress) 
     while True:
         content = await session.request("GET", path, params=params, timeout_s=TIMEOUT_S)
         try:
-            page = _PAGE.decode(content)
+            page = read_with(_PAGE, content)
         except msgspec.MsgspecError as exc:
             raise APIError(f"GET {path}", 0, "", f"the answer is no list: {exc}") from exc
         found += [bytes(item) for item in page.items or ()]

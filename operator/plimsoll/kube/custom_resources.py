@@ -85,7 +85,15 @@ async def _listed(session: Session, path: str) -> tuple[WriteResult, Sequence[Ma
         listed = await session.object("GET", path)
     except APIError as exc:
         return answer_of(exc), ()
-    return WriteResult(WriteOutcome.DONE), listed.get("items") or ()
+    items = listed.get("items")
+    found = [each for each in (items if isinstance(items, list) else ()) if _is_named(each)]
+    return WriteResult(WriteOutcome.DONE), found
+
+
+def _is_named(document: object) -> bool:
+    """Whether it is an object with a name, as every object of the API is."""
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
 async def shadowing_evictions(session: Session) -> str:
@@ -99,6 +107,6 @@ async def shadowing_evictions(session: Session) -> str:
             listed = await session.object("GET", f"/apis/{version['groupVersion']}")
             if any(resource.get("name") == "evictions" for resource in listed.get("resources") or ()):
                 return f"evictions.{version['groupVersion']}"
-    except (APIError, KeyError, TypeError):
+    except (APIError, AttributeError, KeyError, TypeError):
         return ""
     return ""

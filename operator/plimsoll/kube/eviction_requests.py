@@ -9,7 +9,7 @@ Source: k8s.io/api after v0.37.0-beta.0 ``lifecycle/v1alpha1/types.go``; KEP-456
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
@@ -46,10 +46,49 @@ _EVICTION, _WITHDRAWN = "Eviction", "Withdrawn"
 _NOT_FOUND = 404
 
 
+class _PodTarget(msgspec.Struct, frozen=True, kw_only=True):
+    uid: str = ""
+
+
+class _Target(msgspec.Struct, frozen=True, kw_only=True):
+    pod: _PodTarget | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, kw_only=True):
+    target: _Target = _Target()
+    requester: str = ""
+    intent: str = ""
+
+
+class _Condition(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class _Turn(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = ""
+    state: str = ""
+
+
+class _Responder(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    message: str = ""
+    expected_completion_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    observed_generation: int | None = None
+    conditions: tuple[_Condition, ...] = ()
+    target_responders: tuple[_Turn, ...] = ()
+    responders: tuple[_Responder, ...] = ()
+
+
 class _Document(msgspec.Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
-    spec: dict[str, Any] = {}
-    status: dict[str, Any] = {}
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
 
 
 class EvictionRequestObject(_Document, frozen=True):
@@ -79,7 +118,9 @@ class PodEvictionRequester:
             found = await self._session.object("GET", GROUP)
         except APIError as exc:
             return answer_of(exc)
-        served = {each.get("name") for each in found.get("resources") or ()}
+        resources = found.get("resources")
+        listed = resources if isinstance(resources, list) else ()
+        served = [each.get("name") for each in listed if isinstance(each, dict)]
         missing = [name for name in _NEEDED if name not in served]
         if missing:
             return WriteResult(WriteOutcome.GONE, f"{GROUP} does not serve {' and '.join(missing)}")
@@ -126,8 +167,6 @@ class PodEvictionRequester:
             evictions = await self._listed(EVICTIONS) if requests else []
         except APIError as exc:
             return answer_of(exc), ()
-        except DecodeError as exc:
-            return WriteResult(WriteOutcome.UNKNOWN, str(exc)), ()
         by_uid = _under_way(evictions)
         return WriteResult(WriteOutcome.DONE), [_read(each, by_uid) for each in requests]
 
@@ -135,7 +174,14 @@ class PodEvictionRequester:
         body = await self._session.object(
             "GET", f"{resource.path}?labelSelector={quote(resource.selector, safe='')}"
         )
-        return [convert(resource.kind, each) for each in body.get("items") or ()]
+        items = body.get("items")
+        found: list[Any] = []
+        for each in items if isinstance(items, list) else ():
+            try:
+                found.append(convert(resource.kind, each))
+            except DecodeError as exc:
+                self._observer.object_skipped(resource.name, "", str(exc))
+        return found
 
     async def watch(self, changed: Callable[[Mapping[str, EvictionRequest | None]], None]) -> WriteResult:
         """Mirror our requests and the Evictions that they are part of, until they are served no more."""
@@ -247,18 +293,17 @@ def _key(found: Any) -> str:
 
 def _is_ours(request: EvictionRequestObject) -> bool:
     """Whether we are the requester: the request's spec says so; a label could be set by any client."""
-    return request.spec.get("requester") == REQUESTER
+    return request.spec.requester == REQUESTER
 
 
 def _uid(found: _Document) -> str:
-    target = found.spec.get("target") or {}
-    return str((target.get("pod") or {}).get("uid", ""))
+    pod = found.spec.target.pod
+    return pod.uid if pod is not None else ""
 
 
-def _conditions(found: _Document) -> dict[str, Mapping[str, Any]]:
+def _conditions(found: _Document) -> dict[str, _Condition]:
     """Those that hold, by type."""
-    listed = found.status.get("conditions") or ()
-    return {each.get("type", ""): each for each in listed if each.get("status") == "True"}
+    return {each.type: each for each in found.status.conditions if each.status == "True"}
 
 
 def _under_way(evictions: Iterable[LifecycleEviction]) -> dict[str, LifecycleEviction]:
@@ -270,25 +315,23 @@ def _read(request: EvictionRequestObject, evictions: Mapping[str, LifecycleEvict
     """A request, with the progress that the Eviction reports."""
     held, uid = _conditions(request), _uid(request)
     eviction = evictions.get(uid)
-    status: Mapping[str, Any] = {} if eviction is None else eviction.status
-    turns = status.get("targetResponders") or ()
-    active = next((each.get("name", "") for each in turns if each.get("state") == "Active"), "")
-    reports: dict[str, Any] = {each.get("name", ""): each for each in status.get("responders") or ()}
-    report = reports.get(active, {})
-    expected = report.get("expectedCompletionTime")
+    status = _Status() if eviction is None else eviction.status
+    active = next((each.name for each in status.target_responders if each.state == "Active"), "")
+    report = {each.name: each for each in status.responders}.get(active, _Responder())
+    expected = report.expected_completion_time
     failed = held.get("Failed")
     return EvictionRequest(
         namespace=request.metadata.namespace,
         name=request.metadata.name,
         pod_uid=uid,
-        is_withdrawn=request.spec.get("intent") != _EVICTION,
-        is_observed=request.status.get("observedGeneration") is not None,
+        is_withdrawn=request.spec.intent != _EVICTION,
+        is_observed=request.status.observed_generation is not None,
         is_evicted="TargetEvicted" in held,
-        failure=str(failed.get("reason") or "Failed") if failed else "",
-        message=str(failed.get("message") or "") if failed else "",
+        failure=(failed.reason or "Failed") if failed else "",
+        message=failed.message if failed else "",
         responder=active,
-        said=str(report.get("message") or ""),
-        expected=datetime.fromisoformat(expected).timestamp() if expected else None,
+        said=report.message,
+        expected=expected.timestamp() if expected else None,
     )
 
 

@@ -6,12 +6,13 @@ typed client would take most of that time.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from plimsoll.kube.session.errors import APIError, NotFound, Unavailable, answer_of
 from plimsoll.kube.session.session import Session
+from plimsoll.model.decoding import read_with
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
@@ -22,12 +23,16 @@ API = "coordination.k8s.io/v1"
 WANTED_BY = "plimsoll.dev/wanted-by"
 
 
+_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+_Count = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
 class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: datetime | None = None
-    renew_time: datetime | None = None
-    lease_transitions: int | None = None
+    lease_duration_seconds: _Count | None = None
+    acquire_time: _Moment | None = None
+    renew_time: _Moment | None = None
+    lease_transitions: _Count | None = None
 
 
 class _Document(msgspec.Struct):
@@ -36,6 +41,10 @@ class _Document(msgspec.Struct):
 
 
 _DOCUMENT = msgspec.json.Decoder(_Document)
+
+
+#: The latest moment that can be written, in seconds since the epoch.
+LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 
 
 class LeaseStore:
@@ -80,7 +89,7 @@ class LeaseStore:
         path = self._collection + path
         answer = await self._session.request(method, path, body, timeout_s=self._timeout_s)
         try:
-            return _lease(_DOCUMENT.decode(answer))
+            return _lease(read_with(_DOCUMENT, answer))
         except msgspec.MsgspecError as exc:
             message = f"the answer cannot be read: {exc}"
             raise Unavailable(f"{method} {path}", message=message) from exc
@@ -89,7 +98,8 @@ class LeaseStore:
         metadata = {**lease.metadata, "namespace": self._namespace, "name": self._name}
         if lease.version:
             metadata["resourceVersion"] = lease.version
-        annotations = {**(metadata.pop("annotations", None) or {})}
+        given = metadata.pop("annotations", None)
+        annotations = dict(given) if isinstance(given, dict) else {}
         annotations.pop(WANTED_BY, None)
         if lease.wanted_by:
             annotations[WANTED_BY] = lease.wanted_by
@@ -110,15 +120,16 @@ def _lease(found: _Document) -> Lease:
     """A lease as the server has it; missing fields are empty or zero."""
     spec, metadata = found.spec or _Spec(), found.metadata
     metadata.pop("managedFields", None)
+    annotations = metadata.get("annotations")
     return Lease(
         holder=spec.holder_identity or "",
         duration_s=spec.lease_duration_seconds or 0,
         acquired=_seconds(spec.acquire_time),
         renewed=_seconds(spec.renew_time),
         transitions=spec.lease_transitions or 0,
-        version=metadata.get("resourceVersion", ""),
+        version=str(metadata.get("resourceVersion", "")),
         metadata=metadata,
-        wanted_by=(metadata.get("annotations") or {}).get(WANTED_BY, ""),
+        wanted_by=str(annotations.get(WANTED_BY, "")) if isinstance(annotations, dict) else "",
     )
 
 
@@ -128,4 +139,4 @@ def _moment(seconds: float) -> str:
 
 
 def _seconds(moment: datetime | None) -> float:
-    return 0.0 if moment is None else moment.timestamp()
+    return 0.0 if moment is None else min(max(0.0, moment.timestamp()), LATEST)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+from plimsoll.kube.session.errors import readable
 from plimsoll.kube.session.session import Session
 
 #: Objects in a page.
@@ -23,10 +24,11 @@ async def objects(
     params = {"limit": str(limit), **(selectors or {})}
     while True:
         page = await session.object("GET", path, params=params, timeout_s=TIMEOUT_S)
-        for each in page.get("items") or ():
-            if isinstance(each, Mapping):
-                yield each
-        token = (page.get("metadata") or {}).get("continue")
+        with readable(f"GET {path}"):
+            found = [each for each in page.get("items") or () if isinstance(each, Mapping)]
+            token = str((page.get("metadata") or {}).get("continue") or "")
+        for each in found:
+            yield each
         if not token:
             return
-        params = {**params, "continue": str(token)}
+        params = {**params, "continue": token}

@@ -7,7 +7,7 @@ import orjson
 from kubernetes_asyncio import client
 
 from plimsoll.kube.pods import timestamp
-from plimsoll.kube.session.errors import APIError, Conflict, answer_of
+from plimsoll.kube.session.errors import APIError, Conflict, answer_of, readable
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.session.typed_client import TypedClient, content_of
 from plimsoll.model.taints import CONSOLIDATING
@@ -46,15 +46,15 @@ class NodeTainter:
         for _ in range(TRIES):
             try:
                 # Read as it is: the models would lose fields of taints that they do not know.
-                present = orjson.loads(await content_of(self._core.read_node(node, _preload_content=False)))
-                taints: Taints = present["spec"].get("taints") or []
-                wanted = changed([each for each in taints if each["key"] != CONSOLIDATING])
+                content = await content_of(self._core.read_node(node, _preload_content=False))
+                with readable(f"GET /api/v1/nodes/{node}"):
+                    present = orjson.loads(content)
+                    taints: Taints = present["spec"].get("taints") or []
+                    wanted = changed([each for each in taints if each["key"] != CONSOLIDATING])
+                    version = present["metadata"]["resourceVersion"]
                 if wanted == taints:
                     return WriteResult(WriteOutcome.DONE)
-                body = {
-                    "metadata": {"resourceVersion": present["metadata"]["resourceVersion"]},
-                    "spec": {"taints": wanted},
-                }
+                body = {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}}
                 await self._core.patch_node(node, body, _preload_content=False)
             except Conflict as exc:
                 answer = answer_of(exc)

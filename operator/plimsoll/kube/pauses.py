@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.kube.custom_resources import GROUP
-from plimsoll.kube.session.errors import APIError, NotFound
+from plimsoll.kube.session.errors import APIError, NotFound, readable
 from plimsoll.kube.session.session import MERGE_PATCH, Session
 from plimsoll.rebalancing.breakers import PAUSE_REASON, PAUSED_BY, STOP
 
@@ -47,8 +47,9 @@ async def press(
     """
     namespace = await _namespace(session, operator)
     path = f"/api/v1/namespaces/{namespace}"
-    annotations = (await session.object("GET", path))["metadata"].get("annotations") or {}
-    was = annotations.get(STOP) == "true"
+    found = await session.object("GET", path)
+    with readable(f"GET {path}"):
+        was = (found["metadata"].get("annotations") or {}).get(STOP) == "true"
     if (was and not paused) or (paused and (not was or reason)):
         change = {STOP: "true" if paused else None, **(await _signature(session, reason, paused=paused))}
         await session.request("PATCH", path, {"metadata": {"annotations": change}}, content_type=MERGE_PATCH)
@@ -70,7 +71,8 @@ async def suspend(
     signature = await _signature(session, reason, paused=paused)
     lines = []
     for name, policy in found.items():
-        was = bool(policy.get("spec", {}).get("suspend"))
+        with readable(f"GET {_path(name)}"):
+            was = bool((policy.get("spec") or {}).get("suspend"))
         if was != paused or (paused and reason):
             change = {"metadata": {"annotations": signature}, "spec": {"suspend": paused}}
             await session.request("PATCH", _path(name), change, content_type=MERGE_PATCH)
@@ -94,10 +96,13 @@ async def _namespace(session: Session, operator: OperatorLease) -> str:
     listed = await session.object(
         "GET", f"{LEASES}/leases", params={"fieldSelector": f"metadata.name={operator.lease}"}
     )
-    leases: Sequence[Mapping[str, Any]] = listed.get("items") or ()
-    found = sorted(
-        each["metadata"]["namespace"] for each in leases if each["metadata"]["name"] == operator.lease
-    )
+    with readable(f"GET {LEASES}/leases"):
+        leases: Sequence[Mapping[str, Any]] = listed.get("items") or ()
+        found = sorted(
+            str(each["metadata"]["namespace"])
+            for each in leases
+            if each["metadata"]["name"] == operator.lease
+        )
     if len(found) == 1:
         return str(found[0])
     if found:
@@ -136,5 +141,7 @@ async def _username(session: Session) -> str:
         answer = await session.object("POST", REVIEWS, review)
     except APIError:
         return ""
-    user = answer.get("status", {}).get("userInfo", {})
-    return str(user.get("username") or "")
+    try:
+        return str(answer["status"]["userInfo"]["username"] or "")
+    except (LookupError, TypeError):
+        return ""

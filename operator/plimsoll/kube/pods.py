@@ -9,8 +9,15 @@ from typing import Any
 import msgspec
 import orjson
 
-from plimsoll.kube.session.errors import APIError, TooManyRequests, answer_of
+from plimsoll.kube.session.errors import (
+    LONGEST_MESSAGE,
+    APIError,
+    TooManyRequests,
+    answer_of,
+    readable,
+)
 from plimsoll.kube.session.session import STRATEGIC_PATCH, Session
+from plimsoll.model.decoding import read_with
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.pods import BINDING_REQUESTED, ConditionUpdate
@@ -47,9 +54,16 @@ class PodBinder:
             )
         except APIError as exc:
             return answer_of(exc), ""
-        for found in orjson.loads(content).get("items") or ():
-            if found["metadata"].get("uid") == pod.uid:
-                return WriteResult(WriteOutcome.DONE), str(found.get("spec", {}).get("nodeName") or "")
+        try:
+            with readable(f"GET {path}"):
+                nodes = {
+                    found["metadata"].get("uid"): str((found.get("spec") or {}).get("nodeName") or "")
+                    for found in orjson.loads(content).get("items") or ()
+                }
+        except APIError as exc:
+            return answer_of(exc), ""
+        if pod.uid in nodes:
+            return WriteResult(WriteOutcome.DONE), nodes[pod.uid]
         return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), ""
 
 
@@ -70,7 +84,7 @@ def _binding(pod: Pod, node: str) -> dict[str, Any]:
 BUDGET_CAUSE = "DisruptionBudget"
 
 
-_NAMED = re.compile(r"disruption budget (\S+)")
+_NAMED = re.compile(r"disruption budget (\S{1,253})")
 
 
 class PodEvictor:
@@ -91,8 +105,15 @@ class PodEvictor:
         try:
             await self._session.request("POST", path, body)
         except TooManyRequests as exc:
-            causes = exc.details.get("causes") or ()
-            said = next((cause for cause in causes if cause.get("reason") == BUDGET_CAUSE), None)
+            causes = exc.details.get("causes")
+            said = next(
+                (
+                    cause
+                    for cause in (causes if isinstance(causes, list) else ())
+                    if isinstance(cause, dict) and cause.get("reason") == BUDGET_CAUSE
+                ),
+                None,
+            )
             if said is None:
                 return answer_of(exc)
             named = _NAMED.search(str(said.get("message", "")))
@@ -100,7 +121,7 @@ class PodEvictor:
                 answer_of(exc),
                 verdict=WriteOutcome.BLOCKED,
                 budget=f"{pod.namespace}/{named[1]}" if named else "",
-                message=str(said.get("message") or exc.message),
+                message=str(said.get("message") or exc.message)[:LONGEST_MESSAGE],
             )
         except APIError as exc:
             return answer_of(exc)
@@ -160,6 +181,9 @@ class _Identified(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
+_IDENTIFIED = msgspec.json.Decoder(_Identified)
+
+
 class PodDocuments:
     """Reads pods from the API server."""
 
@@ -171,7 +195,7 @@ class PodDocuments:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
         try:
             content = await self._session.request("GET", path, timeout_s=READ_TIMEOUT_S)
-            uid = msgspec.json.decode(content, type=_Identified).metadata.uid
+            uid = read_with(_IDENTIFIED, content).metadata.uid
         except APIError as exc:
             return answer_of(exc), b""
         except msgspec.MsgspecError as exc:

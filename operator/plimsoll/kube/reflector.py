@@ -20,7 +20,7 @@ from plimsoll.cluster.listed_objects import NAMED, NamedDocument, ObjectReader, 
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, Gone, NotFound
 from plimsoll.kube.session.session import Session
-from plimsoll.model.decoding import DecodeError
+from plimsoll.model.decoding import DecodeError, read_with
 from plimsoll.model.kinds.watch_event import (
     Synced,
     WatchEvent,
@@ -210,8 +210,8 @@ class Reflector:
         listed = 0
         params = {"limit": str(PAGE), **self._selected()}
         while True:
-            page = _LISTED.decode(
-                await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
+            page = read_with(
+                _LISTED, await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
             )
             for items in _slices(page.items or ()):
                 events: list[WatchEvent] = []
@@ -338,13 +338,13 @@ class Reflector:
         Raises:
             APIError: The server says what went wrong.
         """
-        event = _EVENT.decode(line)
+        event = read_with(_EVENT, line)
         if event.type == "ERROR":
-            failure = _FAILURE.decode(event.object)
+            failure = read_with(_FAILURE, event.object)
             kind = Gone if failure.code == 410 else APIError
             raise kind(f"WATCH {self._resource.path}", failure.code, failure.reason, failure.message)
         value = self._read(event.object) if event.type != "BOOKMARK" else None
-        return event.type, NAMED.decode(event.object) if value is None else value
+        return event.type, read_with(NAMED, event.object) if value is None else value
 
     def _read(self, document: msgspec.Raw) -> Any | None:
         """The model value; None for an object that cannot be read."""

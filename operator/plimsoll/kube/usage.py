@@ -1,6 +1,7 @@
 """Reads usage of nodes and pods from the metrics API (metrics.k8s.io/v1beta1) and Prometheus."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,8 @@ from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube.session.answer_bodies import bounded
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import JSON, Session
-from plimsoll.model.quantity import QuantityError, nanos
+from plimsoll.model.decoding import read_with
+from plimsoll.model.quantity import nanos
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
@@ -42,11 +44,10 @@ class UsageMeter:
         except APIError as exc:
             return answer_of(exc), ()
         found = []
-        for item in listed.get("items") or ():
-            try:
+        items = listed.get("items")
+        for item in items if isinstance(items, list) else ():
+            with suppress(AttributeError, KeyError, OverflowError, TypeError, ValueError):
                 found.append(reading(item))
-            except (KeyError, TypeError, ValueError, QuantityError):
-                continue
         return WriteResult(WriteOutcome.DONE), found
 
     async def query(self, url: str, promql: str) -> tuple[WriteResult, Sequence[Sample]]:
@@ -135,11 +136,14 @@ class _QueryAnswer(msgspec.Struct, rename="camel"):
     data: _Data | None = None
 
 
+_SERIES, _QUERY_ANSWER = msgspec.json.Decoder(_Series), msgspec.json.Decoder(_QueryAnswer)
+
+
 def _vector(server: str, status: int, body: bytes) -> tuple[WriteResult, Sequence[Sample]]:
     problem = ""
     samples: list[Sample] = []
     try:
-        answer = msgspec.json.decode(body, type=_QueryAnswer)
+        answer = read_with(_QUERY_ANSWER, body)
         if answer.status != "success" or answer.data is None:
             hint = _ERROR_TYPES.get(answer.error_type)
             problem = f"error type {answer.error_type}, {hint}" if hint else "no success"
@@ -147,7 +151,7 @@ def _vector(server: str, status: int, body: bytes) -> tuple[WriteResult, Sequenc
             kind = answer.data.result_type if answer.data.result_type in _RESULT_TYPES else "different type"
             problem = f"the query returns a {kind}, not an instant vector"
         else:
-            series = (msgspec.json.decode(each, type=_Series) for each in answer.data.result)
+            series = (read_with(_SERIES, each) for each in answer.data.result)
             samples = [Sample(each.metric, float(each.value[1])) for each in series]
     except (msgspec.MsgspecError, ValueError):
         problem = "this is not an answer of Prometheus' HTTP API, check the url"
@@ -157,7 +161,7 @@ def _vector(server: str, status: int, body: bytes) -> tuple[WriteResult, Sequenc
 
 
 def _node_reading(item: Mapping[str, Any]) -> UsageReading:
-    return UsageReading(item["metadata"]["name"], _usage(item["usage"]), _moment(item))
+    return UsageReading(str(item["metadata"]["name"]), _usage(item["usage"]), _moment(item))
 
 
 def _pod_reading(item: Mapping[str, Any]) -> UsageReading:

@@ -20,6 +20,9 @@ Path = tuple[str | int, ...]
 
 LONGEST_FILE, DEEPEST, MOST_VALUES = 4 * 2**20, 60, 200_000
 
+#: Characters of an error, which may repeat what is written.
+LONGEST_SENTENCE = 1000
+
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
 #: Scalars that JSON knows; everything else plain (dates, for example) is text, as in upstream's parsers.
@@ -37,7 +40,8 @@ class MigrationError(PlimsollError):
 
     def __str__(self) -> str:
         """One line."""
-        return f"{self.where}: {self.problem}"
+        text = f"{self.where}: {self.problem}"
+        return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
 
 
 @dataclass(frozen=True, slots=True)

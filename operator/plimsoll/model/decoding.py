@@ -3,6 +3,9 @@
 The fast path hands the bytes to msgspec, which skips unknown fields without building them.
 A document with an explicit ``null`` where the model has a list, a map or a number (valid JSON for
 the API, whose own decoder treats it as absent) takes the slow path: parse, drop the nulls, convert.
+
+Bytes that are no UTF-8 are read as Go's decoder reads them: as U+FFFD. What is nested deeper than any field
+of the model is left out: an API server takes ten thousand levels, msgspec some hundred.
 """
 
 import re
@@ -11,6 +14,11 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+
+#: Levels of nesting that are read where a document has too many; fields of the model are a dozen deep.
+DEEPEST = 100
+
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 
 _PLACE = re.compile(r" - at `\$([^`]*)`")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
@@ -30,6 +38,41 @@ class DecodeError(ValueError):
 
 
 _decoders: dict[type, msgspec.json.Decoder[object]] = {}
+_ANYTHING = msgspec.json.Decoder()
+
+
+def read_with(decoder: msgspec.json.Decoder[T], document: bytes | str | msgspec.Raw) -> T:
+    """What a decoder makes of JSON that somebody else wrote.
+
+    Raises:
+        msgspec.DecodeError: It is not JSON, or not what the decoder expects.
+    """
+    try:
+        return decoder.decode(document)
+    except (UnicodeDecodeError, RecursionError):
+        return decoder.decode(without_depths(_text_of(document)))
+
+
+def _text_of(document: bytes | str | msgspec.Raw) -> str:
+    return document if isinstance(document, str) else bytes(document).decode(errors="replace")
+
+
+def without_depths(text: str) -> str:
+    """JSON with ``null`` in place of what is nested more than :data:`DEEPEST` levels deep."""
+    kept: list[str] = []
+    depth = begin = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept += (text[begin : token.start()], "null")
+        elif token[0] in "]}":
+            depth -= 1
+            if depth == DEEPEST:
+                begin = token.end()
+    if depth <= DEEPEST:
+        kept.append(text[begin:])
+    return "".join(kept)
 
 
 def decode(kind: type[T], document: bytes | str | msgspec.Raw) -> T:
@@ -42,12 +85,24 @@ def decode(kind: type[T], document: bytes | str | msgspec.Raw) -> T:
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
-        return decoder.decode(document)  # type: ignore[return-value]  # the table is keyed by the type
+        return read_with(decoder, document)  # type: ignore[return-value]  # the table is keyed by the type
     except msgspec.ValidationError:
         pass
     except msgspec.DecodeError as exc:
         raise DecodeError(kind.__name__, str(exc)) from exc
-    return convert(kind, msgspec.json.decode(document))
+    return _converted(kind, _parsed(kind, document))
+
+
+def _parsed(kind: type, document: bytes | str | msgspec.Raw) -> Any:
+    """The plain values of a document, without nulls."""
+    try:
+        plain = read_with(_ANYTHING, document)
+        try:
+            return without_nulls(plain)
+        except RecursionError:  # a level takes more of the stack here than it takes msgspec
+            return without_nulls(_ANYTHING.decode(without_depths(_text_of(document))))
+    except msgspec.DecodeError as exc:
+        raise DecodeError(kind.__name__, str(exc)) from exc
 
 
 def convert(kind: type[T], document: object) -> T:
@@ -56,8 +111,12 @@ def convert(kind: type[T], document: object) -> T:
     Raises:
         DecodeError: a field has the wrong type.
     """
+    return _converted(kind, without_nulls(document))
+
+
+def _converted(kind: type[T], plain: object) -> T:
     try:
-        return msgspec.convert(without_nulls(document), kind)
+        return msgspec.convert(plain, kind)
     except msgspec.ValidationError as exc:
         raise DecodeError(kind.__name__, str(exc)) from exc
 
@@ -77,10 +136,7 @@ def decode_in_part(kind: type[Any], document: bytes | str | msgspec.Raw) -> tupl
     Raises:
         DecodeError: the document is not JSON, is no object, or too much of it is wrong.
     """
-    try:
-        parsed = without_nulls(msgspec.json.decode(document))
-    except msgspec.DecodeError as exc:
-        raise DecodeError(kind.__name__, str(exc)) from exc
+    parsed = _parsed(kind, document)
     problems: list[str] = []
     while True:
         try:
@@ -104,6 +160,12 @@ def _leave_out(document: Any, place: str) -> None:
     if last != "...":
         del document[int(last) if isinstance(document, list) else last]
         return
-    odd = [key for key, value in document.items() if isinstance(value, (dict, list, bool))]
+    odd = [
+        key for key, value in document.items() if isinstance(value, (dict, list, bool)) or _is_large(value)
+    ]
     for key in odd or list(document):
         del document[key]
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63

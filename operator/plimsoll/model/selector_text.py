@@ -5,7 +5,14 @@ Source: Kubernetes v1.36, ``apimachinery/pkg/labels/selector.go`` (Parse).
 
 import re
 
-from plimsoll.model.selectors import EVERYTHING, Requirement, Selector, SelectorError, compile_requirement
+from plimsoll.model.selectors import (
+    EVERYTHING,
+    Requirement,
+    Selector,
+    SelectorError,
+    compile_requirement,
+    shown,
+)
 
 _TOKEN = re.compile(r"\s*(?:(==|!=|=|!|,|\(|\)|<|>)|([^\s=!,()<>]+))")
 _OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
@@ -40,7 +47,7 @@ def _tokens(text: str) -> list[str]:
     while position < len(stripped):
         found = _TOKEN.match(stripped, position)
         if found is None:
-            raise SelectorError(f'unable to parse the selector "{text}" at character {position + 1}')
+            raise SelectorError(f'unable to parse the selector "{shown(text)}" at character {position + 1}')
         tokens.append(found.group(1) or found.group(2))
         position = found.end()
     return tokens
@@ -98,5 +105,5 @@ def _at(tokens: list[str], position: int) -> str:
 
 def _unexpected(text: str, tokens: list[str], position: int, expected: str) -> SelectorError:
     found = _at(tokens, position)
-    shown = f'found "{found}"' if found else "it ends"
-    return SelectorError(f'unable to parse the selector "{text}": expected {expected}, {shown}')
+    instead = f'found "{shown(found)}"' if found else "it ends"
+    return SelectorError(f'unable to parse the selector "{shown(text)}": expected {expected}, {instead}')

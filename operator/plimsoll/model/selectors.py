@@ -12,7 +12,7 @@ Source: Kubernetes v1.36, ``apimachinery/pkg/labels/selector.go`` and
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -58,9 +58,19 @@ class SelectorError(ValueError):
     """A selector that means nothing: the message says where and why."""
 
 
+SHOWN, SHOWN_VALUES, SHOWN_ERRORS = 128, 8, 8
+"""Characters of a text, values, and errors of a term that a message repeats."""
+
+
+def shown(text: str) -> str:
+    """A text of a selector in a message."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_INT64_DIGITS = 19
 
 
 def is_label_key(text: str) -> bool:
@@ -80,7 +90,10 @@ def int64(text: str) -> int | None:
     """The decimal integer in the text, or ``None`` when it is not one of at most 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
-    number = int(text)
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > _INT64_DIGITS:
+        return None
+    number = -int(digits or "0") if text[0] == "-" else int(digits or "0")
     return number if -(2**63) <= number < 2**63 else None
 
 
@@ -120,7 +133,7 @@ def compile_requirement(key: str, operator: str, values: tuple[str, ...], where:
     """
     dot = f"{where}." if where else ""
     if not is_label_key(key):
-        raise SelectorError(f'{dot}key: Invalid value: "{key}": {_KEY_RULE}')
+        raise SelectorError(f'{dot}key: Invalid value: "{shown(key)}": {_KEY_RULE}')
     bound = 0
     match operator:
         case "In" | "NotIn":
@@ -143,15 +156,17 @@ def compile_requirement(key: str, operator: str, values: tuple[str, ...], where:
             number = int64(values[0])
             if number is None:
                 raise SelectorError(
-                    f'{dot}values[0]: Invalid value: "{values[0]}": '
+                    f'{dot}values[0]: Invalid value: "{shown(values[0])}": '
                     "for 'Gt', 'Lt' operators, the value must be an integer"
                 )
             bound = number
         case _:
-            raise SelectorError(f'{dot}operator: Unsupported value: "{operator}"')
+            raise SelectorError(f'{dot}operator: Unsupported value: "{shown(operator)}"')
     for index, value in enumerate(values):
         if not is_label_value(value):
-            raise SelectorError(f'{dot}values[{index}][{key}]: Invalid value: "{value}": {_VALUE_RULE}')
+            raise SelectorError(
+                f'{dot}values[{index}][{key}]: Invalid value: "{shown(value)}": {_VALUE_RULE}'
+            )
     return Requirement(key, operator, frozenset(values), bound)
 
 
@@ -159,8 +174,9 @@ _KEY_RULE = "a label key is [dns-subdomain/]name, the name up to 63 letters, dig
 _VALUE_RULE = "a label value is empty or up to 63 letters, digits, '-', '_' or '.'"
 
 
-def _go_strings(values: Iterable[str]) -> str:
-    return "[" + ",".join(f'"{value}"' for value in values) + "]"
+def _go_strings(values: Sequence[str]) -> str:
+    more = [f"and {len(values) - SHOWN_VALUES} more"] if len(values) > SHOWN_VALUES else []
+    return "[" + ",".join([f'"{shown(value)}"' for value in values[:SHOWN_VALUES]] + more) + "]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,13 +292,15 @@ def compile_node_term(term: NodeSelectorTerm, where: str = "") -> NodeTerm:
     for index, expression in enumerate(term.match_fields):
         path = f"{dot}matchFields[{index}]"
         if expression.operator not in ("In", "NotIn"):
-            errors.append(f'{path}.operator: Unsupported value: "{expression.operator}"')
+            errors.append(f'{path}.operator: Unsupported value: "{shown(expression.operator)}"')
         elif len(expression.values) != 1:
             errors.append(
                 f"{path}.values: Invalid value: {_go_strings(expression.values)}: must have one element"
             )
         else:
             names.append((expression.key, expression.values[0], expression.operator == "In"))
+    if len(errors) > SHOWN_ERRORS:
+        errors[SHOWN_ERRORS:] = [f"and {len(errors) - SHOWN_ERRORS} more"]
     if len(errors) > 1:
         return NodeTerm(error="[" + ", ".join(errors) + "]")
     return NodeTerm(tuple(requirements), tuple(names), errors[0] if errors else "")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from plimsoll.model.quantity import QuantityError, nanos
+from plimsoll.model.quantity import nanos
 from plimsoll.ports.usage import UsageReading
 from plimsoll.snapshots.content import POLICIES, RECORDS, SnapshotContent, UsageContent
 from plimsoll.snapshots.errors import SnapshotError
@@ -77,6 +77,10 @@ class Dump:
         Raises:
             SnapshotError: It is something else.
         """
+        try:
+            text.decode()
+        except UnicodeDecodeError as exc:
+            raise SnapshotError(place, f"it is not text in UTF-8: {exc.reason} at byte {exc.start}") from exc
         try:
             documents = [msgspec.json.decode(text, type=msgspec.Raw)]
         except (msgspec.DecodeError, RecursionError) as exc:
@@ -229,7 +233,7 @@ def _reading(document: bytes, place: str) -> UsageReading:
         usage = {name: sum(nanos(part["usage"][name]) for part in parts) for name in ("cpu", "memory")}
         name = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
         return UsageReading(name, usage, datetime.fromisoformat(item["timestamp"]).timestamp())
-    except (KeyError, TypeError, ValueError, QuantityError) as exc:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
         raise SnapshotError(
-            place, f"a reading of usage is not as the metrics API serves it: {exc!r}"
+            place, f"a reading of usage is not as the metrics API serves it: {exc!r:.200}"
         ) from exc

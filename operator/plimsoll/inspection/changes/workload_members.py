@@ -17,6 +17,7 @@ from plimsoll.model.kinds.deployment import deployment_name_of
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodStatus
 
+_LONGEST_COST = 20
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 _NAME_LABEL, _NUMBER_LABEL = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"
 
@@ -102,7 +103,7 @@ def _ordinal(name: str) -> int:
 
 def _cost(pod: PodInfo) -> int:
     text = pod.pod.metadata.annotations.get(_COST, "0")
-    return int(text) if text.removeprefix("-").isdecimal() else 0
+    return int(text) if len(text) <= _LONGEST_COST and text.removeprefix("-").isdecimal() else 0
 
 
 def _created(pod: PodInfo) -> float:

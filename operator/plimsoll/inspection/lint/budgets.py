@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from plimsoll.inspection.lint.subjects import LintedBudget, LintedWorkload, Neighbourhood
 from plimsoll.model.kinds.workload import IntOrString
 
+#: Digits of an amount that is read.
+LONGEST_AMOUNT = 10
+
 
 def expected(budget: LintedBudget, around: Neighbourhood) -> int:
     """How many pods it is about."""
@@ -30,7 +33,8 @@ def _amount(value: IntOrString, pods: int) -> int | None:
     if isinstance(value, int):
         return value
     share = value.removesuffix("%")
-    return -(-int(share) * pods // 100) if share.isascii() and share.isdigit() else None
+    is_number = share.isascii() and share.isdigit() and len(share) <= LONGEST_AMOUNT
+    return -(-int(share) * pods // 100) if is_number else None
 
 
 def _limit(budget: LintedBudget) -> str:

@@ -14,11 +14,18 @@
     └── Unconfigured        nothing was sent: there is no usable kubeconfig or service account
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
+
+#: Seconds that a server may ask us to wait.
+LONGEST_WAIT_S = 3600.0
+
+#: Characters of a server's reason and message that are kept: they go into logs, records and conditions.
+LONGEST_REASON, LONGEST_MESSAGE = 128, 2048
 
 
 class APIError(PlimsollError):
@@ -45,8 +52,8 @@ class APIError(PlimsollError):
         super().__init__(attempt, status, reason, message)
         self.attempt = attempt
         self.status = status
-        self.reason = reason
-        self.message = message
+        self.reason = reason[:LONGEST_REASON]
+        self.message = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
         self.details = details or {}
 
     def __str__(self) -> str:
@@ -108,6 +115,19 @@ class Unconfigured(APIError):
         return f"{self.attempt}: {self.message}"
 
 
+@contextmanager
+def readable(attempt: str) -> Iterator[None]:
+    """Take what an answer holds to pieces that has no type yet.
+
+    Raises:
+        Unavailable: It holds something else than such an answer does.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as exc:
+        raise Unavailable(attempt, message=f"the answer cannot be read: {exc!r}") from exc
+
+
 _BY_STATUS: dict[int, type[APIError]] = {
     400: Invalid,
     401: Unauthorized,
@@ -146,6 +166,10 @@ def answer_of(exc: APIError) -> WriteResult:
     """How the server took the write that raised."""
     # After a 401 the credentials are read again: later it may be accepted.
     verdict = WriteOutcome.BUSY if exc.status == 401 else exc.verdict
-    return WriteResult(
-        verdict, exc.message or str(exc), retry_after_s=float(exc.details.get("retryAfterSeconds") or 0)
-    )
+    return WriteResult(verdict, exc.message or str(exc), retry_after_s=_retry_after_s(exc.details))
+
+
+def _retry_after_s(details: dict[str, Any]) -> float:
+    """How long the server asks us to wait; 0 where it does not say so in a number."""
+    seconds = details.get("retryAfterSeconds")
+    return min(float(seconds), LONGEST_WAIT_S) if isinstance(seconds, int) and seconds > 0 else 0.0

@@ -12,7 +12,7 @@ import orjson
 
 from plimsoll.kube.session.answer_bodies import bounded
 from plimsoll.kube.session.api_client import opened_client
-from plimsoll.kube.session.errors import APIError, Unavailable, error_of
+from plimsoll.kube.session.errors import APIError, Unavailable, error_of, readable
 from plimsoll.kube.session.session import Session
 from plimsoll.ports.audience import AUDIENCE, HEADER
 
@@ -45,10 +45,12 @@ async def port_of(session: Session, namespace: str, pod: str) -> int:
     Raises:
         APIError: The pod is not there, or may not be read.
     """
-    found = await session.object("GET", _path(namespace, "pods", pod))
-    containers = (found.get("spec") or {}).get("containers") or ()
-    ports = [port for each in containers for port in each.get("ports") or ()]
-    return next((int(each["containerPort"]) for each in ports if each.get("name") == PORT_NAME), PORT)
+    path = _path(namespace, "pods", pod)
+    found = await session.object("GET", path)
+    with readable(f"GET {path}"):
+        containers = (found.get("spec") or {}).get("containers") or ()
+        ports = [port for each in containers for port in each.get("ports") or ()]
+        return next((int(each["containerPort"]) for each in ports if each.get("name") == PORT_NAME), PORT)
 
 
 async def token_of(session: Session, namespace: str, account: str) -> str:
@@ -64,7 +66,8 @@ async def token_of(session: Session, namespace: str, account: str) -> str:
         "spec": {"audiences": [AUDIENCE], "expirationSeconds": TOKEN_S},
     }
     answer = await session.object("POST", path, request)
-    token = str((answer.get("status") or {}).get("token") or "")
+    with readable(f"POST {path}"):
+        token = str((answer.get("status") or {}).get("token") or "")
     if not token:
         raise Unavailable(f"POST {path}", message="the answer has no token")
     return token

@@ -65,6 +65,10 @@ class TypedClient(client.ApiClient):
             params=dict(query_params or ()),
             timeout_s=_request_timeout or REQUEST_TIMEOUT_S,
         )
+        try:
+            content.decode()
+        except UnicodeDecodeError as exc:  # the base class would raise it
+            raise Unavailable(f"{method} {path}", message="the answer cannot be read: no UTF-8") from exc
         return TypedAnswer(f"{method} {path}", content)
 
     def deserialize(self, response: Any, response_type: Any) -> Any:

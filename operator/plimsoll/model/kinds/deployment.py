@@ -5,11 +5,12 @@ Source of the arithmetic: Kubernetes v1.36, ``pkg/controller/deployment/util/dep
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import IntOrString
 
@@ -18,6 +19,9 @@ SURGED = "plimsoll.dev/surged"
 
 #: Label by which the pods of a Deployment's ReplicaSets differ; the ReplicaSet's name ends with its value.
 TEMPLATE_HASH = "pod-template-hash"
+
+#: Digits of a share in percent; other texts, which the API server does not let in, count as 0.
+LONGEST_SHARE = 9
 
 _FROM = " from "
 
@@ -39,9 +43,9 @@ class DeploymentStrategy(msgspec.Struct, frozen=True, kw_only=True, rename="came
 class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What is wanted; the template is kept as it is written."""
 
-    replicas: int = 1
+    replicas: Int64 = 1
     paused: bool = False
-    progress_deadline_seconds: int = 600
+    progress_deadline_seconds: Int64 = 600
     strategy: DeploymentStrategy = DeploymentStrategy()
     template: dict[str, Any] = {}
 
@@ -49,10 +53,10 @@ class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """How far the controller has come."""
 
-    observed_generation: int = 0
-    replicas: int = 0
-    updated_replicas: int = 0
-    available_replicas: int = 0
+    observed_generation: Int64 = 0
+    replicas: Int64 = 0
+    updated_replicas: Int64 = 0
+    available_replicas: Int64 = 0
 
 
 class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
@@ -64,8 +68,7 @@ class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
     @property
     def surged(self) -> str | None:
         """What the template's annotation says of a surge; None when it has none."""
-        annotations = (self.spec.template.get("metadata") or {}).get("annotations") or {}
-        said = annotations.get(SURGED)
+        said = _annotations(self.spec.template).get(SURGED)
         return None if said is None else str(said)
 
     @property
@@ -85,11 +88,18 @@ class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
 
     def template_digest(self) -> str:
         """Tells this template from every other, whatever surges have written into it."""
-        metadata = dict(self.spec.template.get("metadata") or {})
-        annotations = dict(metadata.pop("annotations", None) or {})
-        annotations.pop(SURGED, None)
+        given = self.spec.template.get("metadata")
+        metadata = dict(given) if isinstance(given, dict) else {}
+        annotations = {key: said for key, said in _annotations(self.spec.template).items() if key != SURGED}
         bare = {**self.spec.template, "metadata": {**metadata, "annotations": annotations}}
         return hashlib.sha256(msgspec.json.encode(bare, order="sorted")).hexdigest()[:32]
+
+
+def _annotations(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of a pod template; none where they are something else than the API has there."""
+    metadata = template.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}
 
 
 def mark_of(record: str, node: str) -> str:
@@ -114,5 +124,6 @@ def _resolved(amount: IntOrString, replicas: int, *, up: bool) -> int:
     """A count, or a share of the wanted number, in pods."""
     if isinstance(amount, int):
         return amount
-    share = replicas * int(amount.removesuffix("%"))
+    digits = amount.removesuffix("%")
+    share = replicas * int(digits) if digits.isdecimal() and len(digits) <= LONGEST_SHARE else 0
     return -(-share // 100) if up else share // 100

@@ -1,8 +1,12 @@
 """Metadata of objects (meta/v1), and the base of all kinds: name, namespace, labels and key."""
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A whole number as the API has it; another one has the wrong type."""
 
 
 class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -22,13 +26,13 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     finalizers: tuple[str, ...] = ()
 
     @property

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.requests import bounded, to_integer, unreadable_amounts
 from plimsoll.model.quantity import readable
 
@@ -42,14 +42,14 @@ class ContainerImage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     """An image the node has already, under each of its names."""
 
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """What was observed of the node; quantities as written."""
 
-    allocatable: dict[str, str | int | float] = {}
-    capacity: dict[str, str | int | float] = {}
+    allocatable: dict[str, str | Int64 | float] = {}
+    capacity: dict[str, str | Int64 | float] = {}
     conditions: tuple[NodeCondition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.storage import (
     AWSElasticBlockStoreSource,
     CSIVolumeSource,
@@ -20,7 +20,7 @@ from plimsoll.model.kinds.storage import (
 )
 from plimsoll.model.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
 
-Quantities: TypeAlias = dict[str, str | int | float]
+Quantities: TypeAlias = dict[str, str | Int64 | float]
 """Resource name to quantity as written in the API."""
 
 
@@ -34,8 +34,8 @@ class ResourceRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="ca
 class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A port; only one with a ``host_port`` above 0 takes something from the node."""
 
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int64 = 0
+    host_port: Int64 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
 
@@ -63,13 +63,13 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class PreferredSchedulingTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A node wish and what it is worth (1 to 100)."""
 
-    weight: int = 0
+    weight: Int64 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -101,7 +101,7 @@ class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 class WeightedPodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A pod wish and what it is worth (1 to 100)."""
 
-    weight: int = 0
+    weight: Int64 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -127,11 +127,11 @@ class Affinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
 class TopologySpreadConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """How evenly pods of a selector must, or should, spread over the values of a node label."""
 
-    max_skew: int = 1
+    max_skew: Int64 = 1
     topology_key: str = ""
     when_unsatisfiable: str = "DoNotSchedule"
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int64 | None = None
     node_affinity_policy: str = "Honor"
     node_taints_policy: str = "Ignore"
     match_label_keys: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
 
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
-    priority: int | None = None
+    priority: Int64 | None = None
     priority_class_name: str = ""
     preemption_policy: str = "PreemptLowerPriority"
     containers: tuple[Container, ...] = ()
@@ -221,7 +221,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fals
     host_network: bool = False
     host_users: bool | None = None
     restart_policy: str = "Always"
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
     scheduling_group: PodSchedulingGroup | None = None
 
     @property
@@ -243,7 +243,7 @@ class PodCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
     status: str = ""
     reason: str = ""
     message: str = ""
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     last_transition_time: datetime | None = None
 
 
@@ -257,7 +257,7 @@ class ContainerStateTerminated(msgspec.Struct, frozen=True, kw_only=True, rename
     """How a container ended."""
 
     reason: str = ""
-    exit_code: int = 0
+    exit_code: Int64 = 0
 
 
 class ContainerState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -272,7 +272,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
     name: str = ""
     ready: bool = False
-    restart_count: int = 0
+    restart_count: Int64 = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     resources: ResourceRequirements | None = None

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.quantity import QuantityValue
 
@@ -19,9 +19,9 @@ DEFAULT_TIMEOUT_S = 60
 class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """How many pods make a start, and what they need."""
 
-    min_member: int = 1
+    min_member: Int64 = 1
     min_resources: dict[str, QuantityValue] = {}
-    schedule_timeout_seconds: int = DEFAULT_TIMEOUT_S
+    schedule_timeout_seconds: Int64 = DEFAULT_TIMEOUT_S
 
 
 class GroupCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -39,10 +39,10 @@ class PodGroupStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
     phase: str = ""
     occupied_by: str = ""
-    scheduled: int = 0
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
+    scheduled: Int64 = 0
+    running: Int64 = 0
+    succeeded: Int64 = 0
+    failed: Int64 = 0
     schedule_start_time: str = ""
     conditions: tuple[GroupCondition, ...] = ()
 

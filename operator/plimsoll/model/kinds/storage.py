@@ -2,7 +2,7 @@
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ApiObject, ObjectMeta
+from plimsoll.model.kinds.metadata import ApiObject, Int64, ObjectMeta
 from plimsoll.model.selectors import LabelSelector, NodeSelector
 
 
@@ -11,7 +11,7 @@ class GCEPersistentDiskSource(msgspec.Struct, frozen=True, kw_only=True, rename=
 
     pd_name: str = ""
     read_only: bool = False
-    partition: int = 0
+    partition: Int64 = 0
 
 
 class AWSElasticBlockStoreSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -19,14 +19,14 @@ class AWSElasticBlockStoreSource(msgspec.Struct, frozen=True, kw_only=True, rena
 
     volume_id: str = msgspec.field(default="", name="volumeID")
     read_only: bool = False
-    partition: int = 0
+    partition: Int64 = 0
 
 
 class ISCSISource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """An iSCSI disk."""
 
     iqn: str = ""
-    lun: int = 0
+    lun: Int64 = 0
     target_portal: str = ""
     read_only: bool = False
 
@@ -51,7 +51,7 @@ class CSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 class VolumeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """How much storage is asked for; quantities as written."""
 
-    requests: dict[str, str | int | float] = {}
+    requests: dict[str, str | Int64 | float] = {}
 
 
 class ObjectReference(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -110,7 +110,7 @@ class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="came
 class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A piece of storage."""
 
-    capacity: dict[str, str | int | float] = {}
+    capacity: dict[str, str | Int64 | float] = {}
     access_modes: tuple[str, ...] = ()
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
@@ -155,7 +155,7 @@ class StorageClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fals
 class VolumeNodeResources(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """How many volumes of a driver a node takes; ``None`` is no ceiling."""
 
-    count: int | None = None
+    count: Int64 | None = None
 
 
 class CSINodeDriver(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -194,8 +194,8 @@ class CSIStorageCapacity(ApiObject, frozen=True, kw_only=True, rename="camel", g
 
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
-    capacity: str | int | float | None = None
-    maximum_volume_size: str | int | float | None = None
+    capacity: str | Int64 | float | None = None
+    maximum_volume_size: str | Int64 | float | None = None
 
 
 class VolumeAttachmentSource(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

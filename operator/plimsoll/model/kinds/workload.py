@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.metadata import ApiObject, Int64
 from plimsoll.model.selectors import LabelSelector
 
-IntOrString: TypeAlias = int | str
+IntOrString: TypeAlias = Int64 | str
 """A count, or a share such as ``"30%"``."""
 
 
@@ -19,7 +19,7 @@ class Namespace(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
 class PriorityClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
     """A name for a priority; admission copies the value into the pod."""
 
-    value: int = 0
+    value: Int64 = 0
     preemption_policy: str = "PreemptLowerPriority"
     global_default: bool = False
 
@@ -27,7 +27,7 @@ class PriorityClass(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fal
 class LabelMapSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The spec of the older kinds, whose selector is a plain map; an empty one selects nothing."""
 
-    replicas: int = 1
+    replicas: Int64 = 1
     selector: dict[str, str] = {}
 
 
@@ -40,9 +40,9 @@ class Service(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
 class ReplicaStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """How many pods there are, and how many of them are ready."""
 
-    replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
+    replicas: Int64 = 0
+    ready_replicas: Int64 = 0
+    available_replicas: Int64 = 0
 
 
 class ReplicationController(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -55,7 +55,7 @@ class ReplicationController(ApiObject, frozen=True, kw_only=True, rename="camel"
 class ReplicaSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """How many pods are wanted, and which ones count."""
 
-    replicas: int = 1
+    replicas: Int64 = 1
     selector: LabelSelector | None = None
 
 
@@ -90,11 +90,11 @@ class PodDisruptionBudgetStatus(msgspec.Struct, frozen=True, kw_only=True, renam
         disrupted_pods: pods whose eviction was granted and not observed yet, keyed by name.
     """
 
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
-    observed_generation: int = 0
+    disruptions_allowed: Int64 = 0
+    current_healthy: Int64 = 0
+    desired_healthy: Int64 = 0
+    expected_pods: Int64 = 0
+    observed_generation: Int64 = 0
     disrupted_pods: dict[str, datetime | None] = {}
 
 

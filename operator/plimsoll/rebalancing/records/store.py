@@ -20,6 +20,7 @@ from plimsoll.api.v1alpha1.eviction import (
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
+from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
@@ -27,6 +28,9 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
+
+#: Characters of a namespace and a name that are shown.
+LONGEST_NAME = 320
 
 #: Longest sentence in a record.
 MESSAGE_LENGTH = 4096
@@ -74,18 +78,22 @@ class EvictionRecordStore:
 
     def notice(self, document: Mapping[str, Any]) -> None:
         """Take over a record as the server has it; one that cannot be read is left alone."""
-        meta = document["metadata"]
+        given = document.get("metadata")
+        meta: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
         plain = {key: value for key, value in document.items() if key != "metadata"}
-        plain["metadata"] = {"name": meta["name"], "namespace": meta["namespace"]}
+        plain["metadata"] = {"name": meta.get("name"), "namespace": meta.get("namespace")}
         try:
             eviction = Eviction.model_validate(plain)
-        except ValidationError as exc:
-            self.observer.object_skipped("evictions", f"{meta['namespace']}/{meta['name']}", str(exc))
+            namespace, name = str(meta["namespace"]), str(meta["name"])
+            created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
+        except (ValidationError, LookupError, OverflowError, TypeError, ValueError) as exc:
+            errors = field_errors(exc, model=Eviction) if isinstance(exc, ValidationError) else ()
+            problem = summary(errors) or "metadata: namespace, name and creationTimestamp are needed"
+            found = f"{meta.get('namespace')}/{meta.get('name')}"[:LONGEST_NAME]
+            self.observer.object_skipped("evictions", found, problem)
             return
-        created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
-        record = Record(
-            meta["namespace"], meta["name"], eviction.spec, eviction.status or EvictionStatus(), created
-        )
+        status = eviction.status or EvictionStatus()
+        record = Record(namespace, name, eviction.spec, status, created)
         self.known[record.key] = record
 
     def forget(self, namespace: str, name: str) -> None:

@@ -1,0 +1,80 @@
+"""Targets of answers of other servers: Prometheus, extenders."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fuzzing.target import Broken, Target, kind_of, outcome
+from fuzzing.targets.servers import checked
+from plimsoll.engine.extenders.asks import NodeDocuments, filter_ask, prioritize_ask
+from plimsoll.engine.extenders.extender import Extender
+from plimsoll.kube.usage import _vector
+from plimsoll.model.kinds import extender_wire as wire
+from plimsoll.testing.builders import a_node
+
+NODES = (a_node("n1"), a_node("n2"))
+
+
+def prometheus(data: bytes) -> object:
+    """The answer to a query."""
+    result, samples = _vector("Prometheus at http://p", 200, data)
+    return checked(result), len(samples)
+
+
+def extenders(data: bytes) -> object:
+    """All answers of extenders."""
+    sent = frozenset(("n1", "n2"))
+    kinds: list[object] = []
+    for names in (True, False):
+        found, kind = outcome(partial(wire.filter_answer, data, sent, names=names), wire.AnswerError)
+        kinds.append(kind)
+        if found is not None:
+            if not found.passed <= sent:
+                raise Broken("nodes that were not asked about")
+            kinds += [
+                kind_of(each, needed=False) for each in (*found.failed.values(), *found.unresolvable.values())
+            ][:4]
+    scores, kind = outcome(lambda: wire.scores_answer(data), wire.AnswerError)
+    if scores and not all(abs(each) < 2**62 for each in scores.values()):
+        raise Broken(f"scores beyond all bounds: {scores}"[:300])
+    kinds.append(kind)
+    victims, kind = outcome(lambda: wire.victims_answer(data), wire.AnswerError)
+    kinds.append(kind)
+    kinds.append(outcome(lambda: wire.binding_answer(data), wire.AnswerError)[1])
+    kinds += [outcome(partial(ask.read, data), wire.AnswerError)[1] for ask in ASKS]
+    return tuple(kinds), victims is not None
+
+
+EXTENDER = Extender("http://e", "f", "p", "v", "b", 5, True, frozenset(), False)  # noqa: FBT003 - as written
+ASKS = (filter_ask(EXTENDER, NODES, NodeDocuments()), prioritize_ask(EXTENDER, NODES, NodeDocuments()))
+
+
+TARGETS = (
+    Target(
+        "prometheus",
+        "kube.usage",
+        "answers of a Prometheus that a policy names",
+        prometheus,
+        lambda: [
+            (
+                b'{"status":"success","data":{"resultType":"vector","result":'
+                b'[{"metric":{"instance":"n1"},"value":[1435781451.781,"0.75"]}]}}'
+            ),
+            b'{"status":"error","errorType":"bad_data","error":"x"}',
+        ],
+        (b'"NaN"', b'"+Inf"', b'"matrix"'),
+    ),
+    Target(
+        "extenders",
+        "model.kinds.extender_wire, engine.extenders.asks",
+        "answers of HTTP extenders",
+        extenders,
+        lambda: [
+            b'{"nodenames":["n1"],"failedNodes":{"n2":"no"},"failedAndUnresolvableNodes":{"n2":"never"},"error":""}',
+            b'{"Nodes":{"items":[{"metadata":{"name":"n1"}}]},"NodeNames":null,"Error":"broken"}',
+            b'[{"host":"n1","score":7},{"Host":"n2","Score":10}]',
+            b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}',
+        ],
+        (b'"Error":', b'"nodenames":', b"null"),
+    ),
+)

@@ -1,0 +1,55 @@
+"""Records that somebody else wrote: one that cannot be read is named in a sentence, and left alone."""
+
+from typing import Any
+
+import pytest
+
+from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.testing.fakes import FakeClock, FakeRecords
+
+SPEC = {
+    "pod": {"namespace": "a", "name": "web-1", "uid": "u"},
+    "policy": "p",
+    "strategy": "s",
+    "mode": "Enforce",
+    "planner": "Proven",
+    "reason": "r",
+    "fromNode": "n",
+}
+META = {"name": "r", "namespace": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}
+
+
+class Skipped(Observer):
+    """Keeps what is said of objects that cannot be read."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def object_skipped(self, resource: str, name: str, problem: str) -> None:
+        self.said.append((name, problem))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"metadata": 7},
+        {"metadata": {"name": "r"}, "spec": SPEC},
+        {"metadata": {**META, "creationTimestamp": "soon"}, "spec": SPEC},
+        {"metadata": {**META, "creationTimestamp": []}, "spec": SPEC},
+        {"metadata": META, "spec": {}, "status": {"transitions": [{}] * 500}},
+    ],
+)
+def test_a_record_that_cannot_be_read_is_named_in_a_sentence(document: dict[str, Any]) -> None:
+    """Others are taken over."""
+    observer = Skipped()
+    store = EvictionRecordStore(FakeRecords(), FakeClock(), observer)
+
+    store.notice(document)
+    store.notice({"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Eviction", "metadata": META, "spec": SPEC})
+
+    assert list(store.known) == ["a/r"]
+    [(_, problem)] = observer.said
+    assert len(problem) < 1000
+    assert "\n" not in problem
