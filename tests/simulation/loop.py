@@ -74,11 +74,18 @@ class CountedFuture(_Counted, asyncio.Future[Any]):
 
 
 class CountedTask(_Counted, asyncio.Task[Any]):
-    """A task."""
+    """A task.
 
-    def __new__(cls, *_args: Any, **_more: Any) -> Self:
+    Attributes:
+        process: The process that it belongs to.
+    """
+
+    process: Incarnation | None
+
+    def __new__(cls, *_args: Any, context: contextvars.Context | None = None, **_more: Any) -> Self:
         made = super().__new__(cls)
         made._number = next(cls._numbers)
+        made.process = PROCESS.get() if context is None else context.get(PROCESS)
         return made
 
 

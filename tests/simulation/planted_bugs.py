@@ -59,7 +59,9 @@ PLANTED: dict[str, Slip] = {
         move_slips.evicts_in_dry_run,
         leftovers.leaves_a_task_behind,
         leftovers.looks_ready_with_a_dead_task,
-        leftovers.keeps_pods_in_flight,
+        leftovers.queues_pods_that_are_gone,
+        leftovers.keeps_deadlines,
+        leftovers.remembers_explanations,
     )
 }
 

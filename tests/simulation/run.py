@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from random import Random
 from typing import Any
-
-import structlog
 
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
@@ -29,10 +27,11 @@ from simulation.cluster import RECORDS, SCHEDULER, SimulatedCluster, ended
 from simulation.deeds.deeds import Deeds
 from simulation.deeds.scene import Scene
 from simulation.faults import FaultPlan
+from simulation.inspection import Fresh, Inspection
 from simulation.loop import PROCESS, StandstillError, VirtualLoop
 from simulation.network import Network
 from simulation.replica import Life, Replica
-from simulation.trace import Trace
+from simulation.trace import Trace, logs_told
 from simulation.transitions import counted, of_record
 from simulation.wire.loop import WiredLoop, wired_loop
 from simulation.wire.network import WireNetwork
@@ -72,6 +71,7 @@ class Plan:
         stops: Whether the first violation ends the run.
         is_whole: Whether peace lasts for ``peace_s`` though all is well and still before; None lets the seed
             choose.
+        looks_inside: Whether processes at rest are looked into at the end.
         is_wired: Whether requests and answers are bytes between HTTP clients and a server.
         left_out: Names of objects that a run does not begin with, though they were drawn.
         faults: The single faults that happen, by their numbers in the order in which they are drawn; None for
@@ -88,6 +88,7 @@ class Plan:
     mutate: Callable[[Operator], object] = lambda _: None
     stops: bool = False
     is_whole: bool | None = None
+    looks_inside: bool = True
     is_wired: bool = False
     left_out: frozenset[str] = frozenset()
     faults: frozenset[int] | None = None
@@ -136,6 +137,8 @@ class Simulation:
         self.transitions: Counter[str] = Counter()
         self._latest = 0.0  #: the time of the operator's last write that is no lease and no report
         self._problem: Exception | None = None  #: why an operator could not be broken as planned
+        self._fresh: Fresh = {}
+        self.tasks: Fresh = {}  #: of the processes at the end
         self._objects: dict[str, None] = {}
         self._digest = ""
         self.features: frozenset[Feature] = frozenset()
@@ -161,10 +164,11 @@ class Simulation:
     def run(self) -> Outcome:
         """Run to the end."""
         began = time.process_time()
+        self._fresh = fresh_tasks(is_wired=self.plan.is_wired) if self.plan.looks_inside else {}
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            with _logs_told(self.trace, self._speaker), counted(self.transitions):
+            with logs_told(self.trace, self._speaker), counted(self.transitions):
                 violations = self._run()
         finally:
             gc.unfreeze()  # operators freeze what their first lists bring
@@ -243,12 +247,13 @@ class Simulation:
 
         network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
         cluster.api.store.follow(committed)
+        inspection = Inspection(cluster.api, self.loop)
         source = Random(f"world {self.plan.seed}")  # of its own: runs without features are as they would be
         self.features = drawn_features(source, self.plan.features)
         world = World(cluster, source, self.features)
         with self._created(cluster.api):
             cluster.populate()
-        world.begin()
+            world.begin()
         settings = Settings(seed=1, share_work=Feature.SHARED_WORK in self.features)
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
         self.replicas += [Replica(name, network, self._source(), settings, self._mutate) for name in REPLICAS]
@@ -263,8 +268,8 @@ class Simulation:
             world.end()
             await deeds.end()
             if not await self._violated_in_peace():
-                plan = self.plan
-                self.checker.judge_end(SCHEDULER, plan.still_s, self.loop.time(), plan.faulty_s)
+                self.checker.judge_end(SCHEDULER, self.plan.still_s, self.loop.time(), self.plan.faulty_s)
+                self._look_inside(inspection)
         for replica in self.replicas:
             replica.retire()
         self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
@@ -325,15 +330,22 @@ class Simulation:
         while (left_s := until - self.loop.time()) > 0.0:
             if await self._violated_within(min(LOOK_S, left_s)):
                 return True
-            rests_s = self.loop.time() - max(began, self._latest)
-            if not is_whole and rests_s >= RESTS_S and not self._unfinished():
+            now = self.loop.time()
+            if is_whole or now - max(began, self._latest) < RESTS_S:
+                continue
+            if not self.checker.unfinished(SCHEDULER, plan.still_s, now, plan.faulty_s):
                 break
         return False
 
-    def _unfinished(self) -> list[str]:
-        """What the checker would say if this were the end."""
-        plan = self.plan
-        return self.checker.unfinished(SCHEDULER, plan.still_s, self.loop.time(), plan.faulty_s)
+    def _look_inside(self, inspection: Inspection) -> None:
+        """Judge what processes hold, if they have had nothing to do for a while."""
+        lives = [replica.life for replica in self.replicas]
+        self.tasks = inspection.tasks(lives)
+        if self.plan.looks_inside and self.loop.time() - self._latest >= self.plan.still_s:
+            at = f"{self.loop.time():.3f}"
+            self.checker.violations.extend(
+                f"{at} {each}" for each in inspection.violations(lives, self._fresh)
+            )
 
     def _identities(self) -> dict[str, str]:
         return {life.name: life.identity for replica in self.replicas for life in replica.lives}
@@ -360,23 +372,23 @@ class Simulation:
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
 
 
-@contextlib.contextmanager
-def _logs_told(trace: Trace, speaker: Callable[[], str]) -> Iterator[None]:
-    """Logs become part of the story."""
-
-    def tell(_logger: Any, level: str, event: Any) -> Any:
-        sentence = str(event.pop("event", ""))
-        trace.comment(speaker(), f"{level}: {sentence}", event)
-        raise structlog.DropEvent
-
-    before = structlog.get_config()
-    structlog.configure(processors=[tell], cache_logger_on_first_use=False)
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
-        structlog.configure(**before)
+@cache
+def fresh_tasks(*, is_wired: bool) -> Fresh:
+    """The tasks of a leader and of a standby that have just begun, and to whom nothing has happened."""
+    simulation = Simulation(
+        Plan(
+            1,
+            faulty_s=0.0,
+            peace_s=30.0,
+            kinds=frozenset(),
+            features=(),
+            is_whole=True,
+            looks_inside=False,
+            is_wired=is_wired,
+        )
+    )
+    simulation.run()
+    return simulation.tasks
 
 
 def simulated(plan: Plan) -> Outcome:

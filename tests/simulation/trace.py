@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
 
 #: Lines of a story that are kept.
 STORY = 200_000
@@ -47,3 +52,22 @@ class Trace:
     def digest(self) -> str:
         """The hash of all that was noted."""
         return self._hash.hexdigest()
+
+
+@contextmanager
+def logs_told(trace: Trace, speaker: Callable[[], str]) -> Iterator[None]:
+    """Logs become part of the story."""
+
+    def tell(_logger: Any, level: str, event: Any) -> Any:
+        sentence = str(event.pop("event", ""))
+        trace.comment(speaker(), f"{level}: {sentence}", event)
+        raise structlog.DropEvent
+
+    before = structlog.get_config()
+    structlog.configure(processors=[tell], cache_logger_on_first_use=False)
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        structlog.configure(**before)

@@ -23,7 +23,7 @@ from plimsoll.rebalancing.moves.instructions import (
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
 from plimsoll.rebalancing.moves.outcomes import cancelled
-from plimsoll.rebalancing.moves.state import PodFacts, TimerName, Way
+from plimsoll.rebalancing.moves.state import MoveStage, PodFacts, TimerName, Way
 from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
 
 BUSY = WriteResult(WriteOutcome.BUSY, "later")
@@ -427,6 +427,18 @@ def test_a_victim_that_is_gone_before_the_answer_has_left() -> None:
     )
 
     assert phases(play, key)[-2:] == [(Phase.EVICTED, "Accepted"), (Phase.SETTLED, "Left")]
+
+
+def test_a_move_whose_record_was_deleted_is_forgotten_at_its_end() -> None:
+    """It goes on, for the pod has left; no retention comes to a record that is gone."""
+    play, key = in_stage("Re")
+    play.tell(events.RecordDeleted(key))
+    assert play.stage(key) is MoveStage.REPLACING
+
+    play.tell(events.ReplacementReady(key, a_replacement()))
+
+    assert key not in play.machine.moves
+    assert key not in play.machine.open
 
 
 def test_two_tables_do_not_decide_the_same() -> None:

@@ -41,6 +41,16 @@ def looks_ready_with_a_dead_task(operator: Operator) -> None:
     replaced(operator.recorder, "run", lambda _: runs_once)
 
 
-def keeps_pods_in_flight(operator: Operator) -> None:
-    """A pod that was bound stays in the queue."""
-    replaced(operator.queue, "done", lambda _: lambda uid: None)
+def queues_pods_that_are_gone(operator: Operator) -> None:
+    """A pod that waits and is deleted stays in the queue."""
+    replaced(operator.queue, "remove", lambda _: lambda uid: None)
+
+
+def keeps_deadlines(operator: Operator) -> None:
+    """Deadlines that hold no longer are not cancelled."""
+    replaced(operator.timer, "cancel", lambda _: lambda key: None)
+
+
+def remembers_explanations(operator: Operator) -> None:
+    """What was said of a pod is remembered when the pod is gone."""
+    replaced(operator.wing.explanations, "forget", lambda _: lambda uid: None)

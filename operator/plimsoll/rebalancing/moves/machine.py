@@ -75,6 +75,7 @@ class MoveMachine:
         self._moves: dict[str, MoveState] = {}
         self._open: dict[str, MoveState] = {}
         self._of_pod: defaultdict[str, set[str]] = defaultdict(set)  #: keys of open moves by pod uid
+        self._unrecorded: set[str] = set()  #: keys of open moves whose records somebody has deleted
         self._bundles: dict[str, BundleState] = {}
         self._stories: dict[str, deque[str]] = {}
         self._made: Counter[str] = Counter()  #: moves that were made, by run
@@ -202,14 +203,17 @@ class MoveMachine:
             self._made[state.run] += 1
             if len(self._made) > _RUNS:
                 del self._made[next(iter(self._made))]
-        self._keep(step.state, is_dropped=isinstance(event, events.RecordDeleted))
+        if isinstance(event, events.RecordDeleted) and state.recorded:
+            self._unrecorded.add(key)
+        self._keep(step.state)
         return step.instructions
 
-    def _keep(self, state: MoveState, *, is_dropped: bool) -> None:
+    def _keep(self, state: MoveState) -> None:
         """Remember a move; one that has ended and has no record is forgotten."""
         key = state.key
         has_ended = state.stage is MoveStage.CLOSED
-        if has_ended and (is_dropped or not state.recorded):
+        if has_ended and (key in self._unrecorded or not state.recorded):
+            self._unrecorded.discard(key)
             self._moves.pop(key, None)
             self._stories.pop(key, None)
         else:
