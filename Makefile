@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -115,6 +115,9 @@ licences: $(STAMP) ## the licences of what the image is made of; fails for one t
 
 audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs the advisory database)
 	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
+
+mutants: $(STAMP) ## the checker of the simulation with a slip in each comparison and each report, which its unit tests must find: [MODULES="limits gangs"]
+	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m mutation $(MODULES) $(ARGS)
 
 simulate: $(STAMP) ## two operators in virtual time, with faults by seed: SEEDS=300 [FIRST=1], or SEED=7 [TRACE=story.txt]
 	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(if $(TRACE),--trace $(TRACE)) $(ARGS)

@@ -39,8 +39,8 @@ class ElectionPromise:
         """A lease that was stolen is noticed late; until it would have expired, its last holder may write."""
         renewed = self._renewed.get(author.identity)
         if renewed is None or (self._leader != author.identity and at - renewed >= self._lease_s):
-            holder = self._leader or "nobody"
-            self._findings.violated(at, f"{author.name} {what}, but the lease is held by {holder}")
+            holder = f"is held by {self._leader}" if self._leader else "has no holder"
+            self._findings.violated(at, f"{author.name} {what}, but the lease {holder}")
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""

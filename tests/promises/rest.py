@@ -1,8 +1,7 @@
 """RestPromise: moves converge, since what a move taught is on record.
 
-A balancing strategy takes no pod of an owner back to the node that it moved one away from within the hour;
-an owner whose move was fruitless is left alone for a while; and once nothing goes wrong any more, an owner's
-pods are moved a few times at most.
+An owner whose move was fruitless is left alone by that strategy for ten minutes; and once nothing goes wrong
+any more, an owner's pods are moved a few times at most.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from promises.record_book import RecordBook, RecordStory
 from promises.records import STRANDED
 from promises.view import RECORDS
 
-#: Seconds by the operator's clock; its times are whole seconds.
-PING_PONG_S, HOLD_BACK_S, CUT_S = 3600.0, 600.0, 2.0
+#: Seconds by the operator's clock, less two, as its times are whole seconds.
+HOLD_BACK_S = 598.0
 
 #: Moves of an owner, beyond one for each of its pods, after the faults.
 SOME = 3
@@ -45,17 +44,16 @@ class RestPromise:
                 self._findings.violated(commit.at, f"the record {story.key[1]} {problem}")
 
     def _untaught(self, story: RecordStory) -> Iterator[str]:
-        now = seconds(story.has_time("Evicting"))
-        fruitless = ""
+        sent, fruitless = story.has_time("Evicting"), ""
+        if not sent:
+            return
         for past in sorted(self._past(story), key=lambda each: each.has_time(each.phase)):
             ended = seconds(past.has_time(past.phase))
-            is_recent = 0.0 <= now - ended < HOLD_BACK_S - CUT_S
+            is_recent = 0.0 <= seconds(sent) - ended < HOLD_BACK_S
             if past.phase == "Settled":
                 fruitless = ""
             elif is_recent:
-                fruitless = (
-                    f"moves a pod of the owner of {past.key[1]}, which is {past.phase} since {ended:.0f}"
-                )
+                fruitless = f"moves a pod whose owner is to be left alone: {past.key[1]} is {past.phase}"
         if fruitless:
             yield fruitless
 

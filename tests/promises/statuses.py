@@ -40,7 +40,7 @@ class StatusPromise:
     def unfinished(self, still_s: float, at: float) -> Iterator[str]:
         """What is not true of policies to which nothing has happened for a while.
 
-        What people write into records is not read back, so totals are judged where nobody did.
+        What people write into records is not read back, so totals of such policies are not judged.
         """
         meddled = {each.spec["policy"] for each in self._book.by_uid.values() if each.is_meddled}
         for policy in self._view.objects(POLICIES):
