@@ -115,6 +115,26 @@ async def test_the_same_much_later_is_a_new_event(told: tuple[ToldServer, Sessio
     assert [method for method, _, _, _ in server.requests] == ["POST", "POST"]
 
 
+async def test_series_that_are_over_take_no_memory(told: tuple[ToldServer, Session]) -> None:
+    """A busy leader kept 20,000 events, 22 MiB; one that was counted later is kept longer."""
+    server, session = told
+    for _ in range(TOGETHER):
+        server.then({}, 201)
+
+    async with recording(session) as (recorder, clock):
+        for number in range(4):
+            recorder.record(a_note(pod=f"web-{number}"))
+        await recorder.drain()
+        await clock.advance(SERIES_S)
+        recorder.record(a_note(pod="web-1"))  # its count is written
+        await recorder.drain()
+        await clock.advance(FORGET_S - SERIES_S)
+        recorder.record(a_note(pod="web-9"))
+        await recorder.drain()
+
+        assert [key[1] for key in recorder._series] == ["web-1", "web-9"]
+
+
 async def test_a_refused_event_is_counted_and_forgotten(told: tuple[ToldServer, Session]) -> None:
     """Events are a courtesy: nothing depends on them, and the next one is written in full."""
     server, session = told

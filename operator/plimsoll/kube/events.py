@@ -79,7 +79,7 @@ class EventPoster:
         self._instance = instance
         self._queue: asyncio.Queue[tuple[EventNote, float]] = asyncio.Queue(QUEUED)
         self._written = Signal()
-        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()  #: what was written last is last
         self._series_pace = Pace(clock, SERIES_PER_S, SERIES_BURST)
         self._made = 0
         self.dropped = 0
@@ -161,6 +161,7 @@ class EventPoster:
         if now - series.written < SERIES_S or not self._series_pace.try_accept():
             return
         series.written = now
+        self._series.move_to_end(key)
         body = {"series": {"count": series.count, "lastObservedTime": micro_time(now)}}
         path = f"/apis/events.k8s.io/v1/namespaces/{series.namespace}/events/{series.name}"
         try:
@@ -176,9 +177,17 @@ class EventPoster:
         name = f"{note.regarding.get('name', '')[:200]}.{int(now * 1e6):x}{self._made:x}"
         document = orjson.dumps(self._document(note, name, namespace, moment))
         self._series[key] = _Series(name, namespace, 1, now, now)
-        while len(self._series) > REMEMBERED:
-            self._series.popitem(last=False)
+        self._series.move_to_end(key)
+        self._forget(now)
         return document
+
+    def _forget(self, now: float) -> None:
+        """Let go of the series that are over, and of the oldest where there are too many: a kilobyte each."""
+        while self._series:
+            oldest = next(iter(self._series.values()))
+            if len(self._series) <= REMEMBERED and now - oldest.written < FORGET_S:
+                return
+            self._series.popitem(last=False)
 
     async def _post(self, namespace: str, begun: Sequence[tuple[tuple[str, ...], bytes]]) -> None:
         """Write new events of a namespace, all requests together; those without an answer once more.
