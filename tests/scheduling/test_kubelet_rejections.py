@@ -19,7 +19,10 @@ class Stage(Observer):
         served.replace({"s": cast("Any", None)})
         self.clock, self.recorder = FakeClock(), FakeRecorder()
         self.seen: list[Any] = []
-        self.refusals = KubeletRejections(served, self.recorder, self.clock, self)
+        self.gone: set[str] = set()
+        self.refusals = KubeletRejections(
+            served, self.recorder, self.clock, self, lambda uid: uid not in self.gone
+        )
 
     def pod_refused(
         self, profile: str, reason: str, *, pod: str, node: str, decision: str, after_s: Any
@@ -58,6 +61,18 @@ def test_a_binding_of_an_earlier_process_counts_too() -> None:
     stage.becomes("Failed", "OutOfmemory")
 
     assert stage.seen == [("s", "OutOfmemory", "default/p", "n1", "uid-default-p", None)]
+
+
+async def test_a_pod_that_is_gone_before_the_answer_to_its_binding_is_not_remembered() -> None:
+    """No event would come that ends it."""
+    stage = Stage()
+    stage.gone.add("uid-default-p")
+    stage.refusals.bound(the_info(pod("")))
+    await stage.clock.advance(2)
+
+    stage.becomes("Failed", "OutOfcpu")
+
+    assert stage.seen == [("s", "OutOfcpu", "default/p", "n1", "uid-default-p", None)]
 
 
 def test_it_is_reported_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from roadstead.store.api import Api
 from roadstead.store.store import Change
@@ -18,6 +18,9 @@ GONE_S = 60.0
 
 #: Where a pod that is gone may be remembered: by a move that waits for its replacement.
 MEMORIES = (".executor.machine._of_pod",)
+
+#: Further looks, and seconds before each.
+LOOKS, LOOK_AGAIN_S = 3, 1.7
 
 #: Tasks by the part that a process has.
 Fresh = Mapping[str, Counter[str]]
@@ -52,6 +55,16 @@ class Inspection:
         """The tasks of processes, by part."""
         tasks = asyncio.all_tasks(self._loop)
         return {part_of(life): tasks_of(tasks, life) for life in lives}
+
+    async def lasting(self, lives: Sequence[Life], fresh: Fresh) -> list[str]:
+        """What is so at each of several looks: a rebalancing run may be under way at any one of them."""
+        found = list(self.violations(lives, fresh))
+        for _ in range(LOOKS):
+            if found:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                present = set(self.violations(lives, fresh))
+                found = [each for each in found if each in present]
+        return found
 
     def violations(self, lives: Iterable[Life], fresh: Fresh) -> Iterator[str]:
         """What must not be so in processes at rest.

@@ -269,7 +269,7 @@ class Simulation:
             await deeds.end()
             if not await self._violated_in_peace():
                 self.checker.judge_end(SCHEDULER, self.plan.still_s, self.loop.time(), self.plan.faulty_s)
-                self._look_inside(inspection)
+                await self._look_inside(inspection)
         for replica in self.replicas:
             replica.retire()
         self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
@@ -337,15 +337,13 @@ class Simulation:
                 break
         return False
 
-    def _look_inside(self, inspection: Inspection) -> None:
+    async def _look_inside(self, inspection: Inspection) -> None:
         """Judge what processes hold, if they have had nothing to do for a while."""
         lives = [replica.life for replica in self.replicas]
         self.tasks = inspection.tasks(lives)
         if self.plan.looks_inside and self.loop.time() - self._latest >= self.plan.still_s:
-            at = f"{self.loop.time():.3f}"
-            self.checker.violations.extend(
-                f"{at} {each}" for each in inspection.violations(lives, self._fresh)
-            )
+            found = await inspection.lasting(lives, self._fresh)
+            self.checker.violations.extend(f"{self.loop.time():.3f} {each}" for each in found)
 
     def _identities(self) -> dict[str, str]:
         return {life.name: life.identity for replica in self.replicas for life in replica.lives}

@@ -131,7 +131,9 @@ class SchedulingWing:
             work=work,
         )
         self._feed = QueueFeed(self.mirror, self.queue, self.served, book, clock, observer)
-        rejections = KubeletRejections(self.served, ports.recorder, clock, observer)
+        rejections = KubeletRejections(
+            self.served, ports.recorder, clock, observer, lambda uid: uid in book.cache.cluster.pods
+        )
         hooks: list[BindingHook] = [rejections]
         self.reports: GroupReports | None = None
         oversight: GangOversight | None = None

@@ -8,6 +8,8 @@ waiting for each other; the count says how high it is.
 Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologymanager``, ``nodeshutdown``.
 """
 
+from collections.abc import Callable
+
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.served_profiles import ServedProfiles
@@ -46,20 +48,31 @@ REASONS = frozenset(
 
 
 class KubeletRejections(BindingHook):
-    """Watches what becomes of bound pods."""
+    """Watches what becomes of bound pods.
+
+    Args:
+        counts: Whether a pod, by uid, is assumed or placed.
+    """
 
     def __init__(
-        self, served: ServedProfiles, recorder: EventRecorder, clock: Clock, observer: Observer
+        self,
+        served: ServedProfiles,
+        recorder: EventRecorder,
+        clock: Clock,
+        observer: Observer,
+        counts: Callable[[str], bool],
     ) -> None:
         self._served = served
         self._recorder = recorder
         self._clock = clock
         self._observer = observer
+        self._counts = counts
         self._bound: dict[str, float] = {}  #: when we bound pods that have not started, by uid
 
     def bound(self, pod: PodInfo) -> None:
         """A pod was bound; until its kubelet reports, the decision is remembered."""
-        self._bound[pod.uid] = self._clock.monotonic()
+        if self._counts(pod.uid):  # else it is gone already: the answer was later than the watch
+            self._bound[pod.uid] = self._clock.monotonic()
 
     def observe(self, event: WatchEvent) -> None:
         """A kubelet may have spoken."""
