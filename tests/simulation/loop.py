@@ -5,8 +5,6 @@ What is drawn and when depends on nothing but the random numbers handed in: task
 counter, so that a set of them has the same order in each run.
 """
 
-# mypy: ignore-errors
-
 from __future__ import annotations
 
 import asyncio
@@ -16,7 +14,7 @@ import itertools
 import sys
 from collections.abc import Callable
 from random import Random
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 #: Seconds that a step takes.
 STEP_S = 1e-6
@@ -126,9 +124,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         """As any loop's; timers of one moment become ready in the order in which they were set."""
-        self._check_closed()
+        if self.is_closed():
+            raise RuntimeError("Event loop is closed")
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        timer._scheduled = True
+        cast("Any", timer)._scheduled = True
         self._timers += 1
         heapq.heappush(self._scheduled, (when, self._timers, timer))
         return timer

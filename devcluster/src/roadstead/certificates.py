@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALID = dt.timedelta(days=30)
@@ -34,9 +34,9 @@ class Identity:
     context: ssl.SSLContext
 
 
-def loopback_identity() -> Identity:
-    """A new key and certificate for 127.0.0.1 and localhost; the key is not kept."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def loopback_identity(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> Identity:
+    """A certificate for 127.0.0.1 and localhost; the key, by default a new one, is not kept."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "roadstead")])
     now = dt.datetime.now(dt.UTC)
     addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]

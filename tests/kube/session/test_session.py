@@ -10,6 +10,7 @@ import pytest
 from kube.scripted_server import ToldServer, told_server
 from plimsoll.kube.session.errors import APIError, Conflict, Gone, NotFound, TooManyRequests, Unconfigured
 from plimsoll.kube.session.session import Session, connected
+from plimsoll.ports.writes import WriteOutcome
 
 
 async def test_every_request_shows_the_token(told: tuple[ToldServer, Session]) -> None:
@@ -115,3 +116,45 @@ async def test_the_client_of_writes_can_be_chosen(tmp_path: Path, own_client: bo
         assert [each.is_done for each in results] == [True, True]
         assert [body["n"] for _, _, body, _ in server.requests] == [1, 2]
         assert all(request.headers["User-Agent"].startswith(agent) for *_, request in server.requests)
+
+
+@pytest.mark.parametrize("own_client", [True, False])
+@pytest.mark.parametrize(
+    ("status", "page"),
+    [
+        pytest.param(200, b"<html>Log in</html>", id="a-login-page"),
+        pytest.param(302, b"", id="a-redirect-to-one"),
+        pytest.param(307, b"", id="another-redirect"),
+    ],
+)
+async def test_a_write_that_a_proxy_answers_is_not_done(
+    tmp_path: Path, own_client: bool, status: int, page: bytes
+) -> None:
+    """The API server has not seen it; alone, and among several that are sent together."""
+    headers = {"Location": "/login"} if status != 200 else {}
+    async with (
+        told_server(tmp_path) as (server, _),
+        connected(tmp_path / "kubeconfig", own_client=own_client) as session,
+    ):
+        for answer in [(page, status, headers), ({}, 201, None), (page, status, headers), ({}, 201, None)]:
+            server.then(*answer)
+
+        result = await session.write("POST", "/api/v1/things", {})
+        await session.write("POST", "/api/v1/things", {})
+        together = await session.write_all("POST", [("/api/v1/things", b"{}")] * 2)
+
+        assert [each.verdict for each in (result, *together)] == [
+            WriteOutcome.UNKNOWN,
+            WriteOutcome.UNKNOWN,
+            WriteOutcome.DONE,
+        ]
+        assert {(method, path) for method, path, *_ in server.requests} == {("POST", "/api/v1/things")}
+
+
+async def test_a_list_that_a_proxy_answers_is_an_error(told: tuple[ToldServer, Session]) -> None:
+    """And not an empty one."""
+    server, session = told
+    server.then(b" <html>Log in</html>")
+
+    with pytest.raises(APIError, match="no JSON object: <html>"):
+        await session.request("GET", "/api/v1/pods")

@@ -97,8 +97,8 @@ async def test_writes_pass_the_fence_and_the_permissions(told: tuple[ToldServer,
 async def test_bytes_are_handed_over_unread(told: tuple[ToldServer, Session]) -> None:
     """For what the models would make dear, or lose."""
     server, session = told
-    server.then(b"anything")
+    server.then(b'{"any":  1}')
 
     call = client.CoreV1Api(TypedClient(session)).read_node("n", _preload_content=False)
 
-    assert await content_of(call) == b"anything"
+    assert await content_of(call) == b'{"any":  1}'

@@ -27,12 +27,15 @@ class WireFaultKind(StrEnum):
     PROXY_PAGE = "page of a proxy in front of the API server"
     PROXY_PAGE_AFTER_EFFECT = "page of a proxy after the request took effect"
     NO_HTTP = "answer that is no HTTP"
+    INTERIM = "answer after an interim one"
+    REDIRECT = "redirect to a login page"
+    LOGIN_PAGE = "login page instead of an answer"
     WATCH_SILENT = "watch that falls silent"
     WATCH_DRIPS = "watch that drips"
     MACHINE_LOST = "end of a process without a word to the other end"
 
 
-#: All kinds of faults, by name.
+#: All kinds of faults; the key is the name.
 KINDS: dict[str, StrEnum] = {kind.name: kind for kind in (*FaultKind, *WireFaultKind)}
 
 #: With the share of what meets them while they are enabled: connections, writes of a client, answers,
@@ -50,10 +53,15 @@ OF_ANSWERS = {
     WireFaultKind.ANSWER_DRIPS: 0.01,
     WireFaultKind.CLOSED_AFTER_ANSWER: 0.05,
     WireFaultKind.LAST_ANSWER: 0.05,
-    WireFaultKind.NO_HTTP: 0.01,
+    WireFaultKind.NO_HTTP: 0.02,
+    WireFaultKind.INTERIM: 0.03,
     WireFaultKind.PROXY_PAGE_AFTER_EFFECT: 0.01,
 }
-OF_REQUESTS = {WireFaultKind.PROXY_PAGE: 0.03}
+OF_REQUESTS = {
+    WireFaultKind.PROXY_PAGE: 0.03,
+    WireFaultKind.REDIRECT: 0.02,
+    WireFaultKind.LOGIN_PAGE: 0.02,
+}
 OF_PARTS = {WireFaultKind.WATCH_SILENT: 0.003, WireFaultKind.WATCH_DRIPS: 0.02}
 OF_ENDS = {WireFaultKind.MACHINE_LOST: 0.5}
 

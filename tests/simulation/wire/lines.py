@@ -190,7 +190,7 @@ class Line:
 
 
 class Plug:
-    """A socket in memory: an end of a connection, as a process holds it.
+    """A socket in memory: an end of a connection, as a process holds it; it hashes by its number.
 
     Attributes:
         owner: The process; "" for the API server.
@@ -212,6 +212,12 @@ class Plug:
         self.connection: Connection | None = None
         self._number = number
         self._keep_alive: dict[int, int] = {}
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
     def plug_in(self, connection: Connection, inward: Line, outward: Line) -> None:
         """It is connected."""

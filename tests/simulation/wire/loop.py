@@ -145,6 +145,10 @@ class WiredLoop(VirtualLoop):
     def _over(self, connection: Connection) -> None:
         self.connections.pop(connection.number, None)
 
+    async def getaddrinfo(self, host: Any, *_: Any, **__: Any) -> Any:
+        """There are no names."""
+        raise socket.gaierror(socket.EAI_NONAME, f"Name or service not known: {host}")
+
     async def create_connection(  # type: ignore[override] # typeshed knows all combinations of arguments
         self,
         make_protocol: Callable[[], asyncio.BaseProtocol],

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from random import Random
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import rsa
 from kubernetes_asyncio import client
 
 from plimsoll.kube.session.api_client import opened_client
 from plimsoll.kube.session.http_transport import HTTPTransport
 from plimsoll.kube.session.transport import Transport
+from roadstead.certificates import Identity, loopback_identity
 from roadstead.server.request_handler import Request, RequestHandler
 from simulation.exchanges import Exchange
 from simulation.faults import FaultKind, FaultPlan
@@ -29,6 +33,16 @@ CONNECTIONS = 100
 
 #: Seconds until a client closes an idle connection: never; servers do.
 IDLE_S = 1e9
+
+
+#: The share of seeds with TLS.
+TLS_SHARE = 0.15
+
+
+@cache
+def _identity() -> Identity:
+    """Of the API server; RSA's signatures are of equal length, so that equal seeds send as many bytes."""
+    return loopback_identity(rsa.generate_private_key(65537, 2048))
 
 
 class WireNetwork(Network):
@@ -54,10 +68,11 @@ class WireNetwork(Network):
         self.problems = loop.problems
         self.server = WiredServer(handler, self)
         self._uses_own_client = random.random() < 0.8
+        self._has_tls = random.random() < TLS_SHARE
 
     async def open(self) -> None:
         """Let the API server listen."""
-        await self.server.start()
+        await self.server.start(tls=_identity().context if self._has_tls else None)
 
     @asynccontextmanager
     async def transport(self, sender: str) -> AsyncIterator[Transport]:
@@ -65,7 +80,12 @@ class WireNetwork(Network):
         configuration = client.Configuration(host=self.server.url, api_key={"BearerToken": f"Bearer {TOKEN}"})
         configuration.connection_pool_maxsize = CONNECTIONS
         plug: Any = self.wire.plug
-        async with opened_client(configuration, plug) as api_client:
+        async with AsyncExitStack() as stack:
+            with NamedTemporaryFile(suffix=".pem") as authority:
+                authority.write(_identity().certificate)
+                authority.flush()
+                configuration.ssl_ca_cert = authority.name
+                api_client = await stack.enter_async_context(opened_client(configuration, plug))
             # Virtual time goes by faster than the machine's, which aiohttp reads to end idle connections.
             connector: Any = api_client.rest_client.pool_manager.connector
             connector._keepalive_timeout = IDLE_S

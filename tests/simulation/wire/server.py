@@ -35,7 +35,25 @@ IDLE_S = (0.01, 30.0)
 #: Where a request has what happens to it.
 FAULT: web.RequestKey[FaultKind | None] = web.RequestKey("FAULT", FaultKind)
 
-NO_HTTP = b"\x15\x03\x01\x00\x02\x02\x46"  #: an alert of TLS, as a server sends that expects it
+#: Where a login page is.
+LOGIN = ("https://login.example/", "/login")
+
+#: What is sent before an answer, and makes it useless.
+NO_HTTP = (
+    b"\x15\x03\x01\x00\x02\x02\x46",  # an alert of TLS, as a server sends that expects it
+    b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n{},,",
+    b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\xff\xfe: \xc3\x28\r\nContent-Length: 2\r\n\r\n{}",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+    b"SSH-2.0-OpenSSH_9.6\r\n",
+    b"HTTP/2 200\r\n\r\n",
+)
+
+#: What may come before an answer.
+INTERIM = (b"HTTP/1.1 103 Early Hints\r\n\r\n", b"HTTP/1.1 102 Processing\r\nX-A: b\r\n\r\n")
 
 
 class CarriesOut(Protocol):
@@ -127,13 +145,13 @@ class WiredServer(Server):
             status, body = status_answer(fault)
             headers = {"Retry-After": "1"} if fault is FaultKind.TOO_MANY_WITH_DELAY else {}
             return web.Response(status=status, body=body, headers=headers, content_type=JSON)
-        elif network.wire_faults.drawn(OF_REQUESTS):
+        elif met := network.wire_faults.drawn(OF_REQUESTS):
             await request.read()
-            return _page(network.random)
+            return _page_of(met, network.random)
         request[FAULT] = fault
         response = await super().handle(request)
         if isinstance(response, web.Response) and response.prepared is False:
-            return self._spoilt(connection, response, request[FAULT])
+            return self._spoilt(connection, response, request)
         return response
 
     def watch(self, request: web.BaseRequest) -> Watch | None:
@@ -154,9 +172,9 @@ class WiredServer(Server):
         return response
 
     def _spoilt(
-        self, connection: Connection, response: web.Response, fault: FaultKind | None
+        self, connection: Connection, response: web.Response, request: web.BaseRequest
     ) -> web.Response:
-        network = self._network
+        network, fault = self._network, request[FAULT]
         random, line = network.random, connection.to_client
         body = response.body
         size = len(body) if isinstance(body, bytes) else 0
@@ -185,17 +203,18 @@ class WiredServer(Server):
             response.force_close()
         elif met is WireFaultKind.PROXY_PAGE_AFTER_EFFECT:
             return _page(random)
-        elif met is WireFaultKind.NO_HTTP:
-            line.carry(NO_HTTP)
+        elif met in (WireFaultKind.NO_HTTP, WireFaultKind.INTERIM) and request.transport is not None:
+            request.transport.write(
+                random.choice(NO_HTTP) if met is WireFaultKind.NO_HTTP else random.choice(INTERIM)
+            )
         return response
 
 
 def _connection(request: web.BaseRequest) -> Connection:
     transport = request.transport
-    if transport is None:
+    plug: Plug | None = None if transport is None else transport.get_extra_info("plug")
+    if plug is None or plug.connection is None:
         raise ConnectionResetError("the connection has ended")
-    plug: Plug = transport.get_extra_info("plug")
-    assert plug.connection is not None
     return plug.connection
 
 
@@ -207,6 +226,16 @@ def _broken(connection: Connection, random: Random) -> Callable[[], object]:
 def _close_idle(connection: Connection) -> None:
     if not connection.is_watch and not connection.to_server.held and not connection.server.is_closed:
         connection.close_from_server()
+
+
+def _page_of(met: WireFaultKind, random: Random) -> web.Response:
+    """What a proxy answers in place of the API server."""
+    if met is WireFaultKind.REDIRECT:
+        status = random.choice((301, 302, 303, 307, 308))
+        return web.Response(status=status, headers={"Location": random.choice(LOGIN)})
+    if met is WireFaultKind.LOGIN_PAGE:
+        return web.Response(text="<html><body><form>Log in</form></body></html>\n", content_type="text/html")
+    return _page(random)
 
 
 def _page(random: Random) -> web.Response:

@@ -128,7 +128,7 @@ class Wire:
         self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {agent}\r\n"
         self._heads: dict[tuple[tuple[str, str], ...], bytes] = {}
         self._places = asyncio.Semaphore(limit)
-        self._open: set[_Connection] = set()
+        self._open: dict[_Connection, None] = {}  # in the order in which they were made
         self._idle: list[_Connection] = []
         self._is_closed = False
 
@@ -280,10 +280,10 @@ class Wire:
             connection.abort()
             raise ConnectionAbortedError("closed meanwhile")
         if connection.is_open:
-            self._open.add(connection)
+            self._open[connection] = None
         return connection
 
     def _over(self, connection: _Connection) -> None:
-        self._open.discard(connection)
+        self._open.pop(connection, None)
         with contextlib.suppress(ValueError):
             self._idle.remove(connection)

@@ -98,6 +98,7 @@ class HTTPTransport:
             timeout=aiohttp.ClientTimeout(total=timeout_s),
             server_hostname=self._server_hostname,
             proxy=self._proxy,
+            allow_redirects=method == "GET",  # aiohttp would turn a write into a GET of another page
         ) as streamed:
             return streamed.status, await streamed.read()
 

@@ -38,6 +38,9 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 #: Seconds for an ordinary request to be answered; watches have a limit of their own.
 REQUEST_TIMEOUT_S = 30.0
 
+#: Bytes of an answer that show whether it is JSON.
+PEEK = 80
+
 #: Why a write behind a closed fence has failed.
 NOT_SENT = "not sent: this process does not lead"
 
@@ -162,9 +165,23 @@ class Session:
             )
             if is_last or status != 401 or not await self._is_renewed(headers):
                 break
-        if status >= 400:
-            raise self._refusal(f"{method} {path}", status, answer)
+        if problem := self._problem(f"{method} {path}", status, answer):
+            raise problem
         return answer
+
+    def _problem(self, attempt: str, status: int, answer: bytes) -> APIError | None:
+        """What is wrong with an answer.
+
+        A proxy in front of the API server may redirect to a login page, or answer with one.
+        """
+        if not 200 <= status < 300:
+            return self._refusal(attempt, status, answer)
+        if answer and not answer[:PEEK].lstrip().startswith(b"{"):
+            sentence = " ".join(answer[:PEEK].decode(errors="replace").split())
+            return Unavailable(
+                attempt, message=f"the answer cannot be read: it is no JSON object: {sentence}"
+            )
+        return None
 
     def _refusal(self, attempt: str, status: int, answer: bytes) -> APIError:
         refusal = error_of(attempt, status, parsed(answer))
@@ -249,9 +266,8 @@ class Session:
         results = []
         for (status, answer), (path, _) in zip(answers, writes, strict=False):
             self._report(method, status, self._monotonic() - began)
-            results.append(
-                DONE if status < 400 else answer_of(self._refusal(f"{method} {path}", status, answer))
-            )
+            problem = self._problem(f"{method} {path}", status, answer)
+            results.append(DONE if problem is None else answer_of(problem))
         if any(status == 401 for status, _ in answers):
             await self._is_renewed(headers)  # for the next ones
         lost = WriteResult(WriteOutcome.UNKNOWN, why or "the connection ended before the answer")
@@ -289,7 +305,7 @@ class Session:
                         break
                 self._report("WATCH", status, self._monotonic() - began)
                 is_reported = True
-                if status >= 400:
+                if not 200 <= status < 300:
                     raise self._refusal(attempt, status, b"".join([part async for part in content]))
                 yield lines(content)
         except NO_ANSWER as exc:
