@@ -37,10 +37,14 @@ class ElectionPromise:
 
     def must_lead(self, author: Author, what: str, at: float) -> None:
         """A lease that was stolen is noticed late; until it would have expired, its last holder may write."""
-        renewed = self._renewed.get(author.identity)
-        if renewed is None or (self._leader != author.identity and at - renewed >= self._lease_s):
+        if not self.is_held_by(author.identity, at):
             holder = f"is held by {self._leader}" if self._leader else "has no holder"
             self._findings.violated(at, f"{author.name} {what}, but the lease {holder}")
+
+    def is_held_by(self, identity: str, at: float) -> bool:
+        """Whether a process has the lease, or cannot know yet that it was taken away."""
+        renewed = self._renewed.get(identity)
+        return renewed is not None and (self._leader == identity or at - renewed < self._lease_s)
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""

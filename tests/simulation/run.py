@@ -133,7 +133,11 @@ class Simulation:
         self.trace = Trace(self.loop.time, tells=plan.tells)
         self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds, plan.faults)
         self.replicas: list[Replica] = []
-        self.checker = Checker()
+        # Of its own: runs without features are as they would be.
+        self._world_source = Random(f"world {plan.seed}")
+        self.features = drawn_features(self._world_source, plan.features)
+        self._shares = Feature.SHARED_WORK in self.features
+        self.checker = Checker(shares=self._shares)
         self.transitions: Counter[str] = Counter()
         self._latest = 0.0  #: the time of the operator's last write that is no lease and no report
         self._problem: Exception | None = None  #: why an operator could not be broken as planned
@@ -141,7 +145,6 @@ class Simulation:
         self.tasks: Fresh = {}  #: of the processes at the end
         self._objects: dict[str, None] = {}
         self._digest = ""
-        self.features: frozenset[Feature] = frozenset()
         self.happened: Counter[Happening] = Counter()
         self._lives: list[str] = []
 
@@ -248,13 +251,11 @@ class Simulation:
         network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
         cluster.api.store.follow(committed)
         inspection = Inspection(cluster.api, self.loop)
-        source = Random(f"world {self.plan.seed}")  # of its own: runs without features are as they would be
-        self.features = drawn_features(source, self.plan.features)
-        world = World(cluster, source, self.features)
+        world = World(cluster, self._world_source, self.features)
         with self._created(cluster.api):
             cluster.populate()
             world.begin()
-        settings = Settings(seed=1, share_work=Feature.SHARED_WORK in self.features)
+        settings = Settings(seed=1, share_work=self._shares)
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
         self.replicas += [Replica(name, network, self._source(), settings, self._mutate) for name in REPLICAS]
         await network.open()

@@ -25,11 +25,8 @@ class Feature(StrEnum):
     ODDITIES = "odd objects that the API accepts"
 
 
-#: Those that are drawn.
-OFFERED = frozenset(Feature) - {Feature.SHARED_WORK}
-
 #: Share of the runs without any, and of each in the others.
-SMALL, SHARES = 0.4, (0.1, 0.25, 0.4)
+SMALL, SHARES = 0.4, (0.15, 0.3, 0.45)
 
 
 def drawn_features(random: Random, chosen: Collection[Feature] | None = None) -> frozenset[Feature]:
@@ -43,4 +40,4 @@ def drawn_features(random: Random, chosen: Collection[Feature] | None = None) ->
     drawn = [feature for feature in Feature if random.random() < share]
     if chosen is not None:
         return frozenset(chosen)
-    return frozenset() if is_small else frozenset(drawn) & OFFERED
+    return frozenset() if is_small else frozenset(drawn)

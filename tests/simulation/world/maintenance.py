@@ -11,6 +11,9 @@ from simulation.world.part import Part
 
 KEY = "maintenance"
 
+#: Share of looks at a node after which its maintenance ends: policies need some seconds to see it.
+ENDS = 0.35
+
 
 class Maintenance(Part):
     """One node at a time is not for those that do not tolerate it."""
@@ -22,7 +25,8 @@ class Maintenance(Part):
     def act(self) -> None:
         """Begin with a node that has pods, or end."""
         if self._node:
-            self.end()
+            if self.random.random() < ENDS:
+                self.end()
             return
         nodes = [pod["spec"].get("nodeName") for pod in self.cluster.objects("pods")]
         used = sorted({node for node in nodes if node})

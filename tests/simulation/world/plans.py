@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
-from simulation.cluster import POLICIES, policy
+from simulation.cluster import NAMESPACE, POLICIES, policy
 from simulation.world.demands import GADGET
 from simulation.world.part import Part
 
@@ -34,6 +35,12 @@ class Plans(Part):
         if found is not None and found["metadata"]["name"].startswith("plan-"):
             found["spec"]["rebalancing"] = self._rebalancing()
             self.api.update(POLICIES, found)
+
+    def end(self) -> None:
+        """No pod crashes any more: a policy may restart such pods for ever."""
+        restless = copied(self.api.get("deployments.apps", NAMESPACE, "restless"))
+        restless["spec"]["replicas"] = 0
+        self.api.update("deployments.apps", restless)
 
     def _rebalancing(self) -> Obj:
         planner = self._one("Proven", "Proven", "Upstream", "Optimal")

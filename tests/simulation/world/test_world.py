@@ -17,7 +17,7 @@ def test_small_worlds_stay_common_and_each_feature_is_drawn() -> None:
     drawn = [drawn_features(Random(seed)) for seed in range(300)]
 
     assert 0.3 < sum(not each for each in drawn) / len(drawn) < 0.6
-    assert frozenset().union(*drawn) | {Feature.SHARED_WORK} == frozenset(Feature)
+    assert frozenset().union(*drawn) == frozenset(Feature)
 
 
 def test_features_that_are_given_are_not_drawn() -> None:

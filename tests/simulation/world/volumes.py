@@ -56,7 +56,9 @@ class Volumes(Part):
             "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
         }
         made = self.create(VOLUMES, f"disk-{node}", spec=spec)
-        self.api.update_status(VOLUMES, {**made, "status": {**made["status"], "phase": "Available"}})
+        self.api.update_status(
+            VOLUMES, {**made, "status": {**(made.get("status") or {}), "phase": "Available"}}
+        )
 
     def _set(self, storage_class: str) -> None:
         name = self.name("data")

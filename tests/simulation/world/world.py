@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 from roadstead.values.status_errors import StatusError
@@ -63,9 +64,10 @@ class World:
             self._parts += 2 * [Maintenance(cluster, source)]  # twice as often as the others
 
     def begin(self) -> None:
-        """Create what there is at the beginning."""
+        """Create what there is at the beginning; what a plan leaves out takes what builds on it away."""
         for part in self._parts:
-            part.begin()
+            with suppress(StatusError):
+                part.begin()
 
     async def run(self) -> None:
         """Let people act until cancelled."""
@@ -79,7 +81,5 @@ class World:
     def end(self) -> None:
         """What was switched off for a while is on again."""
         for part in self._parts:
-            try:
+            with suppress(StatusError):
                 part.end()
-            except StatusError:
-                continue
