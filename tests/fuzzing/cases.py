@@ -36,6 +36,7 @@ def a_line(document: bytes) -> bytes:
 
 OURS = b',"apiVersion":"plimsoll.dev/v1alpha1"'
 MANAGED = a_pod(metadata=b',"managedFields":[{"fieldsV1":%b}]' % DEEP)
+RULE = a_pod(spec=b',"initContainers":[{"restartPolicyRules":[{"exitCodes":{"values":[%b]}}]}]' % (b"9" * 30))
 LARGE = a_pod(spec=b',"containers":[{"resources":{"requests":{"cpu":18446744073709551616}}}]')
 NO_TEXT = a_pod(metadata=b',"labels":{"a":"\xff"}')
 
@@ -51,6 +52,7 @@ CASES = (
     Case("watch", a_line(MANAGED), "RecursionError ended the reflector"),
     Case("watch", a_line(NO_TEXT), "UnicodeDecodeError ended the reflector"),
     Case("watch", a_line(LARGE), "OverflowError ended the reflector"),
+    Case("watch", a_line(RULE), "OverflowError ended the reflector, from a field of any type"),
     Case("watch", b'{"type":"ERROR","object":{"message":"\xff"}}', "UnicodeDecodeError ended the reflector"),
     Case(
         "watch",
@@ -74,6 +76,11 @@ CASES = (
     Case("prometheus", b'{"a":%b}' % DEEP, "RecursionError from the query"),
     Case(
         "eviction-requests", b'\x00{"resources":["a"],"items":[{"status":[]}]}', "AttributeError from offered"
+    ),
+    Case(
+        "explain-requests",
+        b"/explain/nodes/n\nAuthorization: Bearer \xff",
+        "UnicodeEncodeError: status 500 and a traceback in the log",
     ),
     Case(
         "convert",

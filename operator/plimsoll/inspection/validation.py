@@ -86,7 +86,7 @@ def validated(submitted: Sequence[SubmittedDocument], catalogue: Catalogue, now:
         elif str(content.get("apiVersion", "")).partition("/")[0] != GROUP or model is None:
             found[place] = _said(each, "skipped", _foreign(content, kind))
         elif content["apiVersion"] != _SERVED:
-            problem = f'apiVersion: "{content["apiVersion"]}" is not served; use {_SERVED}'
+            problem = f'apiVersion: "{str(content["apiVersion"])[:100]}" is not served; use {_SERVED}'
             found[place] = _said(each, "refused", problem, "InvalidSpec")
         elif model is not SchedulingPolicy:
             problem = _problem(model, content)

@@ -64,7 +64,7 @@ def _needed(pod: fwk.PodInfo) -> frozenset[str]:
     spec = pod.pod.spec
     needed = set()
     if any(
-        rule.get("action") == "RestartAllContainers"
+        rule.action == "RestartAllContainers"
         for container in (*spec.init_containers, *spec.containers)
         for rule in container.restart_policy_rules
     ):

@@ -14,6 +14,9 @@ from plimsoll.preflight.workloads import Installation
 #: The name of our lease where no Deployment says another.
 NAME = "plimsoll"
 
+#: Characters of a holder that are read: the name of a pod, and as much again.
+LONGEST_HOLDER = 512
+
 #: By namespace and name.
 Leases = Mapping[tuple[str, str], Lease]
 
@@ -22,7 +25,7 @@ def lease_of(document: Mapping[str, Any]) -> Lease:
     """A Lease as the API has it; what is malformed counts as absent."""
     spec = document.get("spec") or {}
     return Lease(
-        holder=str(spec.get("holderIdentity") or ""),
+        holder=str(spec.get("holderIdentity") or "")[:LONGEST_HOLDER],
         duration_s=int(spec.get("leaseDurationSeconds") or 0),
         acquired=_seconds(spec.get("acquireTime")),
         renewed=_seconds(spec.get("renewTime")),

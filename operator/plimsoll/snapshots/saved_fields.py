@@ -17,7 +17,7 @@ from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.model.decoding import DecodeError, decode_in_part
 from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.pod import Container, PodSpec
+from plimsoll.model.kinds.pod import PodSpec
 from plimsoll.model.kinds.volume_claims import (
     BIND_COMPLETED,
     CLASS_ANNOTATION,
@@ -61,16 +61,6 @@ ANNOTATIONS = tuple(
 KINDS: Mapping[str, type] = {**{each.name: each.kind for each in WATCHED}, DEPLOYMENTS: Deployment}
 
 
-class _ExitCodes(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    operator: str = ""
-    values: tuple[int, ...] = ()
-
-
-class _RestartRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    action: str = ""
-    exit_codes: _ExitCodes = _ExitCodes()
-
-
 class _PodTemplate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Replaces the free-form template of a Deployment."""
 
@@ -92,7 +82,6 @@ _Annotations = msgspec.defstruct(
 #: Types of fields that admit more in the model than a snapshot may hold.
 NARROWED: Mapping[tuple[type, str], Any] = {
     (ObjectMeta, "annotations"): _Annotations,
-    (Container, "restart_policy_rules"): tuple[_RestartRule, ...],
     (DeploymentSpec, "template"): _PodTemplate,
 }
 

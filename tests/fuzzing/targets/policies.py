@@ -108,6 +108,8 @@ def cluster(data: bytes) -> object:
         found = state.cluster.pods.get("a")
         if found is None or state.objects.cache.node_of("a") != "n1" or found.requests.get("cpu") != 100:
             raise Broken("a neighbour is not where it is")
+    if kinds and "left out" not in state.objects.skipped[0].problem:
+        return resource.name, tuple(kinds)  # it is not there, and the neighbours alone are no news
     explained = explain_pod(state, "near", "pending")
     explain_node(state, "n1").model_dump_json()
     plans = plan_of(state)
@@ -164,7 +166,25 @@ def _neighbours() -> dict[str, tuple[bytes, ...]]:
 EXAMPLES = ("scheduler.yaml", "rebalance-dry-run.yaml", "rebalance-enforce.yaml")
 
 
-def _policies() -> list[bytes]:
+#: Annotations that decisions heed.
+ANNOTATIONS = tuple(
+    b'"annotations":{"%b":"' % key
+    for key in (
+        b"plimsoll.dev/evict",
+        b"plimsoll.dev/surged",
+        b"plimsoll.dev/stop",
+        b"plimsoll.dev/replay-seconds",
+        b"descheduler.alpha.kubernetes.io/evict",
+        b"controller.kubernetes.io/pod-deletion-cost",
+        b"storage.alpha.kubernetes.io/migrated-plugins",
+        b"volume.kubernetes.io/selected-node",
+        b"volume.beta.kubernetes.io/storage-class",
+        b"kubernetes.io/config.mirror",
+    )
+)
+
+
+def policy_documents() -> list[bytes]:
     texts = [*ROOT.glob("examples/*.yaml"), *ROOT.glob("tests/migration/cases/*.expected.yaml")]
     documents = [each for path in texts for each in yaml.safe_load_all(path.read_bytes())]
     return [
@@ -208,7 +228,7 @@ TARGETS = (
         "policies.judgement, inspection.catalogue, api.v1alpha1",
         "SchedulingPolicies past the schema of their definition",
         policy,
-        _policies,
+        policy_documents,
         (
             b'"scheduling":{',
             b'"rebalancing":{',
@@ -233,7 +253,7 @@ TARGETS = (
         "one object of any kind in a cluster that is mirrored, planned, explained and linted",
         cluster,
         _objects,
-        (b'"nodeName":"n2"', b'"uid":"x"', b'"annotations":{', b'"app":"near2"', b'"topologyKey":"zone"'),
+        (*ANNOTATIONS, b'"nodeName":"n2"', b'"uid":"x"', b'"app":"near2"', b'"topologyKey":"zone"'),
         Bound(seconds=2.0, seconds_each=1e-4, memory=2**25, memory_each=2000.0),
     ),
 )

@@ -109,7 +109,8 @@ class ExplainEndpoint:
         audience = AUDIENCE if HEADER in headers else ""
         authorization = headers.get(HEADER if audience else "Authorization", "")
         scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
+        # Bytes that are not ASCII are no token, and come as lone surrogates.
+        if scheme.lower() != "bearer" or not token.strip() or not token.isascii():
             return ExplainRefusal(401, "a bearer token of the cluster is needed")
         key = (hashlib.sha256(token.encode()).digest(), audience, path)
         now = self.clock.monotonic()

@@ -40,6 +40,20 @@ class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, rename="camel", g
     protocol: str = "TCP"
 
 
+class ExitCodes(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Exit codes that a rule is about."""
+
+    operator: str = ""
+    values: tuple[Int64, ...] = ()
+
+
+class RestartRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What happens when a container ends with some exit codes."""
+
+    action: str = ""
+    exit_codes: ExitCodes = ExitCodes()
+
+
 class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A container; as an init container with ``restart_policy`` ``Always`` it is a sidecar."""
 
@@ -48,7 +62,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fa
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
-    restart_policy_rules: tuple[dict[str, object], ...] = ()
+    restart_policy_rules: tuple[RestartRule, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:
