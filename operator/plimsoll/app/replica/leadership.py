@@ -110,10 +110,10 @@ class SharedLeadership:
             while True:
                 seen = self._changed.count
                 roles = {REBALANCING, *NODE_ROLES, *map(scheduler_role, self._schedulers)}
-                for role in roles - tasks.keys():
+                for role in sorted(roles - tasks.keys()):
                     tasks[role] = asyncio.create_task(self._hold(role, duties), name=f"role {role}")
                     tasks[role].add_done_callback(lambda _: self._changed.notify())
-                for role in tasks.keys() - roles:
+                for role in sorted(tasks.keys() - roles):
                     await self._retire(role, tasks.pop(role), duties)
                 for task in tasks.values():
                     if task.done():
