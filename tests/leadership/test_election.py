@@ -184,6 +184,14 @@ def test_a_lease_that_was_deleted_is_awaited_as_long_as_its_holder_may_write(ele
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
 
 
+def test_a_deleted_lease_is_not_awaited_for_68_years(election: Election) -> None:
+    """Whatever time it named: deleting it is how people end that."""
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(replace(THEIRS, duration_s=2**31 - 1)), at(100))
+
+    assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
+
+
 def test_transitions_are_counted_from_the_beginning_again(election: Election) -> None:
     """The API server refuses a number that is no int32: nobody would ever lead again."""
     election.handle(Due(), at(100))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from promises.commits import Commit
 from promises.placeable import Places
 from promises.pods import controller_of, is_leaving, is_over, is_ready, node_of
-from promises.selectors import selects
 from promises.view import POLICIES, View
 
 #: Collections that a converged cluster may still see writes of: what is counted and noted, not done.
@@ -71,14 +70,16 @@ class FinalStatePromise:
     def _not_whole(self) -> Iterator[str]:
         for workload in self._view.objects("deployments.apps"):
             meta, spec = workload["metadata"], workload["spec"]
+            sets = {
+                each["metadata"]["uid"]
+                for each in self._view.objects("replicasets.apps")
+                if controller_of(each) == meta["uid"]
+            }
+            # By owner: who relabels a pod of another workload does not make it one of this.
             own = [
                 pod
                 for pod in self._view.objects("pods")
-                if pod["metadata"]["namespace"] == meta["namespace"]
-                and controller_of(pod)
-                and selects(spec["selector"], pod["metadata"].get("labels"))
-                and not is_over(pod)
-                and not is_leaving(pod)
+                if controller_of(pod) in sets and not is_over(pod) and not is_leaving(pod)
             ]
             wanted = spec["replicas"]
             # A rollout that waits for room, or for ready pods, keeps its surge: a quarter, rounded up.

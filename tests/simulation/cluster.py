@@ -22,8 +22,8 @@ from roadstead.store.subresources import bind
 from roadstead.values.resources import Obj
 from roadstead.values.status_errors import StatusError
 from simulation.loop import VirtualLoop
-from simulation.network import TOKEN
 from simulation.replica import EPOCH
+from simulation.transport import TOKEN
 
 NAMESPACE = "default"
 SCHEDULER = "plimsoll"

@@ -32,7 +32,13 @@ class Exchange:
 
 @dataclass(eq=False, slots=True)
 class Stream:
-    """One watch on its way to its client, in order."""
+    """One watch on its way to its client, in order.
+
+    Attributes:
+        fault: What is the matter with it as a whole.
+        lag_s: How late its next parts are.
+        behind_s: How late all of them are.
+    """
 
     sender: str
     path: str
@@ -40,6 +46,8 @@ class Stream:
     status: int = 200
     last: float = 0.0
     lag_s: float = 0.0
+    behind_s: float = 0.0
+    fault: FaultKind | None = None
     coming: deque[bytes] = field(default_factory=deque)
     arrived: list[bytes] = field(default_factory=list)
     broken: Exception | None = None

@@ -23,9 +23,20 @@ class FaultKind(StrEnum):
     TIMEOUT = "504"
     TIMEOUT_AFTER_EFFECT = "504 after the write took effect"
     UNAUTHORIZED = "401"
+    INVALID = "422"
+    TRUNCATED = "answer that ends in the middle"
+    PROXY_PAGE = "200 with a page of a proxy, nothing carried out"
+    BAD_GATEWAY = "502 with a page of a proxy after the write took effect"
+    OLD_ANSWER = "answer that comes long after the state that it shows"
     WATCH_CUT = "watch that ends"
     WATCH_TORN = "watch that ends in mid-line"
     WATCH_LAG = "watch that lags behind others"
+    WATCH_EXPIRED = "410 in mid-watch"
+    WATCH_SILENT = "watch that is silent for ever"
+    WATCH_BEHIND = "watch served by an API server that is behind"
+    NO_BOOKMARKS = "bookmark left out"
+    RESOURCE_LAGS = "all watches of one resource lag for a minute"
+    RIGHTS_TAKEN = "rights taken away for a while"
     AT_BINDING = "fault at a binding"
     AT_RECORD = "fault at the write of a record"
     AT_RECORD_STATUS = "fault at the write of a record's status"
@@ -93,10 +104,27 @@ OF_EXCHANGES = {
     FaultKind.TIMEOUT: 0.02,
     FaultKind.TIMEOUT_AFTER_EFFECT: 0.02,
     FaultKind.UNAUTHORIZED: 0.01,
+    FaultKind.INVALID: 0.02,
+    FaultKind.TRUNCATED: 0.02,
+    FaultKind.PROXY_PAGE: 0.02,
+    FaultKind.BAD_GATEWAY: 0.02,
+    FaultKind.OLD_ANSWER: 0.02,
 }
 
+#: Those that meet writes alone.
+OF_WRITES_ONLY = frozenset((FaultKind.CONFLICT, FaultKind.INVALID))
+
 #: Of one part of a watch, likewise.
-OF_WATCHES = {FaultKind.WATCH_CUT: 0.01, FaultKind.WATCH_TORN: 0.01, FaultKind.WATCH_LAG: 0.1}
+OF_WATCHES = {
+    FaultKind.WATCH_CUT: 0.01,
+    FaultKind.WATCH_TORN: 0.01,
+    FaultKind.WATCH_LAG: 0.1,
+    FaultKind.WATCH_EXPIRED: 0.01,
+    FaultKind.WATCH_SILENT: 0.003,
+}
+
+#: Of a whole watch, from its beginning.
+OF_OPENINGS = {FaultKind.WATCH_BEHIND: 0.1, FaultKind.NO_BOOKMARKS: 0.5}
 
 #: Of one write of its kind that arrives at the API server, likewise; leases are renewed all the time.
 AT_WRITES = {
@@ -110,7 +138,11 @@ AT_WRITES = {
 }
 
 #: Those that somebody or something does, whenever it is.
-DEEDS = [kind for kind in FaultKind if not {kind} & (set(OF_EXCHANGES) | set(OF_WATCHES) | set(AT_WRITES))]
+DEEDS = [
+    kind
+    for kind in FaultKind
+    if not any(kind in drawn for drawn in (OF_EXCHANGES, OF_WATCHES, OF_OPENINGS, AT_WRITES))
+]
 
 
 class FaultPlan:
@@ -157,7 +189,7 @@ class FaultPlan:
     def of_exchange(self, *, is_write: bool) -> FaultKind | None:
         """What an exchange meets."""
         kind = self._drawn(OF_EXCHANGES)
-        if kind is FaultKind.CONFLICT and not is_write:
+        if kind in OF_WRITES_ONLY and not is_write:
             return None
         return self.count(kind) if kind is not None and self._is_kept() else None
 
@@ -165,6 +197,11 @@ class FaultPlan:
         """What a part of a watch meets."""
         kind = self._drawn(OF_WATCHES)
         return self.count(kind) if kind is not None and self._is_kept() else None
+
+    def of_opening(self) -> FaultKind | None:
+        """What a watch meets as a whole; bookmarks are counted one by one."""
+        kind = self._drawn(OF_OPENINGS)
+        return kind if kind in (None, FaultKind.NO_BOOKMARKS) else self.count(kind)
 
     def at_write(self, kind: FaultKind) -> bool:
         """Whether something happens at a write of this kind."""

@@ -9,28 +9,27 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Protocol
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl
 
 import aiohttp
 import orjson
 from aiohttp import web
-from kubernetes_asyncio import client
 
 from plimsoll.kube.session.transport import Transport
 from roadstead.server.request_handler import Request, RequestHandler, refusal
 from roadstead.server.watches import Watcher
+from roadstead.store.store import event_line
 from roadstead.values.status_errors import StatusError
 from simulation.exchanges import Answer, Exchange, Stream
 from simulation.faults import FaultKind, FaultPlan
 from simulation.loop import VirtualLoop
+from simulation.refusals import PAGE, STATUSES, Rights, refused, spoiled, status
 from simulation.trace import Trace
-
-ADDRESS = "http://api.simulated"
-TOKEN = "simulated"
+from simulation.transport import SimulatedTransport
 
 #: Seconds of one way, usually and on a slow exchange. A request must not be under way for longer than a
 #: leader leaves between its last write and the end of its lease (docs/high-availability.md).
@@ -39,16 +38,15 @@ ONE_WAY_S, SLOW_S = (0.0005, 0.004), (0.05, 2.0)
 #: Seconds that a watch may lag behind.
 LAG_S = (0.2, 8.0)
 
-#: Statuses that the API server answers without carrying a request out.
-STATUSES = {
-    FaultKind.CONFLICT: (409, "Conflict"),
-    FaultKind.TOO_MANY_REQUESTS: (429, "TooManyRequests"),
-    FaultKind.TOO_MANY_WITH_DELAY: (429, "TooManyRequests"),
-    FaultKind.INTERNAL_ERROR: (500, "InternalError"),
-    FaultKind.UNAVAILABLE: (503, "ServiceUnavailable"),
-    FaultKind.TIMEOUT: (504, "Timeout"),
-    FaultKind.UNAUTHORIZED: (401, "Unauthorized"),
-}
+#: Seconds until an answer comes that is old by then.
+OLD_S = (3.0, 20.0)
+
+#: Seconds by which a watch is late that another API server serves, which is behind; and how long that one
+#: waits until it knows the version from which the watch goes on.
+BEHIND_S, CATCH_UP_S = (2.0, 20.0), 3.0
+
+LIST_COMPLETE = b"k8s.io/initial-events-end"
+BOOKMARK = b'{"type":"BOOKMARK"'
 
 
 class Interference(Protocol):
@@ -73,6 +71,7 @@ class Network:
         carried_out: The exchange that the API server is carrying out.
         before: Called before an exchange is carried out.
         around: Act before and after that.
+        rights: Those that the operator does not have.
         late: Until when what a process sends waits in it: a step that takes long sends at its end.
     """
 
@@ -94,6 +93,7 @@ class Network:
         self.before: list[Callable[[], object]] = []
         self.around: list[Interference] = []
         self.late: dict[str, float] = {}
+        self.rights = Rights()
         self._up_from = 0.0
         self._under_way: dict[int, Exchange] = {}
         self._sent = 0
@@ -151,20 +151,36 @@ class Network:
         if fault is FaultKind.BLACK_HOLE:
             del self._under_way[number]
             return
-        if fault in STATUSES:
-            status, body = status_answer(fault)
-            self.trace.note(exchange.sender, f"{request.method} {request.path} -> {status} (fault)")
+        given = self._given(fault, request)
+        if given is not None:
+            code, body = given
+            self.trace.note(exchange.sender, f"{request.method} {request.path} -> {code} (fault)")
         else:
-            status, body = self._carry_out(exchange)
+            code, body = self._carry_out(exchange)
             for each in self.around:
                 each.has_taken_effect(exchange)
             fault = exchange.fault
-        if fault is FaultKind.TIMEOUT_AFTER_EFFECT:
-            status, body = status_answer(FaultKind.TIMEOUT)
+        self._answer(number, fault, code, body)
+
+    def _answer(self, number: int, fault: FaultKind | None, code: int, body: bytes) -> None:
+        """Send an answer, or what becomes of it on its way."""
         if fault is FaultKind.LOST_RESPONSE:
             self._fail(number, ConnectionResetError("the connection was dropped before the answer"))
             return
-        self._later(self._one_way(fault), self._settle, number, status, body)
+        if fault is FaultKind.TIMEOUT_AFTER_EFFECT:
+            code, body = refused(FaultKind.TIMEOUT)
+        elif fault in (FaultKind.TRUNCATED, FaultKind.BAD_GATEWAY):
+            code, body = spoiled(fault, (code, body), self.random)
+        old_s = self.random.uniform(*OLD_S) if fault is FaultKind.OLD_ANSWER else 0.0
+        self._later(old_s + self._one_way(fault), self._settle, number, code, body)
+
+    def _given(self, fault: FaultKind | None, request: Request) -> Answer | None:
+        """What is answered without carrying a request out; None where it is carried out."""
+        if fault in STATUSES:
+            return refused(fault)
+        if fault is FaultKind.PROXY_PAGE:
+            return 200, PAGE
+        return self.rights.answer(request)
 
     def _carry_out(self, exchange: Exchange) -> Answer:
         response = self.response(exchange)
@@ -199,10 +215,10 @@ class Network:
         if exchange is not None:
             self._later(self._one_way(None), _raise, exchange.answer, problem)
 
-    def _settle(self, number: int, status: int, body: bytes) -> None:
+    def _settle(self, number: int, code: int, body: bytes) -> None:
         exchange = self._under_way.pop(number, None)
         if exchange is not None and not exchange.answer.done():
-            exchange.answer.set_result((status, body))
+            exchange.answer.set_result((code, body))
 
     # -- watches -----------------------------------------------------------------------------------------
 
@@ -212,6 +228,17 @@ class Network:
         if self.loop.time() < self._up_from:
             raise ConnectionRefusedError("the API server is away")
         stream = Stream(sender, request.path, self.loop)
+        fault = self.faults.of_opening()
+        if fault is FaultKind.WATCH_BEHIND:
+            stream.behind_s = self.random.uniform(*BEHIND_S)
+            await asyncio.sleep(CATCH_UP_S)
+        refusal_of = self._refused_watch(request, fault)
+        if refusal_of is not None:
+            stream.status, body = refusal_of
+            stream.is_over = True
+            stream.arrived.append(body)
+            return stream
+        stream.fault = fault
         try:
             self.handler.authenticate(request.path, request.headers)
             watcher = self.handler.watcher(request.path, request.query_string, request.headers)
@@ -226,6 +253,17 @@ class Network:
         stream.pump = pump
         return stream
 
+    def _refused_watch(self, request: Request, fault: FaultKind | None) -> Answer | None:
+        """Of an operator without the right, and where the API server does not know the version yet."""
+        version = dict(parse_qsl(request.query_string)).get("resourceVersion", "0")
+        if fault is FaultKind.WATCH_BEHIND and version != "0" and self.random.random() < 0.5:
+            known = int(version) - 1
+            message = f"Timeout: Too large resource version: {version}, current: {known}"
+            cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+            details = {"causes": [cause], "retryAfterSeconds": 1}
+            return 504, status(504, "Timeout", message, details=details)
+        return self.rights.answer(request)
+
     async def _pump(self, stream: Stream, watcher: Watcher) -> None:
         try:
             async for part in watcher.chunks():
@@ -233,18 +271,46 @@ class Network:
                 if fault is FaultKind.WATCH_LAG:
                     stream.lag_s = self.random.uniform(*LAG_S)
                 elif self.faults.is_over:
-                    stream.lag_s = 0.0
-                sent = part[: self.random.randrange(len(part))] if fault is FaultKind.WATCH_TORN else part
-                stream.last = max(stream.last, self.loop.time() + self._one_way(None) + stream.lag_s)
+                    stream.lag_s = stream.behind_s = 0.0
+                if fault is FaultKind.WATCH_SILENT:
+                    return  # half-open: the client hears of nothing any more, also not of its end
+                whole = self._part(stream, fault, part)
+                if not whole:
+                    continue
+                sent = whole[: self.random.randrange(len(whole))] if fault is FaultKind.WATCH_TORN else whole
+                late_s = self._one_way(None) + max(stream.lag_s, stream.behind_s)
+                stream.last = max(stream.last, self.loop.time() + late_s)
                 stream.coming.append(sent)
                 self.loop.call_at(stream.last, stream.arrive, context=self.context)
-                if fault in (FaultKind.WATCH_CUT, FaultKind.WATCH_TORN):
+                if fault in (FaultKind.WATCH_CUT, FaultKind.WATCH_TORN, FaultKind.WATCH_EXPIRED):
                     problem = self.random.choice((None, aiohttp.ClientPayloadError("the watch broke off")))
                     self.loop.call_at(stream.last + 1e-5, stream.end, problem, context=self.context)
                     return
             self.loop.call_at(stream.last + 1e-5, stream.end, context=self.context)
         finally:
             watcher.close()
+
+    def _part(self, stream: Stream, fault: FaultKind | None, part: bytes) -> bytes:
+        """What the API server sends; it sends bookmarks as it likes, but for the one that ends a list."""
+        if fault is FaultKind.WATCH_EXPIRED:
+            return event_line("ERROR", status(410, "Expired", "too old resource version"))
+        if stream.fault is not FaultKind.NO_BOOKMARKS:
+            return part
+        lines = part.splitlines(keepends=True)
+        kept = [one for one in lines if not one.startswith(BOOKMARK) or LIST_COMPLETE in one]
+        if len(kept) < len(lines):
+            self.faults.count(FaultKind.NO_BOOKMARKS)
+        return b"".join(kept)
+
+    def delay(self, path: str, seconds: float) -> None:
+        """All watches of a resource lag, in all processes, while others do not."""
+        for stream in self._streams:
+            if stream.path == path:
+                stream.lag_s = seconds
+
+    def watched_paths(self) -> list[str]:
+        """The paths that are watched."""
+        return sorted({stream.path for stream in self._streams})
 
     def left(self, stream: Stream) -> None:
         """The client has closed a watch."""
@@ -286,77 +352,3 @@ class Network:
 def _raise(answer: asyncio.Future[Answer], problem: Exception) -> None:
     if not answer.done():
         answer.set_exception(problem)
-
-
-def status_answer(fault: FaultKind) -> Answer:
-    """What the API server answers."""
-    code, reason = STATUSES[fault]
-    details = {"retryAfterSeconds": 1} if fault is FaultKind.TOO_MANY_WITH_DELAY else {}
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": f"simulated: {fault}",
-        "details": details,
-    }
-    return code, orjson.dumps(status)
-
-
-class SimulatedTransport:
-    """The way of one process to the API server: a :class:`plimsoll.kube.session.transport.Transport`."""
-
-    pipelines = False
-
-    def __init__(self, network: Network, sender: str) -> None:
-        self._network = network
-        self._sender = sender
-        self.address = ADDRESS
-        self.configuration = client.Configuration(host=ADDRESS, api_key={"BearerToken": f"Bearer {TOKEN}"})
-
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        content: bytes | None,
-        headers: Mapping[str, str],
-        *,
-        params: Mapping[str, str] | None,
-        timeout_s: float,
-        gate: Callable[[], None],
-    ) -> Answer:
-        """Status and body of one answer."""
-        gate()
-        path, _, asked = path.partition("?")
-        request = Request(method, path, urlencode(params or {}) or asked, headers, content or b"")
-        answer = self._network.send(self._sender, request)
-        async with asyncio.timeout(timeout_s):
-            return await answer
-
-    async def exchanges(
-        self,
-        method: str,
-        writes: Sequence[tuple[str, bytes]],
-        headers: Mapping[str, str],
-        *,
-        timeout_s: float,
-        gate: Callable[[], None],
-    ) -> list[Answer]:
-        """Never called: nothing is sent together."""
-        raise NotImplementedError
-
-    @asynccontextmanager
-    async def watch(
-        self, path: str, headers: Mapping[str, str], params: Mapping[str, str], silence_s: float
-    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
-        """Status and body of an answer without end."""
-        request = Request("GET", path, urlencode(params), headers, b"")
-        stream = await self._network.opened(self._sender, request)
-        try:
-            yield stream.status, stream.parts(silence_s)
-        finally:
-            self._network.left(stream)
-
-    async def close(self) -> None:
-        """Nothing is open."""

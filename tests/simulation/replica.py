@@ -118,6 +118,9 @@ class PolicyFeed:
         while True:
             try:
                 listed = await self._session.object("GET", POLICIES)
+                if "items" not in listed:  # the page of a proxy
+                    await self._clock.sleep(1.0)
+                    continue
                 for document in listed["items"]:
                     await self._policies.set(document)
                 params = {

@@ -213,9 +213,9 @@ class Election:
         self._note_free(lease, now)
         if lease is None:
             since = self._free[1] if self._free is not None else now.monotonic
-            if self._is_held_by_another(now.monotonic):
+            if self.holder not in ("", self.identity) and now.monotonic < self._still_written_until():
                 # Somebody deleted it: who had it may not know yet, and writes until its own time is up.
-                return Rest(min(self._rest(now).until, self._expiry()))
+                return Rest(min(self._rest(now).until, self._still_written_until()))
             if self.stands and now.monotonic >= since + self.patience_s:
                 return WriteLease(self._claim(None, now))
             turn = self._rest(now).until
@@ -250,9 +250,9 @@ class Election:
     def _observe(self, lease: Lease, now: Now) -> None:
         self._observed, self._observed_at = lease, now.monotonic
 
-    def _is_held_by_another(self, monotonic: float) -> bool:
-        """Whether the lease, as it was last seen, is another candidate's and has not expired."""
-        return self.holder not in ("", self.identity) and monotonic < self._expiry()
+    def _still_written_until(self) -> float:
+        """How long the holder that we observed may write, whatever time somebody wrote into the lease."""
+        return min(self._expiry(), self._observed_at + self.terms.lease_duration_s)
 
     def _expiry(self) -> float:
         """When the lease that we observed may be taken from its holder."""

@@ -106,6 +106,19 @@ async def test_the_room_stays_taken_until_the_server_answers() -> None:
     assert stage.binder.sent == 1
 
 
+async def test_the_room_stays_taken_while_the_pod_may_not_be_read() -> None:
+    """Somebody took the right to list pods away for a while: the pod is bound all the same."""
+    stage = Stage()
+    stage.binder.deaf = 1
+    stage.binder.looks = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * 20
+    await stage.begin()
+
+    await stage.clock.advance(60)
+    assert not stage.task.done()
+    assert (await stage.ends(600)).is_done
+    assert stage.binder.sent == 1
+
+
 async def test_a_pod_deleted_meanwhile_is_gone() -> None:
     """There is nothing to bind."""
     stage = Stage(LOST)

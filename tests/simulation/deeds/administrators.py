@@ -7,9 +7,24 @@ from roadstead.values.resources import Obj
 from simulation.cluster import POLICIES, RECORDS
 from simulation.deeds.scene import Scene, Way
 from simulation.faults import FaultKind
+from simulation.refusals import Right
 
 BUDGETS = "poddisruptionbudgets.policy"
 FINALIZER = "simulated.test/held"
+
+#: Rights that are taken away together: verb ("" for all), group, resource.
+RIGHTS: tuple[tuple[Right, ...], ...] = (
+    (("", "", "pods/binding"),),
+    (("", "", "pods/eviction"),),
+    (("", "", "pods/status"), ("", "events.k8s.io", "events")),
+    (("", "plimsoll.dev", "evictions"),),
+    (("", "plimsoll.dev", "evictions/status"), ("", "plimsoll.dev", "schedulingpolicies/status")),
+    (("", "coordination.k8s.io", "leases"),),
+    (("list", "", "nodes"),),
+    (("list", "", "pods"),),
+    (("list", "plimsoll.dev", "schedulingpolicies"), ("list", "policy", "poddisruptionbudgets")),
+    (("list", "", "pods"), ("list", "", "nodes"), ("create", "", "pods/binding")),
+)
 
 PHASES = (
     "Predicted",
@@ -44,6 +59,7 @@ class AdministratorDeeds:
             FaultKind.RECORD_ANNOTATED: self._annotate,
             FaultKind.RECORD_HELD: self._hold,
             FaultKind.RECORD_FORGED: self._forge,
+            FaultKind.RIGHTS_TAKEN: self._take_rights,
         }
 
     def _edit_policy(self) -> bool:
@@ -65,6 +81,15 @@ class AdministratorDeeds:
         again = {**copied(kept), "metadata": {"name": "serve"}}
         self._scene.later(lambda: self._api.create(POLICIES, again))
         return True
+
+    def _take_rights(self) -> None:
+        rights = self._scene.network.rights
+        taken = self._random.choice(RIGHTS)
+        rights.take(taken)
+        if self._random.random() < 0.5:
+            for replica in self._scene.replicas:
+                self._scene.network.cut(replica.life.name)  # so that lists and watches are asked for anew
+        self._scene.later(lambda: rights.give_back(taken))
 
     # -- budgets -------------------------------------------------------------------------------------------
 

@@ -21,6 +21,9 @@ NODES_AT_LEAST = 2
 #: Seconds after its binding in which a kubelet that refuses pods says so: before others start it.
 REFUSAL_S = (0.005, 0.05)
 
+#: Pods that it refuses: their controllers replace them without end.
+REFUSALS = 20
+
 
 class NodeDeeds:
     """Deeds of nodes.
@@ -33,7 +36,7 @@ class NodeDeeds:
         self._scene = scene
         self._api = scene.api
         self._random = scene.random
-        self._refusing: set[str] = set()  #: nodes whose kubelets refuse each pod
+        self._refusing: dict[str, int] = {}  #: nodes whose kubelets refuse pods, and how many more
         scene.api.subscribe("pods", self._pod_changed)
         self.ways: dict[FaultKind, Way] = {
             FaultKind.NODE_GONE: self._remove,
@@ -151,15 +154,16 @@ class NodeDeeds:
         if node is None:
             return False
         name = node["metadata"]["name"]
-        self._refusing.add(name)
-        self._scene.later(lambda: self._refusing.discard(name))
+        self._refusing[name] = REFUSALS
+        self._scene.later(lambda: self._refusing.pop(name, None))
         return True
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
         """A kubelet that refuses pods fails each that is bound to its node."""
         was_bound = old is not None and old["spec"].get("nodeName")
-        if kind == "DELETED" or was_bound or pod["spec"].get("nodeName") not in self._refusing:
+        if kind == "DELETED" or was_bound or not self._refusing.get(pod["spec"].get("nodeName")):
             return
+        self._refusing[pod["spec"]["nodeName"]] -= 1
         meta, network = pod["metadata"], self._scene.network
 
         def refuse() -> None:

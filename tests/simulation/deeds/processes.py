@@ -13,6 +13,10 @@ RATES = (0.9, 1.1)
 STEP_S = 12.0
 
 
+#: Seconds by which the watches of one resource lag.
+LAG_S = 60.0
+
+
 class ProcessDeeds:
     """Deeds of machines that run processes.
 
@@ -34,6 +38,7 @@ class ProcessDeeds:
                 STEP_S, self._random.randrange(1, 40)
             ),
             FaultKind.REPLICA_STOPPED: lambda: self._random.choice(scene.replicas).stop(),
+            FaultKind.RESOURCE_LAGS: self._delay,
             FaultKind.CLOCK_JUMP: self._jump,
             FaultKind.CLOCK_RATE: self._change_rate,
         }
@@ -44,6 +49,15 @@ class ProcessDeeds:
             collection = store.collection(name)
             collection.changes.clear()
             collection.complete_since = store.revision
+
+    def _delay(self) -> bool:
+        watched = self._scene.network.watched_paths()
+        if not watched:
+            return False
+        path = self._random.choice(watched)
+        self._scene.network.delay(path, LAG_S)
+        self._scene.later(lambda: self._scene.network.delay(path, 0.0), (LAG_S, LAG_S))
+        return True
 
     def _jump(self) -> None:
         self._random.choice(self._scene.replicas).clock.ahead_s += self._random.uniform(-3600.0, 3600.0)

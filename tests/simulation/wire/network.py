@@ -21,8 +21,9 @@ from roadstead.certificates import Identity, loopback_identity
 from roadstead.server.request_handler import Request, RequestHandler
 from simulation.exchanges import Exchange
 from simulation.faults import FaultKind, FaultPlan
-from simulation.network import TOKEN, Network
+from simulation.network import Network
 from simulation.trace import Trace
+from simulation.transport import TOKEN
 from simulation.wire.faults import WireFaultPlan
 from simulation.wire.lines import Connection
 from simulation.wire.loop import WiredLoop

@@ -12,8 +12,10 @@ from aiohttp import web
 from roadstead.server.content_negotiation import JSON
 from roadstead.server.request_handler import Request, RequestHandler
 from roadstead.server.server import Server, Watch
+from roadstead.store.store import event_line
 from simulation.faults import FaultKind, FaultPlan
-from simulation.network import LAG_S, SLOW_S, STATUSES, status_answer
+from simulation.network import LAG_S, OLD_S, SLOW_S
+from simulation.refusals import PAGE, STATUSES, Rights, refused, status
 from simulation.wire.faults import OF_ANSWERS, OF_PARTS, OF_REQUESTS, WireFaultKind, WireFaultPlan
 from simulation.wire.lines import Connection, Cut, Plug
 
@@ -61,6 +63,7 @@ class CarriesOut(Protocol):
 
     faults: FaultPlan
     wire_faults: WireFaultPlan
+    rights: Rights
     random: Random
     problems: list[BaseException]
 
@@ -101,6 +104,11 @@ class UnsteadyWatch:
                     line.cut = Cut(network.random.randint(1, len(part)), connection.fall_silent)
                 if fault is FaultKind.WATCH_TORN:
                     line.cut = Cut(network.random.randint(1, len(part)), _broken(connection, network.random))
+                if fault is FaultKind.WATCH_SILENT:
+                    line.cut = Cut(network.random.randint(1, len(part)), connection.fall_silent)
+                if fault is FaultKind.WATCH_EXPIRED:
+                    yield event_line("ERROR", status(410, "Expired", "too old resource version"))
+                    return
                 yield part
                 if fault is FaultKind.WATCH_CUT:
                     return
@@ -142,14 +150,19 @@ class WiredServer(Server):
             return web.Response(status=503)
         elif fault in STATUSES:
             await request.read()
-            status, body = status_answer(fault)
+            code, body = refused(fault)
             headers = {"Retry-After": "1"} if fault is FaultKind.TOO_MANY_WITH_DELAY else {}
-            return web.Response(status=status, body=body, headers=headers, content_type=JSON)
+            return web.Response(status=code, body=body, headers=headers, content_type=JSON)
+        elif fault is FaultKind.PROXY_PAGE:
+            await request.read()
+            return _page_of(WireFaultKind.LOGIN_PAGE, network.random)
         elif met := network.wire_faults.drawn(OF_REQUESTS):
             await request.read()
             return _page_of(met, network.random)
         request[FAULT] = fault
         response = await super().handle(request)
+        if fault is FaultKind.OLD_ANSWER:
+            await asyncio.sleep(network.random.uniform(*OLD_S))
         if isinstance(response, web.Response) and response.prepared is False:
             return self._spoilt(connection, response, request)
         return response
@@ -165,6 +178,9 @@ class WiredServer(Server):
     def answered(self, request: web.BaseRequest, read: Request) -> web.Response:
         """Carried out where the network says so."""
         fault = request[FAULT]
+        denied = self._network.rights.answer(read)
+        if denied is not None:
+            return web.Response(status=denied[0], body=denied[1], content_type=JSON)
         response = self._network.carry_out(_connection(request), read, fault)
         if response is None:
             request[FAULT] = FaultKind.LOST_RESPONSE
@@ -181,14 +197,14 @@ class WiredServer(Server):
         if fault is FaultKind.LOST_RESPONSE:
             connection.reset()
             return response
-        if fault is FaultKind.TIMEOUT_AFTER_EFFECT:
-            status, content = status_answer(FaultKind.TIMEOUT)
-            return web.Response(status=status, body=content, content_type=JSON)
+        replaced = _replaced(fault)
+        if replaced is not None:
+            return replaced
         if size > CHUNKED_FROM:
             response.enable_chunked_encoding()
         rate = line.rate
         met = network.wire_faults.drawn(OF_ANSWERS)
-        if met is WireFaultKind.ANSWER_CUT:
+        if fault is FaultKind.TRUNCATED or met is WireFaultKind.ANSWER_CUT:
             line.cut = Cut(random.randrange(1, HEAD + size), _broken(connection, random))
         elif met is WireFaultKind.ANSWER_UNFINISHED:
             line.cut = Cut(random.randrange(HEAD // 2 + size), connection.fall_silent)
@@ -226,6 +242,16 @@ def _broken(connection: Connection, random: Random) -> Callable[[], object]:
 def _close_idle(connection: Connection) -> None:
     if not connection.is_watch and not connection.to_server.held and not connection.server.is_closed:
         connection.close_from_server()
+
+
+def _replaced(fault: FaultKind | None) -> web.Response | None:
+    """What comes in place of the answer to a request that was carried out."""
+    if fault is FaultKind.TIMEOUT_AFTER_EFFECT:
+        code, content = refused(FaultKind.TIMEOUT)
+        return web.Response(status=code, body=content, content_type=JSON)
+    if fault is FaultKind.BAD_GATEWAY:
+        return web.Response(status=502, body=PAGE, content_type="text/html")
+    return None
 
 
 def _page_of(met: WireFaultKind, random: Random) -> web.Response:

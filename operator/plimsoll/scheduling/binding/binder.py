@@ -24,9 +24,10 @@ from plimsoll.timing.retry import RetryPolicy, retry
 #: A binding that is known not to have happened.
 BINDING_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=frozenset({WriteOutcome.BUSY}))
 
-#: Reading a pod after a lost answer: until the server says where it is, or that we may not read it.
+#: Reading a pod after a lost answer: until the server says where it is. A right to read that was taken away
+#: says nothing about the pod.
 READING_RETRIES = RetryPolicy.doubling(
-    0.2, 5.0, repeats=frozenset(WriteOutcome) - {WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED}
+    0.2, 5.0, repeats=frozenset(WriteOutcome) - {WriteOutcome.DONE, WriteOutcome.GONE}
 )
 
 
@@ -73,8 +74,6 @@ class ConfirmedBinder:
             return answer
 
         answer = await retry(look, READING_RETRIES, self._clock)
-        if answer.verdict is WriteOutcome.REFUSED:
-            return replace(answer, verdict=WriteOutcome.UNKNOWN)  # the server will never say
         if not answer.is_done or there == node:
             return answer
         if there:
