@@ -7,8 +7,10 @@ from plimsoll.framework import NoArgs
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.queue.pod_heap import STALE_ENTRIES, PodHeap
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queue_plugins import QueuePlugins
+from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeClock
 
@@ -48,6 +50,21 @@ def the_order(*plugins: SortByName, pods: list[Pod]) -> tuple[list[str], Told]:
 
 
 PODS = [a_pod("b"), a_pod("c", priority=9), a_pod("a")]
+
+
+def test_pods_that_were_taken_out_take_no_memory() -> None:
+    """A standby never pops; others bind the pods, thousands an hour."""
+    heap = PodHeap()
+    stays = [QueuedPod(the_info(a_pod(name)), 0.0, 0.0) for name in ("second", "first")]
+    for key, queued in ((2, stays[0]), (1, stays[1])):
+        heap.push(key, queued)
+    for number in range(3 * STALE_ENTRIES):
+        queued = QueuedPod(the_info(a_pod(f"pod-{number}")), 0.0, 0.0)
+        heap.push(0, queued)
+        heap.take(queued.pod.uid)
+
+    assert len(heap._entries) <= 2 * len(stays) + STALE_ENTRIES
+    assert [heap.pop(), heap.pop(), heap.pop()] == [stays[1], stays[0], None]
 
 
 def test_without_a_policy_the_most_important_goes_first() -> None:

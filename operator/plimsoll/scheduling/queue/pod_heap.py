@@ -7,6 +7,10 @@ from typing import Any
 
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
+#: Entries of pods that were taken out may stay, so many and one for each pod, before the heap is rebuilt: a
+#: standby never pops, and each pod that the leader binds was in its heap.
+STALE_ENTRIES = 1024
+
 
 class PodHeap:
     """Lowest key first; equal keys in the order of their coming."""
@@ -34,6 +38,9 @@ class PodHeap:
         ticket = next(self._tickets)
         self._live[uid] = (key, ticket, queued)
         heapq.heappush(self._entries, (key, ticket, uid))
+        if len(self._entries) > 2 * len(self._live) + STALE_ENTRIES:
+            self._entries = [(key, ticket, uid) for uid, (key, ticket, _) in self._live.items()]
+            heapq.heapify(self._entries)
 
     def peek(self) -> tuple[Any, QueuedPod] | None:
         """The lowest key and its pod."""
