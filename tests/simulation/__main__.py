@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from simulation.minimal_plan import NONE, RUNS, Search, command, entry
-from simulation.planted_bugs import PLANTED, SEARCH, found
+from simulation.planted_bugs import NARROW, PLANTED, SEARCH, found
 from simulation.regressions import REGRESSIONS, broken
 from simulation.run import FAULTY_S, Outcome, Plan, simulated
 from simulation.tally import Tally, total
@@ -106,10 +106,10 @@ def planted(jobs: int, names: list[str]) -> int:
     """Look for the first seed that finds each planted bug; how many go wrong."""
     wrong = 0
     with ProcessPoolExecutor(jobs) as pool:
-        for find in pool.map(found, names or PLANTED):
+        for find in pool.map(found, names):
             wrong += not find.is_good
             print(find, flush=True)
-    print(f"{len(names or PLANTED)} planted bugs, {wrong} not found in {SEARCH} seeds, or found without them")
+    print(f"{len(names)} planted bugs, {wrong} not found in {SEARCH} seeds, or found without them")
     return wrong
 
 
@@ -134,7 +134,7 @@ def main() -> int:
     parser.add_argument("--wire", action="store_true", help="HTTP as bytes between in-memory sockets")
     given = parser.parse_args()
     if given.planted is not None:
-        return bool(planted(given.jobs, given.planted))
+        return bool(planted(given.jobs, given.planted or [*PLANTED, *NARROW]))
     if given.seed is not None:
         plan = Plan(given.seed, faulty_s=given.faulty, left_out=frozenset(given.without), is_wired=given.wire)
         if given.only is not None:

@@ -138,7 +138,7 @@ def _of_moves(operator: Operator, records: Collection[str]) -> Iterator[str]:
             yield f"the move {key} is still {state.stage.name}"
     if not executor.is_idle() or executor._tasks:
         yield f"instructions about moves are not carried out: {sorted(executor._waiting)}"
-    if forgotten := sorted(machine.moves.keys() - set(records)):
+    if forgotten := sorted(machine.moves.keys() - machine.open.keys() - set(records)):
         yield f"moves are remembered whose records are gone: {forgotten}"
     most = (
         8 + 4 * len(machine.open) + 4 * len(operator.queue.among([each.pod.uid for each in operator.queue]))

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from plimsoll.app.operator import Operator
+from simulation.faults import FaultKind
+from simulation.faults import FaultKind as K
 from simulation.planted import election_slips, leftovers, move_slips, placement_slips
 from simulation.run import Plan, simulated
 
@@ -28,27 +30,17 @@ PLANTED: dict[str, Slip] = {
         election_slips.believes_other_clocks,
         election_slips.overwrites_the_lease,
         election_slips.believes_refused_renewals,
-        election_slips.releases_before_the_last_answer,
-        election_slips.trusts_an_old_watch,
         election_slips.takes_over_nothing,
         placement_slips.no_assume,
-        placement_slips.forgets_early,
         placement_slips.forgets_lost_bindings,
         placement_slips.believes_lost_bindings,
         placement_slips.believes_every_binding,
         placement_slips.binds_any_pod_of_the_name,
         placement_slips.terminating_is_gone,
         placement_slips.never_frees_room,
-        placement_slips.binds_to_nodes_that_are_gone,
-        placement_slips.knows_the_first_nodes_only,
-        placement_slips.ignores_taints,
         placement_slips.tries_once,
-        placement_slips.sleeps_through_changes,
-        placement_slips.loses_pods_of_failed_bindings,
         placement_slips.keeps_reservations,
-        placement_slips.keeps_ghosts,
         placement_slips.never_lists_again,
-        placement_slips.forgets_other_schedulers,
         move_slips.keeps_no_records,
         move_slips.evicts_before_the_record,
         move_slips.settles_before_the_replacement,
@@ -56,12 +48,26 @@ PLANTED: dict[str, Slip] = {
         move_slips.evicts_any_pod_of_the_name,
         move_slips.deletes_instead_of_evicting,
         move_slips.believes_every_eviction,
-        move_slips.evicts_in_dry_run,
         leftovers.leaves_a_task_behind,
         leftovers.looks_ready_with_a_dead_task,
         leftovers.queues_pods_that_are_gone,
-        leftovers.keeps_deadlines,
         leftovers.remembers_explanations,
+    )
+}
+
+#: Found in an ordinary world with these kinds of faults; those that seeds draw take many more seeds.
+NARROW: dict[str, tuple[Slip, frozenset[FaultKind]]] = {
+    slip.__name__: (slip, frozenset(kinds))
+    for slip, kinds in (
+        (placement_slips.forgets_early, (K.WATCH_LAG, K.WORKLOAD_SCALED, K.POD_DELETED)),
+        (
+            election_slips.trusts_an_old_watch,
+            (K.REPLICA_STOPPED, K.WATCH_LAG, K.WORKLOAD_SCALED, K.POD_DELETED),
+        ),
+        (
+            placement_slips.keeps_ghosts,
+            (K.COMPACTION, K.WATCH_CUT, K.POD_DELETED, K.WORKLOAD_SCALED, K.API_RESTART),
+        ),
     )
 }
 

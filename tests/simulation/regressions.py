@@ -50,7 +50,13 @@ class Regression:
 
 
 #: In the order in which they were found.
-REGRESSIONS: tuple[Regression, ...] = ()
+REGRESSIONS: tuple[Regression, ...] = (
+    Regression(47, "98f41563", "a replacement was ready, and the record ended as Failed", features=()),
+    Regression(59, "df1b61cf", "a policy that was made again never got a status", features=()),
+    Regression(11, "1be438d8", "a move whose record was deleted was remembered for ever", features=()),
+    Regression(12, "7daee394", "a victim of two preemptors was evicted with two records"),
+    Regression(16, "7daee394", "a victim of two preemptors was evicted with two records"),
+)
 
 
 def broken() -> Iterator[tuple[Regression, str]]:

@@ -13,6 +13,7 @@ import pytest
 from plimsoll.app.operator import Operator
 from simulation.planted.surgery import replaced
 from simulation.planted_bugs import found
+from simulation.regressions import REGRESSIONS
 from simulation.run import Outcome, Plan, simulated
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,13 @@ def test_a_planted_bug_is_found(bug: str) -> None:
     find = found(bug, range(1, 4))
 
     assert find.is_good, str(find)
+
+
+def test_what_once_broke_a_promise_does_not_again() -> None:
+    """One of them; ``make simulate`` runs all."""
+    regression = next(each for each in REGRESSIONS if each.seed == 11)
+
+    assert simulated(regression.plan).violations == []
 
 
 def test_a_bug_that_cannot_be_planted_any_more_is_an_error() -> None:

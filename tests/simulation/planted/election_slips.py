@@ -72,12 +72,6 @@ def believes_refused_renewals(operator: Operator) -> None:
         replaced(elected._leases, "write", made)
 
 
-def releases_before_the_last_answer(operator: Operator) -> None:
-    """A leader that ends gives the lease away while writes of its own are under way."""
-    replaced(operator.fence, "until_answered", lambda _: _immediately)
-    replaced(operator.fence, "is_quiet", lambda _: lambda for_s: True)
-
-
 def trusts_an_old_watch(operator: Operator) -> None:
     """A new leader does not list again what the old one wrote."""
     replaced(operator.startup, "until_listed", lambda _: _immediately)

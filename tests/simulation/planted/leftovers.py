@@ -46,11 +46,6 @@ def queues_pods_that_are_gone(operator: Operator) -> None:
     replaced(operator.queue, "remove", lambda _: lambda uid: None)
 
 
-def keeps_deadlines(operator: Operator) -> None:
-    """Deadlines that hold no longer are not cancelled."""
-    replaced(operator.timer, "cancel", lambda _: lambda key: None)
-
-
 def remembers_explanations(operator: Operator) -> None:
     """What was said of a pod is remembered when the pod is gone."""
     replaced(operator.wing.explanations, "forget", lambda _: lambda uid: None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from plimsoll.app.operator import Operator
@@ -97,30 +96,3 @@ def believes_every_eviction(operator: Operator) -> None:
         return {**awaited, instructions.Evict: evict_or_not}
 
     replaced(operator.rebalancing.executor, "_awaited", made)
-
-
-def _with_rebalancing(operator: Operator, edit: Callable[[dict[str, Any]], object]) -> None:
-    """Policies are read otherwise than they were written."""
-
-    def made(take: Any) -> Any:
-        async def take_edited(document: dict[str, Any]) -> Any:
-            spec = document.get("spec") or {}
-            if spec.get("rebalancing"):
-                rebalancing = {**spec["rebalancing"]}
-                edit(rebalancing)
-                document = {**document, "spec": {**spec, "rebalancing": rebalancing}}
-            return await take(document)
-
-        return take_edited
-
-    replaced(operator.policies, "set", made)
-
-
-def evicts_in_dry_run(operator: Operator) -> None:
-    """Mode DryRun is taken for Enforce."""
-
-    def edit(rebalancing: dict[str, Any]) -> None:
-        if rebalancing.get("mode", "DryRun") == "DryRun":
-            rebalancing["mode"] = "Enforce"
-
-    _with_rebalancing(operator, edit)

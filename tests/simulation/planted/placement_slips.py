@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from plimsoll.app.operator import Operator
-from plimsoll.model.kinds.watch_event import NodeAdded
-from plimsoll.ports.writes import DONE, WriteOutcome
+from plimsoll.ports.writes import DONE
 from simulation.planted.surgery import replaced, tampered
 
 
@@ -88,38 +85,6 @@ def never_frees_room(operator: Operator) -> None:
     replaced(operator.cache, "remove_pod", lambda _: lambda uid: None)
 
 
-def binds_to_nodes_that_are_gone(operator: Operator) -> None:
-    """A node that was deleted stays in the cache."""
-    replaced(operator.cache, "remove_node", lambda _: lambda name: None)
-
-
-def knows_the_first_nodes_only(operator: Operator) -> None:
-    """Nodes that join a cluster which is known already are overlooked."""
-    mirror = operator.wing.mirror
-
-    def made(apply: Any) -> Any:
-        def without_new_nodes(event: Any) -> None:
-            if not (isinstance(event, NodeAdded) and "nodes" in mirror.synced):
-                apply(event)
-
-        return without_new_nodes
-
-    replaced(mirror, "_apply", made)
-
-
-def ignores_taints(operator: Operator) -> None:
-    """Taints and cordons of nodes are not seen."""
-
-    def made(set_node: Any) -> Any:
-        def without_taints(node: Any) -> Any:
-            spec = msgspec.structs.replace(node.spec, taints=(), unschedulable=False)
-            return set_node(msgspec.structs.replace(node, spec=spec))
-
-        return without_taints
-
-    replaced(operator.cache, "set_node", made)
-
-
 def tries_once(operator: Operator) -> None:
     """A pod that could not be placed is not tried again."""
     queue = operator.queue
@@ -128,26 +93,6 @@ def tries_once(operator: Operator) -> None:
         queue.done(uid)
 
     replaced(queue, "add_unschedulable_if_not_present", lambda _: drop)
-
-
-def sleeps_through_changes(operator: Operator) -> None:
-    """Pods that do not fit are tried again by the clock alone, not when something happens that may help."""
-    replaced(operator.queue, "move_all_to_active_or_backoff_queue", lambda _: lambda *_, **__: 0)
-
-
-def loses_pods_of_failed_bindings(operator: Operator) -> None:
-    """A pod whose binding was refused is not put back into the queue."""
-    queue = operator.queue
-
-    def made(unbound: Any) -> Any:
-        def without_queue(queued: Any, attempt: Any, status: Any) -> None:
-            if attempt.answer is not None and attempt.answer.verdict is not WriteOutcome.DONE:
-                queue.done(attempt.pod.uid)
-            unbound(queued, attempt, status)
-
-        return without_queue
-
-    replaced(operator.wing.pipeline, "unbound", made)
 
 
 def keeps_reservations(operator: Operator) -> None:
@@ -179,19 +124,3 @@ def _goes_on_from_now(reflector: Any) -> None:
         return stream_once
 
     replaced(reflector, "_stream", made)
-
-
-def forgets_other_schedulers(operator: Operator) -> None:
-    """Pods that another scheduler has placed take no room."""
-    mirror = operator.wing.mirror
-
-    def made(set_pod: Any) -> Any:
-        def set_ours(pod: Any) -> None:
-            if pod.spec.scheduler_name == "default-scheduler":
-                mirror._drop(pod)
-            else:
-                set_pod(pod)
-
-        return set_ours
-
-    replaced(mirror, "_set_pod", made)
