@@ -97,6 +97,7 @@ CASES = (
         b'[{"a":"\xaf","kind":"Eviction","metadata":{"name":"r","namespace":"b"}%b}]' % OURS,
         "JSONDecodeError",
     ),
+    Case("manifests", b'{"kind":"%b","metadata":7}' % (b"x" * 9000), "a message of 9,000 characters"),
     Case("manifests", b'{"kind":"SchedulingPolicy","spec":{}%b}' % OURS, "KeyError from validate"),
     Case("selector-text", b"n>" + b"9" * 5000, "ValueError: Python converts no more than 4,300 digits"),
     Case("command-reads", b'\x00{"status":"s"}', "AttributeError from pause"),

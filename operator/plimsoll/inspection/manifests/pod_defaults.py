@@ -27,8 +27,17 @@ _UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_S = 300
 
 
+#: Characters of an error.
+LONGEST_SENTENCE = 1000
+
+
 class ManifestError(PlimsollError):
     """A manifest from which no pods can be made; the sentence says what, where, and what is allowed."""
+
+    def __str__(self) -> str:
+        """A bounded part of it: it repeats what is written."""
+        text = super().__str__()
+        return text if len(text) <= LONGEST_SENTENCE else f"{text[:LONGEST_SENTENCE]}…"
 
 
 @dataclass(frozen=True, slots=True)
