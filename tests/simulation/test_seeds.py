@@ -15,6 +15,7 @@ from simulation.planted.surgery import replaced
 from simulation.planted_bugs import found
 from simulation.regressions import REGRESSIONS
 from simulation.run import Outcome, Plan, simulated
+from simulation.world.features import Feature
 
 ROOT = Path(__file__).parents[2]
 CHEAP = ("takes_the_lease_early", "binds_any_pod_of_the_name")
@@ -43,8 +44,11 @@ def test_no_promise_is_broken(seed: int) -> None:
 def test_a_seed_is_the_same_run_to_the_byte_in_another_process_with_another_hash_seed() -> None:
     """Else a failure could not be run again; whether the story is kept makes no difference."""
     seed = SEEDS[0]
+    shared = "Plan(3, features=(Feature.SHARED_WORK,), faulty_s=5.0, peace_s=5.0)"  # its roles are sets
     program = (
-        f"import simulation.run as made; print(made.simulated(made.Plan({seed}, peace_s={PEACE_S})).digest)"
+        "from simulation.run import Feature, Plan, simulated\n"
+        f"for plan in (Plan({seed}, peace_s={PEACE_S}), {shared}):\n"
+        "    print(simulated(plan).digest)"
     )
     paths = [ROOT / "operator", ROOT / "devcluster/src", ROOT / "tests"]
     environment = {**os.environ, "PYTHONHASHSEED": "1234", "PYTHONPATH": os.pathsep.join(map(str, paths))}
@@ -52,7 +56,8 @@ def test_a_seed_is_the_same_run_to_the_byte_in_another_process_with_another_hash
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
 
-    assert done.stdout.strip() == outcome(seed).digest
+    replicas = simulated(Plan(3, features=(Feature.SHARED_WORK,), faulty_s=5.0, peace_s=5.0))
+    assert done.stdout.split() == [outcome(seed).digest, replicas.digest]
     assert outcome(SEEDS[1]).digest != outcome(seed).digest
 
 
