@@ -38,6 +38,7 @@ class Stream:
         fault: What is the matter with it as a whole.
         lag_s: How late its next parts are.
         behind_s: How late all of them are.
+        is_silent: Whether its connection is half-open.
     """
 
     sender: str
@@ -47,6 +48,7 @@ class Stream:
     last: float = 0.0
     lag_s: float = 0.0
     behind_s: float = 0.0
+    is_silent: bool = False
     fault: FaultKind | None = None
     coming: deque[bytes] = field(default_factory=deque)
     arrived: list[bytes] = field(default_factory=list)

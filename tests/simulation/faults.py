@@ -32,7 +32,7 @@ class FaultKind(StrEnum):
     WATCH_TORN = "watch that ends in mid-line"
     WATCH_LAG = "watch that lags behind others"
     WATCH_EXPIRED = "410 in mid-watch"
-    WATCH_SILENT = "watch that is silent for ever"
+    WATCH_SILENT = "watch that is silent until the faults stop"
     WATCH_BEHIND = "watch served by an API server that is behind"
     NO_BOOKMARKS = "bookmark left out"
     RESOURCE_LAGS = "all watches of one resource lag for a minute"

@@ -273,6 +273,7 @@ class Network:
                 elif self.faults.is_over:
                     stream.lag_s = stream.behind_s = 0.0
                 if fault is FaultKind.WATCH_SILENT:
+                    stream.is_silent = True
                     return  # half-open: the client hears of nothing any more, also not of its end
                 whole = self._part(stream, fault, part)
                 if not whole:
@@ -335,6 +336,12 @@ class Network:
         """The watches of a process end."""
         for stream in [each for each in self._streams if each.sender == sender]:
             stream.end(ConnectionResetError("the watch was cut"))
+            self.left(stream)
+
+    def notice_silence(self) -> None:
+        """Keep-alive probes of half-open connections fail at last."""
+        for stream in [each for each in self._streams if each.is_silent]:
+            stream.end(ConnectionResetError("no answer to keep-alive probes"))
             self.left(stream)
 
     def close(self) -> None:

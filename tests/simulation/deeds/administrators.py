@@ -39,6 +39,8 @@ PHASES = (
     "Cancelled",
 )
 
+FINISHED = ("Predicted", "Settled", "Returned", "Blocked", "Failed", "Cancelled")
+
 
 class AdministratorDeeds:
     """Deeds of administrators.
@@ -127,7 +129,10 @@ class AdministratorDeeds:
         return True
 
     def _edit_status(self) -> bool:
-        record = self._scene.chosen(RECORDS)
+        """Of a move that is under way: the API server keeps the phase of a finished one."""
+        record = self._scene.chosen(
+            RECORDS, lambda one: (one.get("status") or {}).get("phase") not in FINISHED
+        )
         if record is None:
             return False
         status = record.setdefault("status", {})

@@ -48,3 +48,4 @@ class Deeds:
     async def end(self) -> None:
         """What was to pass has passed."""
         self._scene.undo_all()
+        self._scene.network.notice_silence()
