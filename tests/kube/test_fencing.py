@@ -208,3 +208,24 @@ async def test_of_writes_that_are_sent_together_those_without_rights_are_not_sen
 
     assert [each.verdict for each in sent] == [WriteOutcome.DONE, WriteOutcome.REFUSED, WriteOutcome.CONFLICT]
     assert [path for _, path, _, _ in server.requests] == ["/x/a", "/x/c"]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+async def test_an_answer_that_leaves_the_outcome_open_is_none(
+    told: tuple[ToldServer, Session], fence: Fence, status: int
+) -> None:
+    """The API server or a proxy gave up, and the write may still take effect: the lease must be kept."""
+    server, session = told
+    fenced = session.fenced(fence)
+    for code in (status, 201, status):
+        server.then({}, code)
+
+    with pytest.raises(Unavailable):
+        await fenced.request("POST", PATH, {})
+    assert not fence.is_quiet(5)
+    fence._clock.time += 5  # type: ignore[attr-defined] # known to exist in this test
+    assert fence.is_quiet(5)
+    await fenced.write_all("POST", [(PATH, b"{}")] * 2)
+
+    assert not fence.is_quiet(5)
+    assert fence.under_way == 0

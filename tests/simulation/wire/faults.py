@@ -30,6 +30,7 @@ class WireFaultKind(StrEnum):
     INTERIM = "answer after an interim one"
     REDIRECT = "redirect to a login page"
     LOGIN_PAGE = "login page instead of an answer"
+    GATEWAY_TIMEOUT = "504 of a proxy before the request takes effect"
     WATCH_SILENT = "watch that falls silent"
     WATCH_DRIPS = "watch that drips"
     MACHINE_LOST = "end of a process without a word to the other end"
@@ -61,6 +62,7 @@ OF_REQUESTS = {
     WireFaultKind.PROXY_PAGE: 0.03,
     WireFaultKind.REDIRECT: 0.02,
     WireFaultKind.LOGIN_PAGE: 0.02,
+    WireFaultKind.GATEWAY_TIMEOUT: 0.02,
 }
 OF_PARTS = {WireFaultKind.WATCH_SILENT: 0.003, WireFaultKind.WATCH_DRIPS: 0.02}
 OF_ENDS = {WireFaultKind.MACHINE_LOST: 0.5}

@@ -24,6 +24,7 @@ from simulation.faults import FaultKind, FaultPlan
 from simulation.network import Network
 from simulation.trace import Trace
 from simulation.transport import TOKEN
+from simulation.wire.contract import JudgedTransport
 from simulation.wire.faults import WireFaultPlan
 from simulation.wire.lines import Connection
 from simulation.wire.loop import WiredLoop
@@ -52,7 +53,7 @@ class WireNetwork(Network):
     Attributes:
         wire_faults: What goes wrong with bytes.
         server: In front of the API.
-        problems: Errors that HTTP servers and clients let through.
+        problems: Errors that HTTP servers and clients let through, and must not.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class WireNetwork(Network):
             connector._keepalive_timeout = IDLE_S
             transport = HTTPTransport(api_client, own_client=self._uses_own_client, proxies={})
             try:
-                yield transport
+                yield JudgedTransport(transport, self.problems)
             finally:
                 await transport.close()
 

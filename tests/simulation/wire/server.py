@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 from typing import Protocol
 
@@ -27,6 +27,9 @@ PAGES, RETRY_S = (429, 500, 502, 503, 504), (None, None, "1", "3")
 
 #: Bytes a second of what drips.
 DRIPS = (20.0, 2000.0)
+
+#: Seconds that it takes at most: a list of the operator's may take 120, and peace is shorter when all rests.
+DRIPS_S = 30.0
 
 #: Bytes of the head of an answer, about.
 HEAD = 200
@@ -99,7 +102,7 @@ class UnsteadyWatch:
                     line.lag_s = 0.0
                 line.rate = self._rate
                 if met is WireFaultKind.WATCH_DRIPS:
-                    line.rate = network.random.uniform(*DRIPS)
+                    line.rate = max(network.random.uniform(*DRIPS), len(part) / DRIPS_S)
                 elif met is WireFaultKind.WATCH_SILENT:
                     line.cut = Cut(network.random.randint(1, len(part)), connection.fall_silent)
                 if fault is FaultKind.WATCH_TORN:
@@ -157,7 +160,12 @@ class WiredServer(Server):
             await request.read()
             return _page_of(WireFaultKind.LOGIN_PAGE, network.random)
         elif met := network.wire_faults.drawn(OF_REQUESTS):
-            await request.read()
+            read = Request(
+                request.method, request.path, request.query_string, request.headers, await request.read()
+            )
+            if met is WireFaultKind.GATEWAY_TIMEOUT:
+                later_s = network.random.uniform(*SLOW_S)
+                asyncio.get_running_loop().call_later(later_s, network.carry_out, connection, read, None)
             return _page_of(met, network.random)
         request[FAULT] = fault
         response = await super().handle(request)
@@ -209,7 +217,7 @@ class WiredServer(Server):
         elif met is WireFaultKind.ANSWER_UNFINISHED:
             line.cut = Cut(random.randrange(HEAD // 2 + size), connection.fall_silent)
         elif met is WireFaultKind.ANSWER_DRIPS:
-            line.rate = random.uniform(*DRIPS)
+            line.rate = max(random.uniform(*DRIPS), (HEAD + size) / DRIPS_S)
             asyncio.get_running_loop().call_soon(setattr, line, "rate", rate)
         elif met is WireFaultKind.CLOSED_AFTER_ANSWER:
             asyncio.get_running_loop().call_soon(connection.close_from_server)
@@ -261,11 +269,11 @@ def _page_of(met: WireFaultKind, random: Random) -> web.Response:
         return web.Response(status=status, headers={"Location": random.choice(LOGIN)})
     if met is WireFaultKind.LOGIN_PAGE:
         return web.Response(text="<html><body><form>Log in</form></body></html>\n", content_type="text/html")
-    return _page(random)
+    return _page(random, PAGES if met is WireFaultKind.PROXY_PAGE else (504,))
 
 
-def _page(random: Random) -> web.Response:
-    status, retry_s = random.choice(PAGES), random.choice(RETRY_S)
+def _page(random: Random, statuses: Sequence[int] = PAGES) -> web.Response:
+    status, retry_s = random.choice(statuses), random.choice(RETRY_S)
     response = web.Response(
         status=status,
         text=f"<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>\r\n",

@@ -133,7 +133,7 @@ class Session:
             if gate.was_closed:
                 answered = True
                 raise _fenced(method, path) from exc
-            answered = exc.status > 0
+            answered = exc.verdict is not WriteOutcome.UNKNOWN  # after a 504 it may still take effect
             raise
         finally:
             fence.end(answered=answered)
@@ -260,7 +260,8 @@ class Session:
         finally:
             if fence is not None:
                 was_stopped = gate is not None and gate.was_closed
-                fence.end(answered=was_stopped or len(answers) == len(writes))
+                is_known = len(answers) == len(writes) and all(200 <= code < 500 for code, _ in answers)
+                fence.end(answered=was_stopped or is_known)
         if gate is not None and gate.was_closed:
             return [fenced] * len(writes)
         results = []
