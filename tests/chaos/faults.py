@@ -14,6 +14,8 @@ class ChaosKind(StrEnum):
     DELAY = "request delayed"
     CUT = "connection cut before the request is passed on"
     RESET = "connection reset before the request is passed on"
+    TORN_REQUEST = "request that ends in the middle"
+    REPEATED = "request passed on twice"
     LOST_ANSWER = "answer lost after the request took effect"
     TORN_ANSWER = "answer that ends in the middle"
     SLOW_ANSWER = "answer that trickles"
@@ -60,6 +62,8 @@ OF_EXCHANGES: Mapping[ChaosKind, float] = {
     ChaosKind.DELAY: 0.03,
     ChaosKind.CUT: 0.01,
     ChaosKind.RESET: 0.01,
+    ChaosKind.TORN_REQUEST: 0.005,
+    ChaosKind.REPEATED: 0.005,
     ChaosKind.LOST_ANSWER: 0.02,
     ChaosKind.TORN_ANSWER: 0.01,
     ChaosKind.SLOW_ANSWER: 0.01,

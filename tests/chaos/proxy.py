@@ -11,11 +11,12 @@ import contextlib
 import json
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from urllib.parse import urlsplit
 
 from chaos import messages
+from chaos.answers import STATUSES, refusal, status_object, version_in
 from chaos.faults import ChaosFaults
 from chaos.faults import ChaosKind as K
 from chaos.messages import BrokenMessageError, Head
@@ -27,18 +28,6 @@ DELAY_S, LAG_S, TRICKLE_S = (0.05, 2.0), (0.2, 8.0), (0.5, 3.0)
 
 #: Seconds after which a connection that says nothing is reset, as by a firewall that has forgotten it.
 SILENCE_S = (5.0, 40.0)
-
-#: Statuses that are answered without passing a request on.
-STATUSES = {
-    K.CONFLICT: (409, "Conflict"),
-    K.BUSY: (429, "TooManyRequests"),
-    K.BUSY_WITH_DELAY: (429, "TooManyRequests"),
-    K.INTERNAL_ERROR: (500, "InternalError"),
-    K.BAD_GATEWAY: (502, "BadGateway"),
-    K.UNAVAILABLE: (503, "ServiceUnavailable"),
-    K.TIMEOUT: (504, "Timeout"),
-    K.UNAUTHORIZED: (401, "Unauthorized"),
-}
 
 
 class Mood(StrEnum):
@@ -171,24 +160,10 @@ class Connection:
             await self._swallow()
         fault = self._proxy.faults.of_exchange(is_write=passage.is_write)
         passage.fault = fault or ""
-        if fault is K.DELAY:
-            await asyncio.sleep(self._proxy.faults.random.uniform(*DELAY_S))
-            if self._proxy.mood is Mood.SWALLOWS:
-                await self._swallow()
         if fault in STATUSES:
             await self._answer(*refusal(fault))
             return
-        match fault:
-            case K.CUT:
-                raise EndedError
-            case K.RESET:
-                reset(self._writer)
-                raise EndedError
-            case K.SWALLOWED:
-                await self._swallow()
-            case K.HALF_CLOSED:
-                half_close(self._writer)
-                await self._swallow()
+        await self._harm(head, passage, fault)
         far_reader = await self._send(head, passage)
         answer = await messages.head(far_reader)
         if answer is None:
@@ -199,33 +174,94 @@ class Connection:
             return
         await self._relay(answer, far_reader, passage, fault)
 
-    async def _send(self, head: Head, passage: Passage) -> asyncio.StreamReader:
-        """Pass the request on, over a new connection if the old one has ended."""
+    async def _harm(self, head: Head, passage: Passage, fault: K | None) -> None:
+        """What is done to a request before it is passed on.
+
+        Raises:
+            EndedError: It is not passed on any more.
+        """
+        match fault:
+            case K.DELAY:
+                await asyncio.sleep(self._proxy.faults.random.uniform(*DELAY_S))
+            case K.CUT:
+                raise EndedError
+            case K.RESET:
+                reset(self._writer)
+                raise EndedError
+            case K.SWALLOWED:
+                await self._swallow()
+            case K.HALF_CLOSED:
+                half_close(self._writer)
+                await self._swallow()
+            case K.TORN_REQUEST:
+                await self._send_half(head, passage)
+            case K.REPEATED if passage.is_write:
+                await self._send_in_vain(head, replace(passage))
+        if self._proxy.mood is Mood.SWALLOWS:
+            passage.fault = passage.fault or Mood.SWALLOWS
+            await self._swallow()
+
+    async def _far_side(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The connection to the API server, a new one if the old one has ended."""
         if self._far is not None and self._far[0].at_eof():
             self.close()
         if self._far is None:
             self._far = await self._proxy.upstream.connect()
-        reader, writer = self._far
+        return self._far
+
+    async def _send(self, head: Head, passage: Passage) -> asyncio.StreamReader:
+        """Pass the request on."""
+        reader, writer = await self._far_side()
+        passage.passed_on = self._proxy.passages.clock()
+        self._proxy.passages.passed(passage)
+        writer.write(self._request(head, passage))
+        await writer.drain()
+        return reader
+
+    def _request(self, head: Head, passage: Passage) -> bytes:
+        """What is sent to the API server."""
         extra = [("Host", urlsplit(self._proxy.upstream.url).netloc)]
         if self._proxy.upstream.authorization:
             extra.append(("Authorization", self._proxy.upstream.authorization))
         if passage.is_write or passage.body:
             extra.append(("Content-Length", str(len(passage.body))))
-        passage.passed_on = self._proxy.passages.clock()
-        self._proxy.passages.passed(passage)
-        writer.write(head.with_body(*extra) + passage.body)
-        await writer.drain()
-        return reader
+        return head.with_body(*extra) + passage.body
 
-    async def _relay(
-        self, answer: Head, far_reader: asyncio.StreamReader, passage: Passage, fault: K | None
-    ) -> None:
-        """Give back a whole answer, or what a fault makes of it."""
+    async def _send_half(self, head: Head, passage: Passage) -> None:
+        """Begin to pass the request on, and end both connections.
+
+        Raises:
+            EndedError: Always.
+        """
+        _, writer = await self._far_side()
+        whole = self._request(head, passage)
+        writer.write(whole[: self._proxy.faults.random.randrange(len(whole))])
+        await writer.drain()
+        raise EndedError
+
+    async def _send_in_vain(self, head: Head, passage: Passage) -> None:
+        """Pass the request on and drop the answer, as a proxy that then tries again."""
+        far_reader = await self._send(head, passage)
+        answer = await messages.head(far_reader)
+        if answer is None:
+            raise EndedError
+        await self._take(answer, far_reader, passage)
+        self._proxy.passages.over(passage)
+
+    async def _take(self, answer: Head, far_reader: asyncio.StreamReader, passage: Passage) -> bytes:
+        """The body of an answer; what it says is recorded."""
         content = b"" if answer.status in (204, 304) else await messages.body(far_reader, answer)
         passage.answered = self._proxy.passages.clock()
         passage.status = answer.status
         if passage.is_write:
             passage.version = version_in(content)
+        return content
+
+    async def _relay(
+        self, answer: Head, far_reader: asyncio.StreamReader, passage: Passage, fault: K | None
+    ) -> None:
+        """Give back a whole answer, or what a fault makes of it."""
+        content = await self._take(answer, far_reader, passage)
         if self._proxy.mood is Mood.SWALLOWS:
             await self._swallow()
         whole = answer.with_body(("Content-Length", str(len(content)))) + content
@@ -332,40 +368,3 @@ def half_close(writer: asyncio.StreamWriter) -> None:
     if raw is not None:
         with contextlib.suppress(OSError):
             raw.shutdown(socket.SHUT_WR)
-
-
-def refusal(fault: K) -> tuple[bytes, bytes]:
-    """Head and body of an answer in the API server's stead."""
-    code, reason = STATUSES[fault]
-    if fault is K.BAD_GATEWAY:
-        content, kind = b"<html><body>502 Bad Gateway</body></html>", "text/html"
-    else:
-        content, kind = json.dumps(status_object(code, reason)).encode(), "application/json"
-    lines = [f"HTTP/1.1 {code} {reason}", f"Content-Type: {kind}", f"Content-Length: {len(content)}"]
-    if fault is K.BUSY_WITH_DELAY:
-        lines.append("Retry-After: 1")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode(), content
-
-
-def status_object(code: int, reason: str) -> dict[str, object]:
-    """A Status as an API server words it."""
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": f"chaos: {reason}",
-    }
-
-
-def version_in(content: bytes) -> str:
-    """The resourceVersion of the object in an answer, "" without one."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return ""
-    meta = found.get("metadata") if isinstance(found, dict) else None
-    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
-    return str(version or "")

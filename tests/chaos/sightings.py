@@ -127,7 +127,7 @@ class Lookout:
                 self._versions[collection] = ""
                 continue
             except (OSError, AssertionError, KeyError, TimeoutError, ValueError):
-                pass  # the connection has ended, or an answer is none of a list or watch
+                pass  # the connection has ended, or this is no answer to a list or watch
             except Exception as exc:
                 if type(exc).__module__.partition(".")[0] not in ("aiohttp", "kubernetes_asyncio"):
                     raise

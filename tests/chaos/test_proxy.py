@@ -94,6 +94,26 @@ async def test_an_answer_is_lost(kind: ChaosKind) -> None:
         assert [each.status for each in stage.proxy.passages.writes] == [200] * takes_effect
 
 
+async def test_a_request_that_is_repeated_has_two_records() -> None:
+    """The client gets the second answer."""
+    async with staged(ChaosKind.REPEATED) as stage:
+        assert await stage.post() == 200
+
+        assert len(stage.asked) == 2
+        first, second = stage.proxy.passages.writes
+        assert (first.version, second.version) == ("42", "42")
+        assert first is not second
+
+
+async def test_half_a_request_has_no_effect() -> None:
+    """The server waits for the rest, and the client gets an error."""
+    async with staged(ChaosKind.TORN_REQUEST) as stage:
+        with pytest.raises(aiohttp.ClientError):
+            await stage.post()
+
+        assert stage.proxy.passages.writes == []
+
+
 async def test_a_refusal_in_the_servers_stead_is_not_passed_on() -> None:
     """A 503 of the proxy's is an answer like any other, and nothing has happened."""
     async with staged(ChaosKind.UNAVAILABLE) as stage:

@@ -27,6 +27,7 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
+from plimsoll.timing.backoff import Backoff
 from plimsoll.timing.signal import Signal
 
 #: Objects a page when listing, as client-go's pager.
@@ -48,9 +49,6 @@ COMPLETE = "k8s.io/initial-events-end"
 #: How a server refuses streamed lists: an older one calls resourceVersionMatch invalid, one with
 #: etcd 3.4, which tells no progress, has an internal error.
 NO_STREAMS = (400, 422, 500)
-
-#: Back-off after a failure, in seconds: doubled from the first to the last, with jitter.
-FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.2, 30.0
 
 #: Seconds after which a resource that the server does not have is requested again.
 ABSENT_S = 60.0
@@ -126,6 +124,8 @@ class Reflector:
         self._objects = KnownObjects()
         self._version = ""
         self._heard = False  #: whether the present watch has received anything
+        self._has_answered = False  #: whether the server has accepted anything since the last failure
+        self._opened = math.inf  #: when the present watch was accepted
         self._begun, self._shown = (
             0.0,
             0,
@@ -152,12 +152,11 @@ class Reflector:
 
     async def run(self) -> None:
         """Mirror until cancelled."""
-        backoff_s = FIRST_BACKOFF_S
+        backoff = Backoff()
         too_old = 0
         while True:
-            self._heard = False
+            self._heard, self._opened = False, math.inf
             status = 0
-            began = self._clock.monotonic()
             try:
                 while self._must_list and not self._streaming:
                     await self._list()
@@ -168,8 +167,9 @@ class Reflector:
                     continue  # a list was requested, or is needed page by page
                 finally:
                     self._watching = None
-                if self._heard or self._clock.monotonic() - began >= SHORT_S:
-                    backoff_s, too_old = FIRST_BACKOFF_S, 0
+                if self._has_watched:
+                    backoff.progressed()
+                    too_old = 0
                     continue
                 problem, status = "the watch ended immediately", 200
             except Gone as exc:
@@ -188,16 +188,23 @@ class Reflector:
                 continue
             except (APIError, DecodeError, msgspec.MsgspecError) as exc:
                 problem, status = str(exc), exc.status if isinstance(exc, APIError) else 200
-                if self._heard:
-                    backoff_s = FIRST_BACKOFF_S
-                elif not (isinstance(exc, APIError) and exc.status in RESUMABLE):
+                if self._has_watched:
+                    backoff.progressed()
+                if not self._heard and not (isinstance(exc, APIError) and exc.status in RESUMABLE):
                     # The same version would bring the same answer, or the same line, for ever.
                     self._version = ""
             self._observer.watch_failed(self._resource.name, problem, status)
-            await self._clock.sleep(backoff_s * (0.5 + self._randomness.fraction()))
-            backoff_s = min(2 * backoff_s, LAST_BACKOFF_S)
+            await self._clock.sleep(
+                backoff.pause_s(status, self._randomness.fraction(), answered=self._has_answered)
+            )
+            self._has_answered = False
 
     # ------------------------------------------------------------------------------------------------
+
+    @property
+    def _has_watched(self) -> bool:
+        """Whether the present watch was of use: it has brought something, or was open for a while."""
+        return self._heard or self._clock.monotonic() - self._opened >= SHORT_S
 
     @property
     def _must_list(self) -> bool:
@@ -284,6 +291,7 @@ class Reflector:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         async with self._session.stream(self._resource.path, params, SILENCE_S) as batches:
             self._answered()
+            self._opened = self._clock.monotonic()
             async for lines in batches:
                 self._answered()
                 for some in _slices(lines):
@@ -307,6 +315,7 @@ class Reflector:
                     )
 
     def _answered(self) -> None:
+        self._has_answered = True
         self._observer.watch_heard(self._resource.name, self._clock.now())
 
     def _decoded(self, lines: Iterable[bytes]) -> Iterable[WatchEvent]:
