@@ -236,7 +236,7 @@ class Stream:
     def settle(self, name: str, pod: str, node: str = "n2", phase: str = "Settled", **status: Any) -> Obj:
         """A record ends with a replacement."""
         replacement = {"name": pod, "uid": f"uid-{pod}", "node": node}
-        return self.enter(name, phase, reason="Verified", replacement=replacement, **status)
+        return self.enter(name, phase, **{"reason": "Verified", "replacement": replacement, **status})
 
     # -- what is said ------------------------------------------------------------------------------------
 

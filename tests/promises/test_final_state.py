@@ -128,3 +128,57 @@ def test_reports_are_no_writes() -> None:
     stream.change("pods", "web-1", {"status": {"message": "x"}})
 
     assert left(stream) == []
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"scheduling": {"schedulerName": "other"}}, LOST),
+        ({"scheduling": {"schedulerName": "third"}}, []),
+        ({"scheduling": {"schedulerName": "other"}, "suspend": True}, []),
+    ],
+)
+def test_pods_of_every_scheduler_name_that_is_served_are_placed(
+    other: dict[str, Any], said: list[str]
+) -> None:
+    """By any policy that is at work."""
+    stream = a_cluster()
+    stream.policy("other", moves=False, **other)
+    stream.pod("new", spec={"schedulerName": "other"})
+
+    assert left(stream) == said
+
+
+@pytest.mark.parametrize(
+    ("serve", "scheduler", "said"),
+    [
+        pytest.param(
+            {}, "plimsoll", ["new is not placed, though less important pods fill n1"], id="preempts"
+        ),
+        pytest.param({"preemption": {"viaEviction": True}}, "plimsoll", [], id="budgets-may-forbid-it"),
+        pytest.param({}, "other", [], id="of-another-policy"),
+    ],
+)
+def test_important_pods_make_room(serve: dict[str, Any], scheduler: str, said: list[str]) -> None:
+    """Where the pods of lower priority may simply be deleted."""
+    stream = a_cluster()
+    stream.policy("serve", moves=False, scheduling={"schedulerName": "plimsoll", **serve})
+    via = {"schedulerName": "other", "preemption": {"viaEviction": True}}
+    stream.policy("other", moves=False, scheduling=via)
+    asks = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]}
+    stream.delete("nodes", "n2")
+    stream.pod("new", spec={"priority": 10, "schedulerName": scheduler, **asks})
+
+    assert left(stream) == said
+
+
+@pytest.mark.parametrize(
+    ("pod", "said"), [({}, ["web has 2 pods, not 1"]), ({"status": {"conditions": []}}, [])]
+)
+def test_a_rollout_that_waits_keeps_its_surge(pod: dict[str, Any], said: list[str]) -> None:
+    """A quarter of the pods, rounded up, until all are ready."""
+    stream = a_cluster()
+    workload(stream, 1)
+    stream.change("pods", "web-1", pod)
+
+    assert left(stream) == said

@@ -117,3 +117,32 @@ def test_the_members_are_those_of_its_namespace() -> None:
     stream.bind("m-0", "n2")
 
     assert left(stream) == PART
+
+
+def test_what_is_no_binding() -> None:
+    """A member that is deleted, or written by the operator when it has its node; pods of no group."""
+    stream = a_gang(members=1)
+    stream.pod("bound", "n1", **MEMBER)
+    stream.pod("loose")
+    stream.bind("loose", "n2")
+    stream.wait(60.0)
+    stream.lead()
+    stream.change("pods", "m-0", {"status": {"message": "x"}}, stream.by())
+    stream.delete("pods", "m-0", stream.by("/", method="PATCH"))
+    stream.wait(60.0)
+    stream.lead()
+    stream.change("pods", "bound", {"status": {"message": "x"}}, stream.by())
+
+    assert [each for each in stream.said if "member" in each] == []
+
+
+def test_objects_that_are_no_pods_have_no_group() -> None:
+    """Though they have its label."""
+    stream = a_gang(members=1)
+    stream.wait(60.0)
+    stream.lead()
+    labelled = {"name": "d", "namespace": "default", **MEMBER["metadata"]}
+    stream.put("deployments.apps", {"metadata": labelled, "spec": {"nodeName": "n1"}}, stream.by())
+
+    assert stream.said == []
+    assert left(stream) == []

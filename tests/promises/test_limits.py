@@ -278,3 +278,54 @@ def test_a_deleted_policy_has_no_ceilings() -> None:
     a_move(stream)
 
     assert stream.said == ["web-1 was evicted for tidy: its policy did not exist"]
+
+
+def test_shares_are_of_the_node_and_of_the_namespace() -> None:
+    """Not of all pods: half of the four on the node, of the five in the namespace."""
+    stream = a_cluster()
+    for number in range(2):
+        stream.pod(f"near-{number}", "n1", ready=True)
+    stream.pod("same-namespace", "n2", ready=True)
+    for number in range(9):
+        stream.pod(f"far-{number}", "n2", metadata={"namespace": "shop"})
+    limited(stream, perNode="50%", perNamespace="50%", perMinute="100%")
+    stream.wait(1.0)
+    for name in ("web-1", "web-2", "near-0"):
+        a_move(stream, name, owner=None)
+    stream.lead()
+    ran(stream, 160.0, 170.0)
+
+    assert stream.said == [
+        "a run of tidy made 3 evictions, perNode is 2",
+        "a run of tidy made 3 evictions, perNamespace is 2",
+    ]
+
+
+def test_a_policy_that_came_between_a_record_and_its_eviction_counts() -> None:
+    """The one before it was deleted a while ago."""
+    stream = a_cluster()
+    stream.delete(POLICIES, "tidy")
+    stream.wait(60.0)
+    stream.lead()
+    stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.policy(rebalancing={"limits": {"perMinute": 0, "total": 0}})
+    stream.evict("web-1")
+    stream.wait(1.0)
+    ran(stream, 159.0, 161.0)
+
+    assert stream.said == [
+        "web-1 was evicted for tidy: 1 evictions, perMinute is 0",
+        "a run of tidy made 1 evictions, total is 0",
+    ]
+
+
+def test_deletions_are_no_evictions() -> None:
+    """A victim of preemption that is deleted has no record; a record that waits counts nothing."""
+    stream = a_cluster()
+    limited(stream, perMinute=0, perWorkload=0)
+    stream.pod("important", spec={"priority": 10})
+    stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-1", {"status": {"conditions": [{"type": "DisruptionTarget"}]}}, stream.by())
+    stream.delete("pods", "web-1", stream.by("/api/v1/namespaces/default/pods/web-1", method="DELETE"))
+
+    assert stream.said == []
