@@ -211,7 +211,7 @@ async def test_of_writes_that_are_sent_together_those_without_rights_are_not_sen
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-async def test_an_answer_that_leaves_the_outcome_open_is_none(
+async def test_an_answer_that_leaves_the_outcome_open_does_not_count(
     told: tuple[ToldServer, Session], fence: Fence, status: int
 ) -> None:
     """The API server or a proxy gave up, and the write may still take effect: the lease must be kept."""

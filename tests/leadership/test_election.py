@@ -193,7 +193,7 @@ def test_a_deleted_lease_is_not_awaited_for_68_years(election: Election) -> None
 
 
 def test_transitions_are_counted_from_the_beginning_again(election: Election) -> None:
-    """The API server refuses a number that is no int32: nobody would ever lead again."""
+    """The API server refuses a number that is no int32: no candidate could lead again."""
     election.handle(Due(), at(100))
 
     taken = election.handle(LeaseFound(replace(THEIRS, holder="", transitions=2**31 - 1)), at(100))

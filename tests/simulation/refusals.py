@@ -75,7 +75,7 @@ class Rights:
     """Which rights the operator does not have.
 
     Attributes:
-        denied: These; an empty verb stands for all.
+        denied: These; an empty verb means all.
     """
 
     denied: set[Right] = field(default_factory=set)

@@ -224,7 +224,7 @@ class Election:
             self._observe(lease, now)
         is_ours = lease.holder == self.identity
         if lease.holder and not is_ours:
-            self.held_until = -math.inf  # it was taken from us: its new holder may write at once
+            self.held_until = -math.inf  # it was taken from us: its new holder may write now
         if lease.holder and not is_ours and now.monotonic < self._expiry():
             return self._rest(now)
         if not self.stands:

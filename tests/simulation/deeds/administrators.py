@@ -90,7 +90,7 @@ class AdministratorDeeds:
         rights.take(taken)
         if self._random.random() < 0.5:
             for replica in self._scene.replicas:
-                self._scene.network.cut(replica.life.name)  # so that lists and watches are asked for anew
+                self._scene.network.cut(replica.life.name)  # so that lists and watches are asked for again
         self._scene.later(lambda: rights.give_back(taken))
 
     # -- budgets -------------------------------------------------------------------------------------------

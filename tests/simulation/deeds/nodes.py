@@ -125,7 +125,7 @@ class NodeDeeds:
         return self._for_a_while(_closed(closed=True), _closed(closed=False))
 
     def _relabel(self) -> bool:
-        """Its zone, for good, and a label that comes and goes."""
+        """Its zone, permanently, and a label that comes and goes."""
         zone = self._random.choice(ZONES)
 
         def change(node: Obj) -> None:

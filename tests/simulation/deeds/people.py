@@ -233,7 +233,7 @@ def _owner(pod: Obj) -> str:
 
 
 def replace_pod(scene: Scene, pod: Obj) -> None:
-    """Delete a pod at once, and create another one of its name and spec."""
+    """Delete a pod immediately, and create another one of its name and spec."""
     meta, spec = pod["metadata"], copied(pod["spec"])
     spec.pop("nodeName", None)
     scene.api.delete("pods", meta["namespace"], meta["name"], grace_seconds=0)

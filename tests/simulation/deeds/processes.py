@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulation.deeds.scene import Scene, Way
 from simulation.faults import FaultKind
 
-#: How fast a clock may go, beside the API server's. A leader that stops ten of its seconds after
+#: How fast a clock may go, next to the API server's. A leader that stops ten of its seconds after
 #: its last renewal, and a candidate that waits for fifteen, still do not meet (docs/high-availability.md).
 RATES = (0.9, 1.1)
 

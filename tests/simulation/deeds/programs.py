@@ -1,4 +1,4 @@
-"""ProgramDeeds are what other programs do: schedulers, autoscalers, and whoever writes the lease."""
+"""ProgramDeeds are what other programs do: schedulers, autoscalers, writers of the lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scene of all deeds: the cluster, the network, the replicas, and what is to be undone."""
+"""The scene of all deeds: the cluster, the network, the replicas, and pending undos."""
 
 from __future__ import annotations
 

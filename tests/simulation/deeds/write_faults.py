@@ -55,7 +55,7 @@ WRITES = [
     ),
 ]
 
-#: What may happen at any write, beside what happens to the sender.
+#: What may happen at any write, in addition to what happens to the sender.
 ANYWHERE = (
     FaultKind.API_RESTART,
     FaultKind.COMPACTION,

@@ -1,0 +1,50 @@
+"""docs/promises.md has a row for every promise of SECURITY.md, and names what exists."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/promises.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
+def test_every_promise_of_security_md_has_a_row() -> None:
+    """By the words in bold with which it begins."""
+    claims = {each.rstrip(" ,:.") for each in re.findall(r"^- \*\*(.*?)\*\*", SECURITY, re.MULTILINE)}
+    rows = set(re.findall(r"^\| (.*?) \|", TEXT.partition("## SECURITY.md")[2], re.MULTILINE))
+
+    assert claims - rows == set()
+    assert len(claims) > 30
+
+
+def test_what_rows_name_exists() -> None:
+    """Tests, invariants, planted bugs and targets of fuzzing."""
+    paths = set(re.findall(r"`((?:devcluster/)?tests/[\w/.]+)`", TEXT))
+    planted = "".join(
+        each.read_text(encoding="utf-8") for each in (ROOT / "tests/simulation/planted").glob("*.py")
+    )
+    targets = "".join(each.read_text(encoding="utf-8") for each in (ROOT / "tests/fuzzing").rglob("*.py"))
+    names = set(re.findall(r"`([a-z_-]+)`", TEXT))
+    unknown = {
+        name
+        for name in names
+        if not (ROOT / f"tests/promises/{name}.py").exists()
+        and f"\ndef {name}(" not in planted
+        and f'"{name}"' not in targets
+    }
+
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert unknown == set()
+
+
+def test_every_planted_bug_is_named() -> None:
+    """Each breaks some promise."""
+    planted = "".join(
+        each.read_text(encoding="utf-8")
+        for each in (ROOT / "tests/simulation/planted").glob("*.py")
+        if each.stem != "surgery"
+    )
+    bugs = set(re.findall(r"^def ([a-z]\w+)\(operator: Operator\)", planted, re.MULTILINE))
+
+    assert {bug for bug in bugs if f"`{bug}`" not in TEXT} == set()
+    assert len(bugs) > 20
