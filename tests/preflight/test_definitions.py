@@ -152,3 +152,14 @@ def test_what_is_missing_or_hidden() -> None:
         "not checked: you may not list customresourcedefinitions.apiextensions.k8s.io"
     )
     assert findings[third].level is Level.OK
+
+
+def test_those_that_are_missing_may_be_left_out() -> None:
+    """The operator reports at its start what is there, and what could not be read."""
+    found: dict[str, Obj | Unread | None] = {**installed(), POLICIES: None}
+    told = list(judged_definitions(found, tells_missing=False))
+    found[POLICIES] = Unread(right_of("GET", "/apis/x/v1/things")[0], "", 403, "no")
+    unread = list(judged_definitions(found, tells_missing=False))
+
+    assert POLICIES not in {each.subject for each in told}
+    assert "customresourcedefinitions" in {each.subject for each in unread}

@@ -196,7 +196,8 @@ class ProtectionPromise:
         if not selects(evictor.get("labelSelector"), pod["metadata"].get("labels")):
             yield "its labels are not the evictor's"
         yield from self._lonely(case, evictor, is_exact=is_exact)
-        yield from _young(case, evictor)
+        life = self._lives.find(pod["metadata"]["uid"])
+        yield from _young(case, evictor, 0.0 if life is None else case.at - life.bound_at)
 
     def _kind(self, case: Case, evictor: Obj, *, is_exact: bool) -> Iterator[str]:
         """Protections of kinds of pods."""
@@ -261,12 +262,19 @@ class ProtectionPromise:
             yield "it is the only one that is ready"
 
 
-def _young(case: Case, evictor: Obj) -> Iterator[str]:
-    """The age of the pod by the operator's own clock; its times are whole seconds."""
+def _young(case: Case, evictor: Obj, seen_s: float) -> Iterator[str]:
+    """The age of the pod by the operator's own clock, whose times are whole seconds, or since its binding.
+
+    A clock that jumps between the decision and the record shows an age that no decision was made by.
+    """
     least, started = evictor.get("minPodAge"), (case.pod.get("status") or {}).get("startTime")
     if not least:
         return
     if not started:
         yield "it has not started"
-    elif case.sent is not None and case.sent - seconds(started) < duration_s(least) - 1.0:
+    elif (
+        case.sent is not None
+        and case.sent - seconds(started) < duration_s(least) - 1.0
+        and seen_s < duration_s(least) - 1.0
+    ):
         yield f"it was {case.sent - seconds(started):.0f} s old, {least} must be"

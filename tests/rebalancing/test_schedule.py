@@ -217,6 +217,31 @@ async def test_a_wall_clock_that_is_set_back_does_not_bring_a_turn_early() -> No
     timetable.stop()
 
 
+@pytest.mark.parametrize("hastened", [False, True])
+async def test_a_wall_clock_that_is_set_back_delays_no_interval_and_no_hastened_turn(hastened: bool) -> None:
+    """Seconds are waited for, not a time of day."""
+    clock = ClockSetBack()
+    timer = Timer(clock, RememberingObserver())
+    timetable = schedule.Timetable(timer, clock, RememberingObserver(), lambda _: None)
+    ran: list[float] = []
+
+    async def job() -> None:
+        ran.append(clock.time)
+
+    timetable.start()
+    timetable.set("often", Schedule(cron="0 0 29 2 *") if hastened else Schedule(interval_seconds=60), job)
+    timetable.hasten("often", timedelta(seconds=1))
+    clock.behind_s, clock.time = 3600.0, clock.time + 1.0
+    timer.call_due()
+    await settled()
+    clock.time += 60.0
+    timer.call_due()
+    await settled()
+
+    assert len(ran) == (1 if hastened else 2)
+    timetable.stop()
+
+
 class ClockSetBack(FakeClock):
     """Its wall time is behind."""
 

@@ -40,3 +40,26 @@ async def test_pods_wait_for_the_right_to_bind() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await task
     assert set(stage.binder.bound) == {"default/a", "default/b"}
+
+
+async def test_a_right_that_is_granted_before_the_work_begins_is_noticed() -> None:
+    """A new leader takes pods over while the last review still says no, and the next one says yes."""
+    reviewer = FakeAccessReviewer(BIND)
+    access = Access(reviewer, FakeClock(), RememberingObserver())
+    stage = Stage(access=access)
+    await access.review()
+    await stage.see(NodeAdded(a_node("n0")))
+    await stage.pods(our_pod("a"))
+    assert stage.queue.depths()["gated"] == 1
+
+    reviewer.denied.clear()
+    await access.review()
+    task = asyncio.ensure_future(stage.wing.run())
+    try:
+        await settled()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    assert set(stage.binder.bound) == {"default/a"}

@@ -125,7 +125,7 @@ def _of_scheduling(operator: Operator) -> Iterator[str]:
     book = pipeline._book
     moves = operator.rebalancing.executor.machine.open
     for uid, reservation in book._by_uid.items():
-        if uid not in cache.waiting and reservation.owner not in moves:
+        if uid not in cache.waiting and reservation.holder.key not in moves:
             why = f"for {uid}, {reservation.reason}"
             yield f"room on {reservation.node} is reserved {why}, and no pod waits for it"
 

@@ -48,6 +48,10 @@ FAULTY_S = 60.0
 #: is still to come then is the retry of unschedulable pods after five minutes.
 RESTS_S = 90.0
 
+#: Seconds more for one that is not still at its end: a pod that was tried in peace is tried again five
+#: minutes later, within half a minute, and its message may be another one then.
+RETRY_S = 400.0
+
 #: Each run of so many has its whole peace.
 WHOLE_PEACE = 8
 
@@ -325,10 +329,16 @@ class Simulation:
 
     async def _violated_in_peace(self) -> bool:
         """Let peace pass, or as much of it as there is something to do in; whether it was cut short."""
-        plan, until = self.plan, self.loop.time() + self.plan.peace_s
+        if await self._violated_in(self.plan.peace_s):
+            return True
+        if self.loop.time() - self._latest < self.plan.still_s:
+            return await self._violated_in(RETRY_S)
+        return False
+
+    async def _violated_in(self, seconds: float) -> bool:
+        plan, began = self.plan, self.loop.time()
         is_whole = plan.seed % WHOLE_PEACE == 0 if plan.is_whole is None else plan.is_whole
-        began = self.loop.time()
-        while (left_s := until - self.loop.time()) > 0.0:
+        while (left_s := began + seconds - self.loop.time()) > 0.0:
             if await self._violated_within(min(LOOK_S, left_s)):
                 return True
             now = self.loop.time()

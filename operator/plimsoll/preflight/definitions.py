@@ -21,11 +21,14 @@ INSTALL = "plimsoll crds | kubectl apply -f -"
 Document = Mapping[str, Any]
 
 
-def judged_definitions(found: Mapping[str, Document | Unread | None]) -> Iterator[Finding]:
-    """Findings about each of our definitions.
+def judged_definitions(
+    found: Mapping[str, Document | Unread | None], *, tells_missing: bool = True
+) -> Iterator[Finding]:
+    """Findings about each of our definitions, and one of those that could not be read.
 
     Args:
         found: By the name of the definition: the object, None when it does not exist.
+        tells_missing: Whether there are findings about those that do not exist.
     """
     for kind in KINDS:
         name = kind.definition.name
@@ -33,9 +36,9 @@ def judged_definitions(found: Mapping[str, Document | Unread | None]) -> Iterato
         if isinstance(document, Unread):
             continue
         if document is None:
-            yield Finding(
-                Area.DEFINITIONS, Level.ERROR, name, "it is not installed", f"install it: {INSTALL}"
-            )
+            if tells_missing:
+                problem = "it is not installed"
+                yield Finding(Area.DEFINITIONS, Level.ERROR, name, problem, f"install it: {INSTALL}")
         else:
             yield _judged(kind, document)
     unread = [each for each in found.values() if isinstance(each, Unread)]

@@ -81,7 +81,7 @@ class StartCheck:
         return [
             *judged_names(shadow),
             # Of those that are missing the outage log has a line, and says when they are there.
-            *(each for each in judged_definitions(defined) if defined[each.subject] is not None),
+            *judged_definitions(defined, tells_missing=False),
             *self._of_policies(documents),
         ]
 

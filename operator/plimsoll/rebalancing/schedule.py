@@ -38,6 +38,7 @@ class _Entry:
     schedule: Schedule
     job: Job
     due: datetime | None  #: None where the schedule never fires again
+    is_hastened: bool = False  #: whether an event asked for the next run
 
 
 class Timetable:
@@ -97,7 +98,7 @@ class Timetable:
         entry = self._entries.get(name)
         soon = self._now() + within
         if entry is not None and (entry.due is None or entry.due > soon):
-            entry.due = soon
+            entry.due, entry.is_hastened = soon, True
             self._wait(name)
 
     def next_run(self, name: str) -> datetime | None:
@@ -119,12 +120,15 @@ class Timetable:
         self._timer.set((self, name), self._clock.monotonic() + left_s, partial(self._fall_due, name))
 
     def _fall_due(self, name: str) -> None:
-        """Run a job, unless the wall clock was set back meanwhile; then its next turn."""
+        """Run a job; where cron set its turn and the wall clock was set back, wait for that time."""
         entry, now = self._entries[name], self._now()
         due = entry.due
         if due is None:
             return
+        if due - now > EARLY and (entry.schedule.interval_seconds is not None or entry.is_hastened):
+            due = now  # so many seconds have passed, whatever the wall clock says now
         if due - now <= EARLY:
+            entry.is_hastened = False
             running = self._running.get(name)
             if running is None or running.done():
                 self._running[name] = asyncio.create_task(self._run(name, entry.job), name=f"run of {name}")

@@ -42,8 +42,11 @@ class RightsGate:
                 self._held.pop(pod.uid, None)
 
     async def run(self, queue: SchedulingQueue, clock: Clock) -> None:
-        """Have held pods judged again whenever rights have changed; until cancelled."""
-        seen = self._access.changed.count
+        """Have held pods judged again now, and whenever rights have changed; until cancelled.
+
+        Pods may be held before this begins, and the right may be granted in between.
+        """
         while True:
-            seen = await self._access.changed.wait(seen)
+            seen = self._access.changed.count
             queue.activate(list(self._held), clock.monotonic())
+            await self._access.changed.wait(seen)

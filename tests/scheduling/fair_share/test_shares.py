@@ -154,3 +154,15 @@ async def test_a_plugin_that_breaks_leaves_the_order_to_the_sort_key() -> None:
         await one.pods(in_queue("a1", "a"))
 
         assert one.bound == ["a1"]
+
+
+async def test_no_pod_is_remembered_while_no_profile_has_fair_queues() -> None:
+    """Their policy may be gone for long, and what then becomes of them is not followed."""
+    async with gang_scene(args=TWO, enabled=("FairShare",), nodes=0) as one:
+        await one.pods(in_queue("a1", "a"))
+        demand = one.cache.cluster.index(WaitingDemand)
+        assert demand.sums
+
+        one.sharing.serve({}, ())
+
+        assert demand.sums == {}

@@ -18,6 +18,7 @@ class JudgedTransport:
     def __init__(self, inner: Transport, problems: list[BaseException]) -> None:
         self._inner = inner
         self._problems = problems
+        self._is_closed = False
         self.address, self.configuration, self.pipelines = inner.address, inner.configuration, inner.pipelines
 
     async def exchange(
@@ -67,7 +68,8 @@ class JudgedTransport:
             await opening.__aexit__(None, None, None)
 
     async def close(self) -> None:
-        """End it."""
+        """End it; what tasks still ask while their process ends is refused in the library's own way."""
+        self._is_closed = True
         await self._inner.close()
 
     async def _parts(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -82,5 +84,6 @@ class JudgedTransport:
         except NO_ANSWER:
             raise
         except Exception as exc:
-            self._problems.append(exc)
+            if not self._is_closed:
+                self._problems.append(exc)
             raise

@@ -91,9 +91,10 @@ class WireNetwork(Network):
             # Virtual time goes by faster than the machine's, which aiohttp reads to end idle connections.
             connector: Any = api_client.rest_client.pool_manager.connector
             connector._keepalive_timeout = IDLE_S
-            transport = HTTPTransport(api_client, own_client=self._uses_own_client, proxies={})
+            inner = HTTPTransport(api_client, own_client=self._uses_own_client, proxies={})
+            transport = JudgedTransport(inner, self.problems)
             try:
-                yield JudgedTransport(transport, self.problems)
+                yield transport
             finally:
                 await transport.close()
 

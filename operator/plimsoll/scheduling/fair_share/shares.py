@@ -37,8 +37,9 @@ class FairShares(PlacedPodsSubscriber):
             for plugin in scheduler.profile.plugins
             if isinstance(plugin, FairQueues)
         }
+        if self._cache.cluster.has_index(WaitingDemand):
+            self._demand.clear()  # what waits is not followed while no profile has fair queues
         if self._fair:
-            self._demand.clear()
             for pod in waiting:
                 self._set(pod)
         self._queue.keep_in(self._heap if self._fair else PodHeap)
