@@ -177,3 +177,17 @@ async def test_runs_in_the_event_loop_until_cancelled() -> None:
     worker.cancel()
 
     assert sorted(seen, key=int) == [str(number) for number in range(50)]
+
+
+def test_keys_that_have_rested_are_forgotten(queue: Any, clock: Any) -> None:
+    """Pods come and go, and their keys never come back."""
+
+    def reconcile(_key: str) -> None:
+        clock.now += 0.1
+
+    for number in range(100):
+        queue.add(reconcile, f"pod-{number}")
+        queue.run_due()
+        clock.now += 1.0
+
+    assert len(queue._resting) == 1

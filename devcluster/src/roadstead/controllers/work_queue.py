@@ -145,7 +145,10 @@ class WorkQueue:
         rest_s = min(took_s * REST_FACTOR, LONGEST_REST_S)
         if rest_s < SLICE_S:
             return
-        self._resting[task] = self.clock() + rest_s
+        now = self.clock()
+        while self._resting and next(iter(self._resting.values())) <= now:
+            del self._resting[next(iter(self._resting))]  # else keys of objects that are gone would stay
+        self._resting[task] = now + rest_s
         if task in self._due:
             del self._due[task]
             self.add(*task)
