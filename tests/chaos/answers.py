@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from chaos.faults import ChaosKind as K
+from roadstead.values.status_errors import StatusError
 
 #: Statuses that are answered without passing a request on.
 STATUSES = {
@@ -34,15 +35,7 @@ def refusal(fault: K) -> tuple[bytes, bytes]:
 
 def status_object(code: int, reason: str) -> dict[str, object]:
     """A Status as an API server words it."""
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": f"chaos: {reason}",
-    }
+    return StatusError(code, reason, f"chaos: {reason}").status
 
 
 def version_in(content: bytes) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from random import Random
+from typing import TypeVar
+
+KindT = TypeVar("KindT", bound=StrEnum)
 
 
 class FaultKind(StrEnum):
@@ -145,6 +148,17 @@ DEEDS = [
 ]
 
 
+def met(random: Random, shares: Mapping[KindT, float], enabled: Collection[KindT]) -> KindT | None:
+    """One of the kinds that are enabled, each with its share, or none."""
+    drawn = random.random()
+    for kind, share in shares.items():
+        if kind in enabled:
+            drawn -= share
+            if drawn < 0.0:
+                return kind
+    return None
+
+
 class FaultPlan:
     """Draws faults: of each run a subset of the kinds, until the faults stop.
 
@@ -226,12 +240,4 @@ class FaultPlan:
         return kind
 
     def _drawn(self, shares: dict[FaultKind, float]) -> FaultKind | None:
-        if self.is_over:
-            return None
-        drawn = self._random.random()
-        for kind, share in shares.items():
-            if kind in self.enabled:
-                drawn -= share
-                if drawn < 0.0:
-                    return kind
-        return None
+        return None if self.is_over else met(self._random, shares, self.enabled)

@@ -261,7 +261,7 @@ class Network:
             message = f"Timeout: Too large resource version: {version}, current: {known}"
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
             details = {"causes": [cause], "retryAfterSeconds": 1}
-            return 504, status(504, "Timeout", message, details=details)
+            return 504, status(504, "Timeout", message, details)
         return self.rights.answer(request)
 
     async def _pump(self, stream: Stream, watcher: Watcher) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from roadstead.server.request_handler import Request
+from roadstead.values.status_errors import StatusError
 from simulation.exchanges import Answer
 from simulation.faults import FaultKind
 
@@ -43,14 +44,13 @@ Right = tuple[str, str, str]
 def refused(fault: FaultKind) -> Answer:
     """The answer with the status of a fault."""
     code, reason = STATUSES[fault]
-    more = {"details": {"retryAfterSeconds": 1}} if fault is FaultKind.TOO_MANY_WITH_DELAY else {}
-    return code, status(code, reason, f"simulated: {fault}", **more)
+    details = {"retryAfterSeconds": 1} if fault is FaultKind.TOO_MANY_WITH_DELAY else None
+    return code, status(code, reason, f"simulated: {fault}", details)
 
 
-def status(code: int, reason: str, message: str, **more: Any) -> bytes:
+def status(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> bytes:
     """A Status of the API server."""
-    head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    return orjson.dumps({**head, "message": message, "reason": reason, "code": code, **more})
+    return orjson.dumps(StatusError(code, reason, message, details).status)
 
 
 def spoiled(fault: FaultKind, answer: Answer, random: Random) -> Answer:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from random import Random
 
-from simulation.faults import FaultKind
+from simulation.faults import FaultKind, met
 
 
 class WireFaultKind(StrEnum):
@@ -97,13 +97,7 @@ class WireFaultPlan:
 
     def drawn(self, shares: Mapping[WireFaultKind, float]) -> WireFaultKind | None:
         """What one of them meets, counted."""
-        if self.is_over:
-            return None
-        drawn = self._random.random()
-        for kind, share in shares.items():
-            if kind in self.enabled:
-                drawn -= share
-                if drawn < 0.0:
-                    self.counts[kind] += 1
-                    return kind
-        return None
+        kind = None if self.is_over else met(self._random, shares, self.enabled)
+        if kind is not None:
+            self.counts[kind] += 1
+        return kind
