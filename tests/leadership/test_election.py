@@ -184,6 +184,38 @@ def test_a_lease_that_was_deleted_is_awaited_as_long_as_its_holder_may_write(ele
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
 
 
+def test_what_was_listed_before_a_first_lease_is_listed_again() -> None:
+    """Between two looks that found none, another one may have been created, used and deleted."""
+    election = Election("we", Terms(), stands=False)
+    for moment in (100, 103):
+        election.handle(Due(), at(moment))
+        assert isinstance(election.handle(LeaseFound(None), at(moment)), Rest)
+    election.stands = True
+    election.handle(Due(), at(137))
+    created = election.handle(LeaseFound(None), at(137))
+    assert isinstance(created, WriteLease)
+
+    election.handle(Stored(replace(created.lease, version="9"), sent=137), at(138))
+
+    assert election.led_from == 138
+
+
+def test_what_was_listed_since_a_lease_was_free_is_complete() -> None:
+    """Its version excludes another holder in between."""
+    election, free = Election("we", Terms(), stands=False), replace(THEIRS, holder="")
+    for moment in (100, 103):
+        election.handle(Due(), at(moment))
+        election.handle(LeaseFound(free), at(moment))
+    election.stands = True
+    election.handle(Due(), at(137))
+    claimed = election.handle(LeaseFound(free), at(137))
+    assert isinstance(claimed, WriteLease)
+
+    election.handle(Stored(replace(claimed.lease, version="9"), sent=137), at(138))
+
+    assert election.led_from == 100
+
+
 def test_a_deleted_lease_is_not_awaited_for_68_years(election: Election) -> None:
     """Whatever time it named: deleting it is how people end that."""
     election.handle(Due(), at(100))

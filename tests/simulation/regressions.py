@@ -56,6 +56,7 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(11, "1be438d8", "a move whose record was deleted was remembered for ever", features=()),
     Regression(12, "7daee394", "a victim of two preemptors was evicted with two records"),
     Regression(16, "7daee394", "a victim of two preemptors was evicted with two records"),
+    Regression(333, "d8db050b", "a new leader over-committed a node: it overlooked bindings of the last one"),
 )
 
 

@@ -70,7 +70,7 @@ class Startup:
         return {f"watch of {each.resource.name}": self._mirror(each) for each in self._reflectors}
 
     async def _mirror(self, reflector: Reflector) -> None:
-        """Open watches once the leader is known: a new leader then needs no second list."""
+        """Open watches once the leader is known: taking a lease that was free before needs no second list."""
         await self._leadership.tried.wait()
         await reflector.run()
 

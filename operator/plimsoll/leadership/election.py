@@ -33,6 +33,9 @@ RELEASED_S = 1
 #: The most transitions that a lease can name (an int32); counting begins again after them.
 TRANSITIONS_AT_MOST = 2**31 - 1
 
+#: In place of the version of a lease that does not exist.
+ABSENT = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -198,7 +201,10 @@ class Election:
             case Stored(lease, sent):
                 self._observe(lease, now)
                 if not self._has_led:
-                    self.led_from = now.monotonic if self._free is None else self._free[1]
+                    # Between two looks that find no lease, another candidate may have created one, and led:
+                    # only the same version, seen twice, excludes that.
+                    version, since = self._free or (ABSENT, now.monotonic)
+                    self.led_from = now.monotonic if version == ABSENT else since
                 self.held_until = sent + self.terms.renew_deadline_s
                 self._has_led = True
             case Failed() if self._writes and self._reads_again:
@@ -243,7 +249,7 @@ class Election:
         if lease is not None and lease.holder and not (self._is_shared and lease.holder == self.identity):
             self._free = None
             return
-        version = "" if lease is None else str(lease.transitions) if self._is_shared else lease.version
+        version = ABSENT if lease is None else str(lease.transitions) if self._is_shared else lease.version
         if self._free is None or self._free[0] != version:
             self._free = (version, now.monotonic)
 
