@@ -68,6 +68,25 @@ def test_a_kubelet_says_that_its_pod_is_scheduled(cluster: Simulation) -> None:
     assert "reason" not in condition(cluster.get("pods", "a"), "PodScheduled")
 
 
+def test_a_kubelet_insists_that_its_running_pod_is_scheduled(cluster: Simulation) -> None:
+    """A scheduler's word that arrives after the start is put right; what others say of the pod stays."""
+    cluster.pod("a", "n1")
+    cluster.settle(2)
+    late = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    theirs = {"type": "example.com/checked", "status": "False"}
+
+    cluster.api.patch(
+        "pods", "default", "a", {"status": {"conditions": [late, theirs]}}, subresource="status"
+    )
+    cluster.settle(1)
+
+    pod = cluster.get("pods", "a")
+    assert condition(pod, "PodScheduled")["status"] == "True"
+    assert "reason" not in condition(pod, "PodScheduled")
+    assert condition(pod, "example.com/checked")["status"] == "False"
+    assert pod["status"]["phase"] == "Running"
+
+
 def test_an_unbound_pod_stays_pending(cluster: Simulation) -> None:
     """Binding is the scheduler's work."""
     cluster.pod("a")

@@ -118,7 +118,7 @@ class SchedulingWing:
         if self._rights_gate is not None:
             gates.append(self._rights_gate)
         gangs = parts.gangs
-        gang_gate = None if gangs is None else GangGate(gangs.groups, book.cache, explain)
+        gang_gate = None if gangs is None else GangGate(gangs.groups, book, self.explanations)
         if gang_gate is not None:
             gates.append(gang_gate)
         self._plugins = QueuePlugins(PrioritySort(NoArgs()), clock, observer, gates)

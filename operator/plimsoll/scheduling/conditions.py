@@ -102,10 +102,14 @@ class Explanations:
             case PodUpdated(_, pod) if pod.is_terminal or pod.node_name:
                 self.forget(pod.uid)
 
-    def forget(self, uid: str) -> None:
-        """The pod is gone or has a node: nothing is kept of it."""
+    def withdraw(self, uid: str) -> None:
+        """What was to be said of a pod holds no more."""
         self._due.pop(uid, None)
         self._urgent.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone or has a node: nothing is kept of it."""
+        self.withdraw(uid)
         self._written.pop(uid, None)
         self._nominated.pop(uid, None)
 

@@ -176,6 +176,8 @@ class Kubelets:
             if not is_finished(pod) and not self._admit(pod, kubelet):
                 return
             plan = self._plans[uid] = self._plan(pod)
+        if pods.is_disputed(pod):
+            pod = self._context.write_status("pods", pod, pods.upheld(pod, now))
         if is_terminating(pod):
             self._terminate(pod, kubelet, plan, now)
         elif not is_finished(pod):
@@ -215,7 +217,7 @@ class Kubelets:
                 self._context.queue.add(self.reconcile_pod, key_of(pod))
 
     def _pod_changed(self, kind: EventType, pod: Obj, old: Obj | None) -> None:
-        """Queue a pod if it was bound, deleted, removed, finished by others, or passed a readiness gate."""
+        """Queue a pod if it was bound, deleted, removed, finished by others, or has stale conditions."""
         kubelet = self._kubelets.get(pod["spec"].get("nodeName", ""))
         if kubelet is None:
             return
@@ -227,6 +229,7 @@ class Kubelets:
             uid not in self._plans
             or (is_terminating(pod) and not (old and is_terminating(old)))
             or pods.has_stale_readiness(pod)
+            or pods.is_disputed(pod)
         ):
             self._context.queue.add(self.reconcile_pod, key_of(pod))
         elif is_finished(pod):

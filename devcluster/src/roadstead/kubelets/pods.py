@@ -90,6 +90,36 @@ def has_stale_readiness(pod: Obj) -> bool:
     return (statuses.get("Ready") == "True") != (not _closed_gates(pod, pod["status"]["conditions"]))
 
 
+def is_disputed(pod: Obj) -> bool:
+    """Whether somebody else has written that a pod is not scheduled, of which its kubelet reported before.
+
+    A scheduler's condition may arrive after the binding: nothing in its patch asks for an earlier state.
+    """
+    status = pod.get("status") or {}
+    return bool(status.get("startTime")) and any(
+        one["type"] == "PodScheduled" and one["status"] != "True" for one in status.get("conditions") or ()
+    )
+
+
+def upheld(pod: Obj, now: float) -> Obj:
+    """The status of such a pod with the condition as its kubelet had it.
+
+    Source: kubernetes v1.36 ``status/status_manager.go``, ``needsReconcile``; PodScheduled is one of the
+    kubelet's conditions (``types/pod_status.go``, ``PodConditionsByKubelet``).
+    """
+    status = _status_of(pod)
+    written = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": to_timestamp(now),
+    }
+    if generation := pod["metadata"].get("generation"):
+        written["observedGeneration"] = generation
+    status["conditions"] = [written if one["type"] == "PodScheduled" else one for one in status["conditions"]]
+    return status
+
+
 def _closed_gates(pod: Obj, conditions: Iterable[Obj]) -> list[str]:
     """A message for each readiness gate that is not True."""
     statuses = {one["type"]: one["status"] for one in conditions}

@@ -116,10 +116,6 @@ class GangTaker:
         if rescue.is_feasible:
             self._preempt(group, rescue, by_uid, decision.message(placed))
             return
-        if not rescue.awaits_victims:
-            for pod, _ in members:
-                if not self._oversight.keeps_room(pod.uid):
-                    self._oversight.book.release_uid(pod.uid)
         self._reject(
             group,
             taken,
@@ -145,6 +141,8 @@ class GangTaker:
         attempts = max(queued.unschedulable_count for queued in taken)
         for queued in taken:
             keeps = keeps_nominations or self._oversight.keeps_room(queued.pod.uid)
+            if not keeps:
+                self._oversight.book.release_uid(queued.pod.uid)
             self._explanations.explain(queued.pod.pod, "Unschedulable", message, None if keeps else "")
             queued.unschedulable_count = attempts
             self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)

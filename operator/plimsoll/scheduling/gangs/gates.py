@@ -3,14 +3,18 @@
 One sentence for all members, without numbers: these change with each arrival, and are in the status of the
 PodGroup (:mod:`plimsoll.scheduling.gangs.status`).
 
+What is gated waits for no room: its nomination ends. What was to be said of a member is withdrawn when its
+gate opens; a process that takes over would say it, though it holds no more.
+
 Source: scheduler-plugins, Coscheduling (PreFilter). Differs: it rejects such pods; here they are gated, and
 no attempt is spent on them.
 """
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
+from plimsoll.cluster.reservations import ReservationBook, ReservationReason
 from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
-from plimsoll.scheduling.conditions import Explain
+from plimsoll.scheduling.conditions import Explanations
 
 PLUGIN = "Coscheduling"
 """What gates and rejects members where no plugin did; upstream's name for it."""
@@ -19,10 +23,10 @@ PLUGIN = "Coscheduling"
 class GangGate:
     """Holds members back; the groups observe an event before the queue does."""
 
-    def __init__(self, groups: Groups, cache: Cache, explain: Explain) -> None:
+    def __init__(self, groups: Groups, book: ReservationBook, explanations: Explanations) -> None:
         self._groups = groups
-        self._cache = cache
-        self._explain = explain
+        self._book = book
+        self._explanations = explanations
         self._gated: dict[str, dict[str, str]] = {}  #: obstacle by pod, by group
 
     def gate(self, pod: PodInfo) -> Status:
@@ -33,12 +37,22 @@ class GangGate:
         obstacle = group.obstacle()
         gated = self._gated.setdefault(group.key, {})
         if not obstacle:
-            gated.pop(pod.uid, None)
+            if gated.pop(pod.uid, None) is not None:
+                self._explanations.withdraw(pod.uid)
             return SUCCESS
-        if gated.get(pod.uid) != obstacle:
+        keeps = self.keeps_room(pod.uid)
+        if not keeps:
+            self._book.release_uid(pod.uid)
+        if gated.get(pod.uid) != obstacle or (pod.pod.nominated_node_name and not keeps):
             gated[pod.uid] = obstacle
-            self._explain(pod.pod, "Unschedulable", sentence(self._cache, obstacle))
+            text = sentence(self._book.cache, obstacle)
+            self._explanations.explain(pod.pod, "Unschedulable", text, None if keeps else "")
         return unschedulable(obstacle).by(PLUGIN)
+
+    def keeps_room(self, uid: str) -> bool:
+        """Whether a member whose binding failed has its room until the group gives it up."""
+        held = self._book.held_by_uid(uid)
+        return held is not None and held.reason is ReservationReason.GANG
 
     def gated(self, group: str) -> list[str]:
         """The gated members of a group, by uid."""

@@ -108,8 +108,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
 
     def keeps_room(self, uid: str) -> bool:
         """Whether a member whose binding failed has its room until the group gives it up."""
-        held = self.book.held_by_uid(uid)
-        return held is not None and held.reason is ReservationReason.GANG
+        return self._gate.keeps_room(uid)
 
     def started(self, group: Group) -> None:
         """A group was decided to start; the time that it may take begins."""
