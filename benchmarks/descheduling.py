@@ -22,10 +22,10 @@ from typing import Any
 import yaml
 from contestants import Contestant, Running, ours
 from control_plane import control_plane, program
-from load import CRDS, all_of
 from looking_ahead import node_documents, pod_documents
 from output import append
 
+from load import CRDS, all_of
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session, connected
 from rebalancing import STRATEGIES

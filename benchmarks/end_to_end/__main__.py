@@ -39,9 +39,9 @@ from pathlib import Path
 
 from contestants import Contestant, Running, another, kube_scheduler, ours
 from control_plane import control_plane
-from load import NAME, UNSCHEDULABLE, WORKLOADS, Family, Load, a_pod, family
 from sightings import Sightings, watching
 
+from load import NAME, UNSCHEDULABLE, WORKLOADS, Family, Load, a_pod, family
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import connected
 from roadstead import processes

@@ -1,5 +1,9 @@
 """Columns of the mirrored cluster for authors of plugins: counts, sums and indexes."""
 
+from plimsoll.load.expectations import Basis as Basis
+from plimsoll.load.expectations import Expectation as Expectation
+from plimsoll.load.load_book import LoadBook as LoadBook
+from plimsoll.load.states import LoadState as LoadState
 from plimsoll.model.columns.cluster import Cluster as Cluster
 from plimsoll.model.columns.columns import CountColumns as CountColumns
 from plimsoll.model.columns.columns import PodIndex as PodIndex

@@ -24,6 +24,7 @@ from plimsoll.model.columns.columns import (
     BoolArray,
     ChangeLog,
     IntArray,
+    KnowsNodes,
     PodIndex,
     RowArray,
     grown,
@@ -214,6 +215,11 @@ class Cluster:
         """Those of ``rows`` whose node object (not only its pods) changed after ``tick``."""
         return rows[self._node_ticks[rows] > tick]
 
+    def touch(self, rows: RowArray) -> None:
+        """Something that an index knows of these nodes has changed, which decisions read by row."""
+        for row in rows.tolist():
+            self._changes.note(row)
+
     # -- nodes ---------------------------------------------------------------------------------------
 
     def set_node(self, node: Node) -> bool:
@@ -254,6 +260,9 @@ class Cluster:
         last = len(self.nodes) - 1
         if row != last:
             self._move(last, row)
+        for index in self._indexes.values():
+            if isinstance(index, KnowsNodes):
+                index.forget_row(last)
         self.nodes.pop()
         self._pods_on.drop_last()
         for array in (self.allocatable, self.requested, self.nonzero_requested):

@@ -6,7 +6,7 @@ read-only windows of the first N (or of some) rows from :class:`plimsoll.model.c
 
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,14 @@ class PodIndex(Protocol):
 
     def fork(self) -> Self:
         """An independent copy, as lazily as may be."""
+
+
+@runtime_checkable
+class KnowsNodes(Protocol):
+    """A pod index that knows of nodes what does not come from their pods."""
+
+    def forget_row(self, row: int) -> None:
+        """The node of that row, whose pods have left before, is gone; another one may get the row."""
 
 
 class CountColumns:

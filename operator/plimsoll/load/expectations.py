@@ -1,0 +1,173 @@
+"""Expectation of what one pod will use, and Priors, the expectations of pods that were never measured.
+
+A prior is, in this order: what the workload's pods use on average, when enough samples of it exist; a share
+of the request; a fixed amount when a pod requests neither. It is never above the limit. (What a pod of the
+workload used that has just left comes before all that, and is the book's to know.)
+
+Source: koordinator a7a1b76b, ``pkg/scheduler/plugins/loadaware/estimator`` for shares, fixed amounts and the
+limit; there a limit above the request counts instead of the request.
+"""
+
+import re
+from collections.abc import Hashable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from plimsoll.load.habits import Habits
+from plimsoll.load.readings import LARGEST, FloatArray, LoadSettings
+from plimsoll.model.kinds.deployment import TEMPLATE_HASH
+from plimsoll.model.kinds.pod_info import PodTemplate
+from plimsoll.model.quantity import QuantityError, nanos
+
+#: The number that a CronJob gives its Jobs.
+_CRON_JOB = re.compile(r"-\d{8,}$")
+
+#: By how many margins a peak is larger while little is known, and the days after which it is half of that.
+YOUNG_MARGINS, YOUNG_DAYS = 1.0, 0.25
+
+#: Templates whose priors are kept.
+KEPT = 10_000
+
+#: What variances are counted in: thousandths of a core, and MiB; squared they fit 64 bits.
+SPREAD_UNITS = np.array((10.0**6, 2.0**20))
+
+
+class Basis(IntEnum):
+    """What an expectation rests on."""
+
+    MEASURED = 0  #: readings of the pod that are fresh
+    STALE = 1  #: readings of the pod that are not
+    PREDECESSOR = 2  #: what pods of its workload used that have just left
+    WORKLOAD = 3  #: the history of its workload
+    REQUEST = 4  #: a share of its request
+
+
+class Expectation(NamedTuple):
+    """What one pod is taken to use.
+
+    Attributes:
+        cpu: Billionths of a core.
+        memory: Bytes.
+        peak_cpu: What it stays below most of the time.
+        peak_memory: Likewise.
+        spread_cpu: Variance of cpu, in thousandths of a core, squared.
+        spread_memory: Variance of memory, in MiB, squared.
+        basis: What that rests on.
+    """
+
+    cpu: int
+    memory: int
+    peak_cpu: int
+    peak_memory: int
+    spread_cpu: int = 0
+    spread_memory: int = 0
+    basis: Basis = Basis.REQUEST
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether fresh readings of the pod say so."""
+        return self.basis is Basis.MEASURED
+
+
+def expectation(amounts: Sequence[int], basis: Basis) -> Expectation:
+    """One of its six amounts, in order."""
+    cpu, memory, peak_cpu, peak_memory, spread_cpu, spread_memory = amounts
+    return Expectation(cpu, memory, peak_cpu, peak_memory, spread_cpu, spread_memory, basis)
+
+
+def workload_of(template: PodTemplate) -> Hashable | None:
+    """What pods of one kind have in common across rollouts; None for pods without an owner.
+
+    Namespace, kind and name of the top owner, as far as the pod tells, and the names of the containers.
+    """
+    return template.memo("load workload", lambda: _workload_of(template))
+
+
+def limits_of(template: PodTemplate) -> tuple[int, int]:
+    """Cpu and memory that a pod cannot use more of; LARGEST where some container has no limit."""
+    return template.memo("load limits", lambda: (_limit(template, "cpu"), _limit(template, "memory")))
+
+
+def _workload_of(template: PodTemplate) -> Hashable | None:
+    owner = template.owner
+    if owner is None:
+        return None
+    kind, name = owner.kind, owner.name
+    of_template = template.labels.get(TEMPLATE_HASH)
+    if kind == "ReplicaSet" and of_template and name.endswith(f"-{of_template}"):
+        kind, name = "Deployment", name.removesuffix(f"-{of_template}")
+    elif kind == "Job" and (number := _CRON_JOB.search(name)):
+        kind, name = "CronJob", name[: number.start()]
+    containers = tuple(container.name for container in template.sample.spec.containers)
+    return template.namespace, kind, name, containers
+
+
+def _limit(template: PodTemplate, resource: str) -> int:
+    most, per_unit = (LARGEST[0], 1) if resource == "cpu" else (LARGEST[1], 10**9)
+    total = 0
+    for container in template.sample.spec.containers:
+        try:
+            amount = nanos(container.resources.limits[resource])
+        except (KeyError, QuantityError):
+            return most
+        total += amount
+    return min(max(total // per_unit, 0), most)
+
+
+class Priors:
+    """What pods will use that have not been measured, as it is known at one time; it never changes.
+
+    Args:
+        settings: Shares and least samples.
+        habits: What workloads have used.
+        now: When.
+
+    Attributes:
+        quantiles: Shape (W, 2): what a workload's pods stay below most of the time; 0 if too little is known.
+        peaks: The same with a margin, which is larger while little is known.
+    """
+
+    def __init__(self, settings: LoadSettings, habits: Habits, now: float) -> None:
+        self._settings = settings
+        self._places = dict(habits.places) if settings.uses_history else {}
+        self._means = habits.means()
+        self._known: dict[PodTemplate, Expectation] = {}
+        confidence = np.maximum(habits.confidence(now), 0.0)
+        margin = settings.peak_margin * (1.0 + YOUNG_MARGINS * YOUNG_DAYS / (YOUNG_DAYS + confidence))
+        enough = habits.samples[: len(self._means)] >= settings.least_samples
+        self._is_known = enough & settings.uses_history
+        self.quantiles: FloatArray = np.where(
+            self._is_known[:, None], habits.peaks(settings.peak_quantiles), 0.0
+        )
+        self.peaks: FloatArray = self.quantiles * (1.0 + margin)[:, None]
+
+    def of(self, template: PodTemplate) -> Expectation:
+        """Of a pod of that template."""
+        known = self._known.get(template)
+        if known is None:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            known = self._known[template] = self._of(template)
+        return known
+
+    def _of(self, template: PodTemplate) -> Expectation:
+        settings, limits = self._settings, limits_of(template)
+        workload = workload_of(template)
+        place = None if workload is None else self._places.get(workload)
+        if place is not None and self._is_known[place]:
+            mean, peak = self._means[place].tolist(), self.peaks[place].tolist()
+            cpu, memory = (min(round(each), most) for each, most in zip(mean, limits, strict=True))
+            peaks = (min(round(each), most) for each, most in zip(peak, limits, strict=True))
+            return expectation([cpu, memory, *map(max, peaks, (cpu, memory)), 0, 0], Basis.WORKLOAD)
+        asked = template.requests
+        requested = (min(asked.get("cpu", 0), 10**9) * 10**6, min(asked.get("memory", 0), LARGEST[1]))
+        percents = (settings.cpu_percent, settings.memory_percent)
+        expected, at_most = [], []
+        for amount, percent, fixed, most in zip(
+            requested, percents, settings.unrequested, limits, strict=True
+        ):
+            expected.append(min(amount * percent // 100 if amount else fixed, most))
+            at_most.append(min(max(amount, expected[-1]), most))
+        return expectation([*expected, *at_most, 0, 0], Basis.REQUEST)

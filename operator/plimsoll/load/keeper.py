@@ -1,0 +1,305 @@
+"""LoadKeeper brings the load book of a cluster up to the readings.
+
+What a node uses besides its pods is smoothed as a difference: a reading of the node less what its pods used,
+as measured, or as the book has them where no source measures them. Where only nodes are measured, a node's
+load is therefore its smoothed reading, with what pods will use that came since, and without what those used
+that left. A pod that is not measured is subtracted once it must have been running when the reading began.
+
+A refresh replaces the shares of all pods of a node together, or leaves the node alone: where neither its
+load, nor its peak, nor one of its pods has changed by the dead band, its numbers stay, and with them all
+scores computed from them.
+
+Axis letters: N nodes, P placed pods, K series of readings.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.load.expectations import SPREAD_UNITS, Basis, Priors, workload_of
+from plimsoll.load.habits import Habits
+from plimsoll.load.levels import Levels
+from plimsoll.load.load_book import BASIS, EXPECTED, PEAK, SPREAD, SUMMED, UNMEASURED, LoadBook, columns_of
+from plimsoll.load.readings import AHEAD_S, NOTHING, PER_COLUMN_UNIT, FloatArray, LoadReadings, LoadSettings
+from plimsoll.load.roster import Roster
+from plimsoll.load.states import LoadState
+from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
+from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod_info import PodTemplate
+
+#: Seconds from the start of a pod to the first window in which what it uses shows.
+SHOWS_AFTER_S = 30.0
+
+#: Seconds between two samples of a pod for its workload's history.
+SAMPLE_S = 60.0
+
+#: Seconds after which readings of a pod that is gone, and of a workload, are forgotten; and between looks.
+GONE_S, DORMANT_S, LOOK_S = 600.0, 7 * 86_400.0, 600.0
+
+PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
+
+
+@dataclass(eq=False)
+class LoadKeeper:
+    """Keeps the load book of one cluster.
+
+    Attributes:
+        cluster: Its pods and nodes; the keeper attaches the book to it, and forks carry it on.
+        settings: How readings become expectations.
+        pods: What was read of pods, smoothed, by ``namespace/name``.
+        nodes: What was read of nodes, by their names.
+        habits: What workloads have used.
+    """
+
+    cluster: Cluster
+    settings: LoadSettings = field(default_factory=LoadSettings)
+    pods: Levels = field(init=False)
+    nodes: Levels = field(init=False)
+    habits: Habits = field(init=False)
+    _roster: Roster = field(default_factory=Roster, init=False)
+    _node_places: tuple[tuple[int, int], RowArray] = field(init=False)
+    _sampled_at: float = field(default=float("-inf"), init=False)
+    _looked_at: float = field(default=float("-inf"), init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.pods, self.nodes = Levels(settings.half_life_s), Levels(settings.half_life_s)
+        self.habits = Habits(settings.habit_half_lives_s)
+        self._node_places = (-1, -1), np.zeros(0, dtype=np.intp)
+        book = LoadBook(self.cluster, Priors(settings, self.habits, 0.0))
+        for pod, row in self.cluster.placed():
+            book.add(pod, row)
+        self.cluster.adopt(book)
+
+    @property
+    def book(self) -> LoadBook:
+        """The book of the cluster."""
+        return self.cluster.index(LoadBook)
+
+    def observe(self, now: float, nodes: LoadReadings = NOTHING, pods: LoadReadings = NOTHING) -> RowArray:
+        """Readings came, or none did: everything is as old as it is now.
+
+        Returns:
+            The rows whose numbers changed; the cluster has noted them.
+        """
+        self.pods.add(pods.until(now + AHEAD_S))
+        self.nodes.add(nodes.until(now + AHEAD_S))
+        book, roster = self.book, self._roster
+        book.now = now
+        book.predecessors.forget(now - self.settings.handed_on_s)
+        shares, stay, came = book.settle()
+        placed = self.cluster.pods
+        roster.bring_up(stay, [placed[uid] for uid in came], self.habits, now)
+        roster.find_series(self.pods)
+        if self._learn(now):
+            book.priors = Priors(self.settings, self.habits, now)
+        rows = np.array([self.cluster.row_of_pod(uid) for uid in shares.places], dtype=np.intp)
+        measured, stale = self._measured(now)
+        columns = self._shares(book, rows, measured, stale, now)
+        changed = self._refresh(book, rows, columns, measured | stale, now)
+        book.version += 1
+        self._forget(now)
+        self.cluster.touch(changed)
+        return changed
+
+    # -- pods ------------------------------------------------------------------------------------------------
+
+    def _measured(self, now: float) -> tuple[BoolArray, BoolArray]:
+        """Which pods have readings that are fresh, and which only older ones: shape (P,) each."""
+        places = self._roster.places
+        was_read = places >= 0
+        at = places[was_read]
+        was_read[was_read] = self.pods.count[at] > 0
+        at = places[was_read]
+        age = now - self.pods.taken[at]
+        fresh = age <= self.pods.fresh_for(at, self.settings.freshest_s, self.settings.stalest_s)
+        measured = was_read.copy()
+        measured[was_read] = fresh
+        return measured, was_read & ~measured
+
+    def _shares(
+        self, book: LoadBook, rows: RowArray, measured: BoolArray, stale: BoolArray, now: float
+    ) -> IntArray:
+        """What each pod counts as, shape (P, 8)."""
+        roster, settings, levels = self._roster, self.settings, self.pods
+        was_read = measured | stale
+        at = roster.places[was_read]
+        is_warm = was_read.copy()
+        is_warm[was_read] = (levels.count[at] >= settings.least_readings) & (
+            now - roster.started[was_read] >= settings.warm_up_s
+        )
+        columns = self._priors_of(book, ~is_warm)
+        prior = columns[was_read]
+        level, limits = levels.level[at], roster.limits[was_read]
+        expected = np.where(is_warm[was_read, None], level, np.maximum(level, prior[:, EXPECTED]))
+        quantile, peak = self._habit_peaks(book.priors, was_read, limits)
+        hidden = self._saturated()[rows[was_read]]
+        expected = np.where(hidden[:, None], np.maximum(expected, quantile), expected)
+        deviation = np.sqrt(levels.variance[at])
+        own = np.minimum(level + np.maximum(2.0 * deviation, settings.peak_margin * level), limits)
+        peak = np.maximum(np.where(peak > 0, peak, own), np.maximum(expected, level))
+        found = np.empty((len(at), 8), dtype=np.int64)
+        found[:, EXPECTED], found[:, PEAK] = np.rint(expected), np.rint(peak)
+        found[:, SPREAD] = np.ceil(levels.variance[at] / SPREAD_UNITS**2)
+        found[:, UNMEASURED] = stale[was_read]
+        found[:, BASIS] = np.where(stale[was_read], Basis.STALE, Basis.MEASURED)
+        columns[was_read] = found
+        return columns
+
+    def _priors_of(self, book: LoadBook, wanted: BoolArray) -> IntArray:
+        """The priors of those pods, shape (P, 8); 0 for the others."""
+        columns = np.zeros((len(wanted), 8), dtype=np.int64)
+        known: dict[PodTemplate, IntArray] = {}
+        for at in np.flatnonzero(wanted).tolist():
+            template = self._roster.pods[at].template
+            if template not in known:
+                known[template] = columns_of(book.prior(template))
+            columns[at] = known[template]
+        return columns
+
+    def _habit_peaks(
+        self, priors: Priors, wanted: BoolArray, limits: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What those pods stay below by their workload's history, without margin and with; 0: not known."""
+        known = len(priors.peaks)
+        at = self._roster.workloads[wanted]
+        at = np.where((at >= 0) & (at < known), at, known)
+        nothing = np.zeros((1, 2))
+        quantile = np.concatenate([priors.quantiles, nothing])[at]
+        return np.minimum(quantile, limits), np.minimum(np.concatenate([priors.peaks, nothing])[at], limits)
+
+    def _learn(self, now: float) -> bool:
+        """Sample what pods use for their workloads' histories; whether it was time."""
+        if now - self._sampled_at < SAMPLE_S:
+            return False
+        roster = self._roster
+        counted = (roster.places >= 0) & (roster.workloads >= 0)
+        at = roster.places[counted]
+        is_new = (self.pods.count[at] > 0) & (self.pods.taken[at] > self._sampled_at)
+        if not is_new.any():
+            return False
+        self.habits.add(roster.workloads[counted][is_new], self.pods.latest[at[is_new]], now)
+        self._sampled_at = now
+        return True
+
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def _places_of_nodes(self) -> RowArray:
+        """The place of each row's series, shape (N,); -1: none."""
+        mark = self.cluster.epoch, len(self.nodes.places)
+        if self._node_places[0] != mark:
+            places = np.array(
+                [self.nodes.places.get(node.name, -1) for node in self.cluster.nodes], dtype=np.intp
+            )
+            for row in np.flatnonzero(places >= 0).tolist():
+                self.nodes.begin(int(places[row]), _created(self.cluster.nodes[row]))
+            self._node_places = mark, places
+        return self._node_places[1]
+
+    def _room(self) -> IntArray:
+        """Shape (N, 2): allocatable cpu and memory."""
+        return self.cluster.allocatable[: len(self.cluster), [CPU, MEMORY]] * PER_UNIT
+
+    def _saturated(self) -> BoolArray:
+        """Shape (N,): nodes so full that what their pods use says less than what they would use."""
+        places = self._places_of_nodes()
+        saturated = places >= 0
+        level = self.nodes.level[places[saturated]]
+        saturated[saturated] = level[:, 0] > self.settings.saturated * self._room()[saturated, 0]
+        return saturated
+
+    def _read_nodes(
+        self, book: LoadBook, rows: RowArray, columns: IntArray, was_read: BoolArray, now: float
+    ) -> NDArray[np.int8]:
+        """Renew what nodes use besides their pods; what is known of each, shape (N,)."""
+        roster, places = self._roster, self._places_of_nodes()
+        expected = columns[:, EXPECTED].astype(np.float64)
+        latest = np.zeros(expected.shape)
+        latest[was_read] = self.pods.latest[roster.places[was_read]]
+        exact, read_at = book.exact_system[: len(places)].copy(), book.read_at[: len(places)].copy()
+        # A pod that is measured now, or is expected to use more than before, changes no node's load.
+        again = roster.subtracted.any(axis=1)
+        counted = np.where(was_read[:, None], latest, expected)
+        exact += _by_row(len(places), rows[again], (roster.subtracted - counted)[again])
+        roster.subtracted = np.where((again & ~was_read)[:, None], expected, 0.0)
+
+        read = places >= 0
+        read[read] = self.nodes.count[places[read]] > 0
+        at = places[read]
+        taken, began = np.zeros(len(places)), np.zeros(len(places))
+        taken[read], began[read] = self.nodes.taken[at], self.nodes.taken[at] - self.nodes.window[at]
+        newer = taken > read_at
+        shown = ~was_read & newer[rows] & (roster.started + SHOWS_AFTER_S <= began[rows])
+        roster.subtracted[shown] = expected[shown]
+        used = _by_row(len(places), rows, latest + roster.subtracted)
+        is_guessed = np.zeros(len(places), dtype=np.bool_)
+        is_guessed[rows[roster.subtracted.any(axis=1)]] = True
+        rest = self.nodes.latest[places[newer]] - used[newer]
+        rest = np.where(is_guessed[newer, None], rest, np.maximum(rest, 0.0))
+        elapsed = np.where(read_at[newer] == 0, np.inf, taken[newer] - read_at[newer])
+        weight = (1.0 - np.exp2(-elapsed / self.settings.half_life_s))[:, None]
+        exact[newer] += weight * (rest - exact[newer])
+        read_at[newer] = taken[newer]
+        book.read(exact, read_at)
+
+        known = np.where(read_at > 0, np.int8(LoadState.STALE), np.int8(LoadState.UNKNOWN))
+        fresh_for = self.nodes.fresh_for(at, self.settings.freshest_s, self.settings.stalest_s)
+        is_fresh = (now - taken[read] <= fresh_for) & (read_at[read] > 0)
+        known[np.flatnonzero(read)[is_fresh]] = LoadState.MEASURED
+        return known
+
+    def _refresh(
+        self, book: LoadBook, rows: RowArray, columns: IntArray, was_read: BoolArray, now: float
+    ) -> RowArray:
+        """Put shares and sums into the book where they differ enough; these rows."""
+        count = len(self.cluster)
+        known = self._read_nodes(book, rows, columns, was_read, now)
+        sums = np.zeros((count, SUMMED), dtype=np.int64)
+        for each in range(SUMMED):
+            np.add.at(sums[:, each], rows, columns[:, each])
+        system = np.rint(book.exact_system[:count]).astype(np.int64)
+        before = book.shares.columns
+        room = np.maximum(self._room(), 1)
+        band = self.settings.dead_band * room
+        twin = LoadBook(self.cluster, book.priors)
+        twin.sums, twin.system = sums, system
+        drift = np.abs(twin.load - book.load[:count]) >= band
+        drift |= np.abs(twin.peak_load - book.peak_load[:count]) >= band
+        changed = drift.any(axis=1) | (known != book.known[:count])
+        moved = (np.abs(columns[:, :4] - before[:, :4]) >= np.tile(band, 2)[rows]).any(axis=1)
+        moved |= columns[:, UNMEASURED] != before[:, UNMEASURED]
+        changed[rows[moved]] = True
+        kept = ~changed
+        columns[kept[rows]] = before[kept[rows]]
+        sums[kept], system[kept] = book.sums[:count][kept], book.system[:count][kept]
+        book.replace(columns, sums, system, known)
+        found: RowArray = np.flatnonzero(changed)
+        return found
+
+    def _forget(self, now: float) -> None:
+        """Drop what was read of pods, nodes and workloads that are long gone."""
+        if now - self._looked_at < LOOK_S:
+            return
+        self._looked_at = now
+        roster, pods = self._roster, self._roster.pods
+        moved = self.pods.forget(now - GONE_S, {pod.key for pod in pods})
+        self.nodes.forget(now - GONE_S, self.cluster.rows)
+        self._node_places = (-1, -1), self._node_places[1]
+        moved |= self.habits.forget(now - DORMANT_S, {workload_of(pod.template) for pod in pods})
+        if moved:
+            roster.place_again(self.pods, self.habits)
+
+
+def _by_row(count: int, rows: RowArray, amounts: FloatArray) -> FloatArray:
+    """Sums of amounts of pods by their nodes' rows, shape (count, 2)."""
+    sums = np.zeros((count, 2))
+    for resource in range(2):
+        np.add.at(sums[:, resource], rows, amounts[:, resource])
+    return sums
+
+
+def _created(node: Node) -> float:
+    created = node.metadata.creation_timestamp
+    return 0.0 if created is None else created.timestamp()

@@ -1,0 +1,134 @@
+"""Levels of what each of many named things uses, smoothed by the time of its readings.
+
+Formula: with ``a = 1 - 2^(-dt / half-life)``, where ``dt`` is the time between two readings of a thing,
+``level += a * (x - level)`` and ``variance = (1 - a) * (variance + a * (x - level)^2)`` with the old level.
+Edges: the first reading is the level; a reading that is not later than the latest one is ignored.
+Source: West, "Updating mean and variance estimates" (1979), with exponential weights (Finch, 2009).
+
+Axis letters: K things, in order of appearance; columns are allocated for more.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from plimsoll.load.readings import FloatArray, LoadReadings
+from plimsoll.model.columns.columns import RowArray, grown
+
+#: Seconds between readings of a thing that has had one only.
+FIRST_INTERVAL_S = 15.0
+
+
+class Levels:
+    """Smoothed readings of named things.
+
+    Args:
+        half_life_s: In which half of a reading's weight is gone.
+
+    Attributes:
+        places: The place of each name on the K axis.
+        level: Shape (K, 2).
+        variance: Shape (K, 2).
+        latest: Shape (K, 2): the latest reading.
+        taken: Shape (K,): when it was taken.
+        window: Shape (K,): over how long.
+        first: Shape (K,): when the first one was taken.
+        count: Shape (K,): how many have counted.
+        interval: Shape (K,): seconds between the latest two.
+        since: Shape (K,): a reading whose window began before is another thing's that had the name.
+    """
+
+    def __init__(self, half_life_s: float) -> None:
+        self._half_life_s = half_life_s
+        self.places: dict[str, int] = {}
+        self.level = np.zeros((0, 2))
+        self.variance = np.zeros((0, 2))
+        self.latest = np.zeros((0, 2))
+        self.taken = np.zeros(0)
+        self.window = np.zeros(0)
+        self.first = np.zeros(0)
+        self.count = np.zeros(0, dtype=np.int64)
+        self.interval = np.zeros(0)
+        self.since = np.zeros(0)
+
+    def add(self, readings: LoadReadings) -> RowArray:
+        """Readings came, each name once; the places of those that counted."""
+        places = self._places_of(readings)
+        newer = readings.taken > self.taken[places]
+        newer &= readings.taken - readings.window >= self.since[places]
+        if not newer.all():
+            places = places[newer]
+            amounts, taken = readings.amounts[newer], readings.taken[newer]
+            window = readings.window[newer]
+        else:
+            amounts, taken, window = readings.amounts, readings.taken, readings.window
+        is_first = self.count[places] == 0
+        elapsed = np.where(is_first, np.inf, taken - self.taken[places])
+        weight = (1.0 - np.exp2(-elapsed / self._half_life_s))[:, None]
+        level, variance = self.level[places], self.variance[places]
+        gap = amounts - level
+        self.level[places] = np.where(is_first[:, None], amounts, level + weight * gap)
+        self.variance[places] = np.where(
+            is_first[:, None], 0.0, (1.0 - weight) * (variance + weight * gap * gap)
+        )
+        self.latest[places] = amounts
+        self.interval[places] = np.where(is_first, FIRST_INTERVAL_S, elapsed)
+        self.first[places] = np.where(is_first, taken, self.first[places])
+        self.taken[places] = taken
+        self.window[places] = window
+        self.count[places] += 1
+        return places
+
+    def begin(self, place: int, since: float) -> None:
+        """The thing of this name began to exist at that time, if it has not been known yet."""
+        if self.since[place] < since and self.first[place] - self.window[place] < since:
+            self.restart(place, since)
+
+    def restart(self, place: int, since: float) -> None:
+        """Another thing has this name since: older readings are not its own."""
+        taken = self.taken[place]
+        self.level[place] = self.latest[place]
+        self.variance[place] = 0.0
+        is_own = taken - self.window[place] >= since
+        self.count[place] = int(is_own)
+        self.since[place] = since
+        self.first[place] = taken
+        self.interval[place] = FIRST_INTERVAL_S
+
+    def forget(self, before: float, kept: Collection[str]) -> bool:
+        """Drop what was read last before that moment and is not to be kept; whether places changed."""
+        gone = [
+            name for name, place in self.places.items() if self.taken[place] < before and name not in kept
+        ]
+        if 4 * len(gone) <= len(self.places):
+            return False  # not worth moving the others
+        for name in gone:
+            del self.places[name]
+        stay = np.array(list(self.places.values()), dtype=np.intp)
+        self.level, self.variance, self.latest = self.level[stay], self.variance[stay], self.latest[stay]
+        self.taken, self.window, self.first = self.taken[stay], self.window[stay], self.first[stay]
+        self.count, self.interval, self.since = self.count[stay], self.interval[stay], self.since[stay]
+        self.places = {name: place for place, name in enumerate(self.places)}
+        return True
+
+    def fresh_for(self, places: RowArray, least_s: float, most_s: float) -> FloatArray:
+        """For how many seconds the latest reading of each counts: three of its intervals."""
+        return np.minimum(np.maximum(3.0 * self.interval[places], least_s), most_s)
+
+    def _places_of(self, readings: LoadReadings) -> RowArray:
+        places = self.places
+        for name in readings.names:
+            if name not in places:
+                places[name] = len(places)
+        if len(places) > len(self.taken):
+            capacity = max(64, 2 * len(places))
+            self.level = grown(self.level, capacity)
+            self.variance = grown(self.variance, capacity)
+            self.latest = grown(self.latest, capacity)
+            self.taken = grown(self.taken, capacity)
+            self.window = grown(self.window, capacity)
+            self.first = grown(self.first, capacity)
+            self.count = grown(self.count, capacity)
+            self.interval = grown(self.interval, capacity)
+            self.since = grown(self.since, capacity)
+        return np.array([places[name] for name in readings.names], dtype=np.intp)

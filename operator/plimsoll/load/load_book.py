@@ -1,0 +1,294 @@
+"""LoadBook sums up what the pods of each node will use, and says what of it is known; a pod index.
+
+A pod that is assumed, bound, deleted, or moved in a fork takes its expectation along immediately. What is
+added is what is subtracted later: the book keeps each pod's share. A pod that is not measured counts with its
+prior: what pods of its workload used that have just left, then what the workload's history says, then a
+share of its request.
+
+The numbers of a node change when a pod comes or goes, which the cluster notes, or at a refresh, which
+notes those rows that it changes (`plimsoll.load.keeper`).
+
+Axis letters: N nodes, P placed pods. Units: cpu in billionths of a core, memory in bytes.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plimsoll.load.expectations import (
+    SPREAD_UNITS,
+    Basis,
+    Expectation,
+    Priors,
+    expectation,
+    limits_of,
+    workload_of,
+)
+from plimsoll.load.habits import Habits
+from plimsoll.load.predecessors import Predecessors
+from plimsoll.load.readings import FloatArray, LoadSettings
+from plimsoll.load.states import LoadState
+from plimsoll.model.columns.columns import IntArray, RowArray, grown
+from plimsoll.model.columns.pod_counts import HasCapacity
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
+
+#: Columns of a share: expected, peak, spread (two each), whether it is not measured, and its basis.
+EXPECTED, PEAK, SPREAD, UNMEASURED, BASIS = slice(0, 2), slice(2, 4), slice(4, 6), 6, 7
+
+#: Columns that are summed by node.
+SUMMED = 7
+
+
+class LoadBook:
+    """Expected use by node and by pod; a pod index.
+
+    Args:
+        cluster: Whose pods it sums up.
+        priors: What pods that are not measured will use.
+
+    Attributes:
+        sums: Shape (capacity, 7) int64: the sums of the shares' columns.
+        system: Shape (capacity, 2) int64: what the node uses besides what its pods are expected to; negative
+            where that is less.
+        known: Shape (capacity,) int8: UNKNOWN, STALE, or MEASURED for a node with a fresh reading of its own.
+        read_at: Shape (capacity,): when the latest reading of the node was taken, 0 without one.
+        now: When the book was refreshed.
+        version: Rises when the prior of some template may have changed.
+    """
+
+    def __init__(self, cluster: HasCapacity, priors: Priors | None = None) -> None:
+        self.priors = priors or _by_requests()
+        self.predecessors = Predecessors()
+        self.now = 0.0
+        self.version = 0
+        self._base = Shares({}, np.zeros((0, 8), dtype=np.int64))
+        self._own: dict[str, Expectation] = {}  #: shares of pods that came since the base was made
+        self._gone: set[str] = set()  #: pods of the base that left since
+        self._is_shared = False
+        self.sums: IntArray = np.zeros((cluster.capacity, SUMMED), dtype=np.int64)
+        self.system: IntArray = np.zeros((cluster.capacity, 2), dtype=np.int64)
+        self.known: NDArray[np.int8] = np.zeros(cluster.capacity, dtype=np.int8)
+        self.read_at: FloatArray = np.zeros(cluster.capacity)
+        #: not rounded, and not held back where it has hardly changed
+        self.exact_system: FloatArray = np.zeros((cluster.capacity, 2))
+
+    # -- nodes, by row; Snapshot.cut makes windows of these -------------------------------------------------
+
+    @property
+    def load(self) -> IntArray:
+        """Shape (capacity, 2): what each node uses, with all the pods that the scheduler knows there."""
+        load: IntArray = np.maximum(self.system + self.sums[:, EXPECTED], 0)
+        return load
+
+    @property
+    def peak_load(self) -> IntArray:
+        """Shape (capacity, 2): what each node stays below most of the time.
+
+        The larger of the sum of its pods' peaks, and its load with two standard deviations of their sum.
+        """
+        spread = np.sqrt(self.sums[:, SPREAD].astype(np.float64)) * SPREAD_UNITS
+        by_sigma = self.load + (2.0 * spread).astype(np.int64)
+        peak: IntArray = np.maximum(np.maximum(self.system, 0) + self.sums[:, PEAK], by_sigma)
+        return peak
+
+    @property
+    def states(self) -> IntArray:
+        """Shape (capacity,): the LoadState of each node."""
+        is_measured = self.known == LoadState.MEASURED
+        is_estimated = is_measured & (self.sums[:, UNMEASURED] > 0)
+        return np.where(is_estimated, LoadState.ESTIMATED, self.known).astype(np.int64)
+
+    def state(self, row: int) -> LoadState:
+        """How much is known of one node."""
+        known = LoadState(int(self.known[row]))
+        is_estimated = known is LoadState.MEASURED and self.sums[row, UNMEASURED] > 0
+        return LoadState.ESTIMATED if is_estimated else known
+
+    # -- pods ------------------------------------------------------------------------------------------------
+
+    def of(self, pod: PodInfo) -> Expectation:
+        """What a pod is taken to use: its share where it is placed, else its prior."""
+        return self.share(pod.uid) or self.prior(pod.template)
+
+    def share(self, uid: str) -> Expectation | None:
+        """What a placed pod counts as; None when it is not placed."""
+        own = self._own.get(uid)
+        if own is not None:
+            return own
+        place = None if uid in self._gone else self._base.places.get(uid)
+        return None if place is None else self._base.share(place)
+
+    def prior(self, template: PodTemplate) -> Expectation:
+        """What a pod of that template will use that has not been measured yet."""
+        workload = workload_of(template)
+        used = None if workload is None else self.predecessors.of(workload)
+        return self.priors.of(template) if used is None else within_limits(used, template)
+
+    # -- the protocol of pod indexes -------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod was placed."""
+        key, holder = key_of(pod), pod.stands_in_for
+        share = self.predecessors.is_back(key, pod.uid)
+        if share is not None:
+            self.version += 1
+        elif holder is not None and (used := self.predecessors.one(key, holder.key)) is not None:
+            share = within_limits(used, pod.template)
+        else:
+            share = self.prior(pod.template)
+        self._own[pod.uid] = share
+        self._write()
+        self.sums[row] += columns_of(share)[:SUMMED]
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod left; what it used is what its replacement will use."""
+        share = self._own.pop(pod.uid, None)
+        if share is None:
+            share = self._base.share(self._base.places[pod.uid])
+            self._gone.add(pod.uid)
+        if share.basis in (Basis.MEASURED, Basis.STALE):
+            self.predecessors.left(key_of(pod), pod.uid, share, self.now)
+            self.version += 1
+        self._write()
+        self.sums[row] -= columns_of(share)[:SUMMED]
+
+    def move_row(self, source: int, target: int) -> None:
+        """A node changed its row."""
+        self._write()
+        for column in (self.sums, self.system, self.known, self.read_at, self.exact_system):
+            column[target] = column[source]
+        self.forget_row(source)
+
+    def forget_row(self, row: int) -> None:
+        """The node of that row is gone."""
+        self._write()
+        for column in (self.sums, self.system, self.known, self.read_at, self.exact_system):
+            column[row] = 0
+
+    def grow(self, capacity: int) -> None:
+        """Make room for more nodes."""
+        self.sums, self.system = grown(self.sums, capacity), grown(self.system, capacity)
+        self.known, self.read_at = grown(self.known, capacity), grown(self.read_at, capacity)
+        self.exact_system = grown(self.exact_system, capacity)
+        self._is_shared = False
+
+    def fork(self) -> "LoadBook":
+        """An independent copy; columns are shared until either side writes."""
+        twin = LoadBook(_NO_ROWS, self.priors)
+        twin.predecessors = self.predecessors.fork()
+        twin.now, twin.version = self.now, self.version
+        twin._base, twin._own, twin._gone = self._base, dict(self._own), set(self._gone)
+        twin.sums, twin.system, twin.known = self.sums, self.system, self.known
+        twin.read_at, twin.exact_system = self.read_at, self.exact_system
+        twin._is_shared = self._is_shared = True
+        return twin
+
+    def _write(self) -> None:
+        if self._is_shared:
+            self.sums, self.system, self.known = self.sums.copy(), self.system.copy(), self.known.copy()
+            self.read_at, self.exact_system = self.read_at.copy(), self.exact_system.copy()
+            self._is_shared = False
+
+    # -- refreshing: the keeper's --------------------------------------------------------------------------
+
+    def settle(self) -> "Settled":
+        """File the shares of pods that came or left since the latest call."""
+        before, came = self._base, list(self._own)
+        if not came and not self._gone:
+            return Settled(self._base, np.arange(len(before.places), dtype=np.intp), [])
+        uids = [uid for uid in before.places if uid not in self._gone]
+        stay = np.array([before.places[uid] for uid in uids], dtype=np.intp)
+        own = np.array([columns_of(each) for each in self._own.values()], dtype=np.int64).reshape(-1, 8)
+        uids += came
+        self._base = Shares(
+            {uid: at for at, uid in enumerate(uids)}, np.concatenate([before.columns[stay], own])
+        )
+        self._own, self._gone = {}, set()
+        return Settled(self._base, stay, came)
+
+    @property
+    def shares(self) -> "Shares":
+        """Those of the pods that were placed when ``settle`` was called."""
+        return self._base
+
+    def read(self, exact_system: FloatArray, read_at: FloatArray) -> None:
+        """Nodes were read: what they use besides their pods, shape (N, 2), and when, shape (N,)."""
+        self._write()
+        self.exact_system[: len(read_at)], self.read_at[: len(read_at)] = exact_system, read_at
+
+    def replace(self, columns: IntArray, sums: IntArray, system: IntArray, known: NDArray[np.int8]) -> None:
+        """Put other shares and sums in the place of those that ``settle`` returned; shapes as they are."""
+        self._base = Shares(self._base.places, columns)
+        self._write()
+        count = len(sums)
+        self.sums[:count], self.system[:count], self.known[:count] = sums, system, known
+
+
+class Shares:
+    """What pods count as, by uid; never changed once it is made.
+
+    Args:
+        places: The place of each pod on the P axis.
+        columns: Shape (P, 8).
+    """
+
+    __slots__ = ("columns", "places")
+
+    def __init__(self, places: Mapping[str, int], columns: IntArray) -> None:
+        self.places = places
+        self.columns = columns
+
+    def share(self, place: int) -> Expectation:
+        """One pod's."""
+        *amounts, _, basis = self.columns[place].tolist()
+        return expectation(amounts, Basis(basis))
+
+
+def key_of(pod: PodInfo) -> Hashable:
+    """Whose predecessor a pod is: its workload's, or its own alone."""
+    workload = workload_of(pod.template)
+    return pod.uid if workload is None else workload
+
+
+def _by_requests() -> Priors:
+    settings = LoadSettings()
+    return Priors(settings, Habits(settings.habit_half_lives_s), 0.0)
+
+
+class _NoRows:
+    capacity = 0
+
+
+_NO_ROWS = _NoRows()
+
+
+class Settled(NamedTuple):
+    """All shares, and how they came from those of the latest time.
+
+    Attributes:
+        shares: First those that stayed, in their order, then those that came.
+        stay: Where those that stayed were before.
+        came: The pods that came.
+    """
+
+    shares: Shares
+    stay: RowArray
+    came: Sequence[str]
+
+
+def columns_of(share: Expectation) -> IntArray:
+    """A share as its columns, shape (8,)."""
+    return np.array((*share[:6], share.basis is not Basis.MEASURED, share.basis), dtype=np.int64)
+
+
+def within_limits(used: Expectation, template: PodTemplate) -> Expectation:
+    """The same for a pod that cannot use more than its own limits."""
+    cpu, memory = limits_of(template)
+    return used._replace(
+        cpu=min(used.cpu, cpu),
+        memory=min(used.memory, memory),
+        peak_cpu=min(used.peak_cpu, cpu),
+        peak_memory=min(used.peak_memory, memory),
+    )

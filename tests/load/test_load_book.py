@@ -1,0 +1,347 @@
+"""The load book equals a recomputation, after any sequence of events and on both sides of a fork."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from plimsoll.load.expectations import Basis
+from plimsoll.load.keeper import LoadKeeper
+from plimsoll.load.load_book import EXPECTED, SUMMED, LoadBook, columns_of
+from plimsoll.load.readings import PER_COLUMN_UNIT, LoadReading, LoadReadings, LoadSettings
+from plimsoll.load.states import LoadState
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.testing.builders import a_node, a_pod
+
+MILLI, MIB = 10**6, 2**20
+NODES = ("n1", "n2", "n3", "n4")
+OWNERS = ("StatefulSet/db", "Job/batch", "")
+PODS = tuple(f"p{number}" for number in range(8))
+
+#: Whole amounts of every size, small and large ones, and 0.
+amounts = st.tuples(st.integers(0, 6_000 * MILLI), st.integers(0, 12 * 2**30))
+
+
+def pod_of(name: str, owner: str = "", cpu: int = 500) -> Pod:
+    return a_pod(name, uid=f"{name}-{owner}-{cpu}", owner=owner, cpu=f"{cpu}m", memory="512Mi")
+
+
+def recounted(cluster: Cluster) -> Any:
+    """The sums by node, added up from what the book says of each pod."""
+    book = cluster.index(LoadBook)
+    sums = np.zeros((len(cluster), SUMMED), dtype=np.int64)
+    for pod, row in cluster.placed():
+        sums[row] += columns_of(book.of(pod))[:SUMMED]
+    return sums
+
+
+def contents(cluster: Cluster) -> tuple[Any, ...]:
+    """All that a fork's owner can read."""
+    book = cluster.index(LoadBook)
+    count = len(cluster)
+    return (
+        [node.name for node in cluster.nodes],
+        book.load[:count].tolist(),
+        book.peak_load[:count].tolist(),
+        book.states[:count].tolist(),
+        {uid: book.of(pod) for uid, pod in cluster.pods.items()},
+        {uid: book.prior(pod.template) for uid, pod in cluster.pods.items()},
+    )
+
+
+def observed(keeper: LoadKeeper, now: float, used: dict[str, tuple[int, int]], nodes: Any = None) -> None:
+    """Readings of pods and nodes by their names, all taken now."""
+    keeper.observe(
+        now,
+        nodes=LoadReadings.of(
+            LoadReading(name, each[0], each[1], now) for name, each in (nodes or {}).items()
+        ),
+        pods=LoadReadings.of(
+            LoadReading(f"default/{name}", each[0], each[1], now) for name, each in used.items()
+        ),
+    )
+
+
+@settings(max_examples=30, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])
+class Events(RuleBasedStateMachine):
+    """Pods, nodes, readings and forks in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster(capacity=2)
+        self.keeper = LoadKeeper(self.cluster)
+        self.now = 1_000_000.0
+        self.forks: list[tuple[Cluster, tuple[Any, ...]]] = []
+
+    @initialize()
+    def nodes(self) -> None:
+        for name in NODES[:2]:
+            self.set_node(name)
+
+    @rule(name=st.sampled_from(NODES))
+    def set_node(self, name: str) -> None:
+        self.cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+
+    @rule(name=st.sampled_from(NODES))
+    def remove_node(self, name: str) -> None:
+        self.cluster.remove_node(name)
+
+    @rule(
+        name=st.sampled_from(PODS),
+        owner=st.sampled_from(OWNERS),
+        node=st.sampled_from(NODES),
+        cpu=st.sampled_from((0, 500)),
+    )
+    def place(self, name: str, owner: str, node: str, cpu: int) -> None:
+        for uid, placed in list(self.cluster.pods.items()):
+            if placed.name == name:
+                self.cluster.displace(uid)
+        self.cluster.place(self.cluster.templates.info(pod_of(name, owner, cpu)), node)
+
+    @rule(at=st.integers(0, 7))
+    def displace(self, at: int) -> None:
+        for uid in list(self.cluster.pods)[at : at + 1]:
+            self.cluster.displace(uid)
+
+    @rule(
+        seconds=st.sampled_from((0.0, 15.0, 60.0, 400.0)),
+        pods=st.dictionaries(st.sampled_from(PODS), amounts),
+        nodes=st.dictionaries(st.sampled_from(NODES), amounts),
+    )
+    def observe(self, seconds: float, pods: Any, nodes: Any) -> None:
+        self.now += seconds
+        tick, before = self.cluster.tick, self.cluster.index(LoadBook).load[: len(self.cluster)]
+        observed(self.keeper, self.now, pods, nodes)
+        after = self.cluster.index(LoadBook).load[: len(self.cluster)]
+        noted = self.cluster.changed_since(tick)
+        assert noted is not None
+        assert set(np.flatnonzero((before != after).any(axis=1))) <= set(noted.tolist())
+
+    @rule()
+    def fork(self) -> None:
+        twin = self.cluster.fork()
+        self.forks.append((twin, contents(twin)))
+
+    @rule(name=st.sampled_from(PODS), node=st.sampled_from(NODES))
+    def change_a_fork(self, name: str, node: str) -> None:
+        if self.forks:
+            before = contents(self.cluster)
+            twin, _ = self.forks.pop()
+            for uid in list(twin.pods)[:2]:
+                twin.displace(uid)
+            twin.place(twin.templates.info(pod_of(f"new-{name}", OWNERS[0])), node)
+            assert (recounted(twin) == twin.index(LoadBook).sums[: len(twin)]).all()
+            assert contents(self.cluster) == before
+
+    @invariant()
+    def sums_equal_a_recount(self) -> None:
+        book = self.cluster.index(LoadBook)
+        assert (recounted(self.cluster) == book.sums[: len(self.cluster)]).all()
+        assert not book.sums[len(self.cluster) :].any()
+
+    @invariant()
+    def forks_stay_as_they_are(self) -> None:
+        for twin, before in self.forks:
+            assert contents(twin) == before
+
+
+TestEvents = Events.TestCase
+
+
+@given(
+    order=st.permutations(range(6)),
+    used=st.dictionaries(st.sampled_from(PODS), amounts),
+    leaving=st.sets(st.sampled_from(range(6)), max_size=3),
+)
+@settings(max_examples=25)
+def test_the_order_of_events_between_two_refreshes_does_not_matter(
+    order: list[int], used: Any, leaving: set[int]
+) -> None:
+    def world(turns: list[int], readings: list[LoadReading]) -> tuple[Any, ...]:
+        cluster = Cluster()
+        for name in NODES[:3]:
+            cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+        keeper = LoadKeeper(cluster, LoadSettings(dead_band=0.0))
+        for number in range(3):
+            cluster.place(cluster.templates.info(pod_of(PODS[number], OWNERS[0])), NODES[0])
+        observed(keeper, 1_000.0, {name: (number * MILLI, MIB) for number, name in enumerate(PODS[:3])})
+        for number in turns:
+            pod = pod_of(PODS[number], OWNERS[0])
+            if number in leaving:
+                cluster.displace(pod.uid)
+            elif number >= 3:
+                cluster.place(cluster.templates.info(pod), NODES[number % 3])
+        keeper.observe(1_060.0, pods=LoadReadings.of(readings))
+        return contents(cluster)
+
+    readings = [LoadReading(f"default/{name}", each[0], each[1], 1_060.0) for name, each in used.items()]
+    turned = [readings[each % len(readings)] for each in order] if readings else []
+    straight = world(list(range(6)), [*readings, *turned])
+    assert world(order, [*turned, *reversed(readings)]) == straight
+
+
+def test_a_pod_that_was_placed_a_second_ago_counts() -> None:
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    observed(keeper, 1_000.0, {}, {"n1": (1_000 * MILLI, 2**30)})
+    assert keeper.book.load[0].tolist() == [1_000 * MILLI, 2**30]
+    assert keeper.book.state(0) is LoadState.MEASURED
+    cluster.place(cluster.templates.info(pod_of("p1", cpu=1_000)), "n1")
+    assert keeper.book.load[0].tolist() == [1_850 * MILLI, 2**30 + 512 * MIB * 70 // 100]
+    assert keeper.book.state(0) is LoadState.ESTIMATED
+
+
+def test_nodes_alone_are_measured() -> None:
+    """Its smoothed reading, with what came, without what left: pods that were in it are not counted twice."""
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    cluster.place(cluster.templates.info(pod_of("p1", cpu=1_000)), "n1")
+    keeper.observe(1_000.0)
+    for now in (1_060.0, 1_120.0):
+        observed(keeper, now, {}, {"n1": (3_000 * MILLI, 2**30)})
+        assert keeper.book.load[0, 0] == 3_000 * MILLI
+    cluster.place(cluster.templates.info(pod_of("p2", cpu=2_000)), "n1")
+    assert keeper.book.load[0, 0] == 4_700 * MILLI
+    cluster.displace("p1--1000")
+    assert keeper.book.load[0, 0] == 3_850 * MILLI
+
+
+def test_a_new_node_that_gets_a_burst_is_not_taken_for_idle() -> None:
+    """Its first reading is from before the pods ran; what they will use counts all the same."""
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="32", memory="64Gi"))
+    keeper = LoadKeeper(cluster)
+    keeper.observe(1_000.0)
+    for number in range(20):
+        cluster.place(cluster.templates.info(pod_of(f"p{number}", cpu=1_000)), "n1")
+    observed(keeper, 1_015.0, {}, {"n1": (100 * MILLI, 2**20)})
+    assert keeper.book.load[0, 0] == (20 * 850 + 100) * MILLI
+
+
+def test_a_replacement_starts_from_its_predecessor() -> None:
+    cluster = Cluster()
+    for name in NODES[:2]:
+        cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    old = cluster.templates.info(pod_of("p1", OWNERS[0]))
+    cluster.place(old, "n1")
+    for now in (1_000.0, 1_400.0, 1_800.0):
+        observed(keeper, now, {"p1": (2_500 * MILLI, 700 * MIB)})
+    assert keeper.book.of(old).is_measured
+    cluster.displace(old.uid)
+    new = cluster.templates.info(a_pod("p9", owner=OWNERS[0], cpu="500m", memory="512Mi"))
+    assert keeper.book.prior(new.template)[:2] == (2_500 * MILLI, 700 * MIB)
+    assert keeper.book.prior(new.template).basis is Basis.PREDECESSOR
+    cluster.place(new, "n2")
+    keeper.observe(1_815.0)
+    assert keeper.book.load[:2, 0].tolist() == [0, 2_500 * MILLI]
+    keeper.observe(1_800.0 + 601.0)
+    assert keeper.book.prior(new.template).basis is Basis.REQUEST
+
+
+def test_the_history_of_a_workload_says_what_its_next_pod_uses() -> None:
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    old = cluster.templates.info(pod_of("p1", OWNERS[0]))
+    cluster.place(old, "n1")
+    for minute in range(40):
+        observed(keeper, 60.0 * minute, {"p1": ((1_000 + minute % 2 * 1_000) * MILLI, 300 * MIB)})
+    prior = keeper.book.prior(old.template)
+    assert prior.basis is Basis.WORKLOAD
+    assert prior.cpu == pytest.approx(1_500 * MILLI, rel=0.05)
+    assert prior.memory == pytest.approx(300 * MIB, rel=0.01)
+    assert 2_000 * MILLI <= prior.peak_cpu < 2_700 * MILLI
+    without = LoadKeeper(cluster.fork(), LoadSettings(uses_history=False))
+    assert without.book.prior(old.template).basis is Basis.REQUEST
+
+
+def test_a_name_that_is_used_again_starts_afresh() -> None:
+    """A reading of the pod that had the name before, which comes late, is not the new one's."""
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    cluster.place(cluster.templates.info(a_pod("db-0", uid="old", cpu="1")), "n1")
+    for now in (1_000.0, 1_060.0, 1_120.0):
+        observed(keeper, now, {"db-0": (3_000 * MILLI, MIB)})
+    cluster.displace("old")
+    new = cluster.templates.info(a_pod("db-0", uid="new", cpu="1"))
+    cluster.place(new, "n1")
+    keeper.observe(1_150.0)
+    late = LoadReading("default/db-0", 4_000 * MILLI, MIB, 1_149.0)
+    keeper.observe(1_155.0, pods=LoadReadings.of([late]))
+    assert not keeper.book.of(new).is_measured
+    observed(keeper, 1_180.0, {"db-0": (500 * MILLI, MIB)})
+    assert keeper.book.of(new).is_measured
+    assert keeper.book.of(new).cpu == 850 * MILLI  # it is young: not less than its prior
+
+
+def test_readings_grow_old() -> None:
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    cluster.place(cluster.templates.info(pod_of("p1", OWNERS[0])), "n1")
+    assert keeper.book.state(0) is LoadState.UNKNOWN
+    for now in (1_000.0, 1_015.0, 1_030.0):
+        observed(keeper, now, {"p1": (MILLI, MIB)}, {"n1": (3_000 * MILLI, 2**30)})
+    assert keeper.book.state(0) is LoadState.MEASURED
+    keeper.observe(1_030.0 + 61.0)
+    assert keeper.book.state(0) is LoadState.STALE
+    assert keeper.book.load[0, 0] >= 2_999 * MILLI
+    observed(keeper, 1_100.0, {}, {"n1": (3_000 * MILLI, 2**30)})
+    assert keeper.book.state(0) is LoadState.ESTIMATED
+
+
+def test_a_new_node_does_not_inherit_the_row_of_one_that_is_gone() -> None:
+    cluster = Cluster()
+    for name in NODES[:2]:
+        cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    observed(keeper, 1_000.0, {}, {"n1": (MILLI, MIB), "n2": (7_000 * MILLI, 2**30)})
+    cluster.remove_node("n2")
+    cluster.set_node(a_node("n3", cpu="8", memory="16Gi"))
+    assert keeper.book.state(cluster.rows["n3"]) is LoadState.UNKNOWN
+    assert keeper.book.load[cluster.rows["n3"]].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        LoadReading("n1", -1.0, 1.0, 1_015.0),
+        LoadReading("n1", float("nan"), 1.0, 1_015.0),
+        LoadReading("n1", 1e300, 1.0, 1_015.0),
+        LoadReading("n1", 1.0, float("inf"), 1_015.0),
+        LoadReading("n1", 1.0, 1.0, 1e12),
+        LoadReading("n1", 1.0, 1.0, float("nan")),
+        LoadReading("nobody", 1.0, 1.0, 1_015.0),
+    ],
+)
+def test_hostile_readings_change_nothing(hostile: LoadReading) -> None:
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    observed(keeper, 1_000.0, {}, {"n1": (1_000 * MILLI, 2**30)})
+    before = contents(cluster)
+    keeper.observe(1_015.0, nodes=LoadReadings.of([hostile]), pods=LoadReadings.of([hostile]))
+    assert contents(cluster) == before
+
+
+def test_small_changes_note_no_row() -> None:
+    """A row that has not changed by a hundredth of its room keeps its numbers, and all scores by them."""
+    cluster = Cluster()
+    for name in NODES[:2]:
+        cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    observed(keeper, 1_000.0, {}, {"n1": (1_000 * MILLI, 2**30), "n2": (1_000 * MILLI, 2**30)})
+    tick = cluster.tick
+    observed(keeper, 5_000.0, {}, {"n1": (1_079 * MILLI, 2**30), "n2": (1_081 * MILLI, 2**30)})
+    assert cluster.changed_since(tick).tolist() == [cluster.rows["n2"]]  # type: ignore[union-attr]
+    assert keeper.book.load[:2, 0].tolist()[0] == 1_000 * MILLI
+    room = cluster.allocatable[:2, :2] * PER_COLUMN_UNIT
+    assert (keeper.book.sums[:2, EXPECTED] <= room).all()
