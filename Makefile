@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -170,6 +170,9 @@ bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS
 
 bench-openb: $(STAMP) ## what a GPU cluster's pods get before and after room is made: [TRACE=<folder of OpenB>]
 	$(BIN)/python benchmarks/openb.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
+
+bench-load: $(STAMP) ## placing and moving by real load, ours and others', on replayed days: [DATA=../shared/data] ARGS="--scenarios churn61 --seeds 3"
+	PYTHONPATH=operator:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)
 
 bench-convergence: $(STAMP) ## what each planner makes of the same starts, until it rests: ARGS="--starts 30 --trace FOLDER"
 	PYTHONPATH=tools $(BIN)/python benchmarks/convergence.py $(ARGS)

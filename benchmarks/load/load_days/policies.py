@@ -1,0 +1,156 @@
+"""The policies that are compared: profiles of the scheduler, and movers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from load_days.movers import LowNodeLoad, Mover, NoMoves, PlannedMoves, low_node_utilization
+from load_days.readings import History
+from load_days.score_plugins import BASELINES
+from load_days.world import SCHEDULER, World
+from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.plugins import DEFAULT_PLUGINS
+from plimsoll.plugins import IN_TREE as PLUGINS
+
+#: Scores of kube-scheduler that place by requests; Trimaran's authors advise to switch them off beside it.
+BY_REQUESTS = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
+
+
+def a_profile(
+    *scores: tuple[str, int],
+    args: Mapping[str, Mapping[str, object]] | None = None,
+    without: tuple[str, ...] = (),
+) -> Profile:
+    """kube-scheduler's default profile with further plugins, and without the scores of some."""
+    plugins = {
+        "multiPoint": PluginSet(enabled=tuple(Enabled(name, weight) for name, weight in scores)),
+        "score": PluginSet(disabled=frozenset(without)),
+    }
+    config = ProfileConfig(SCHEDULER, plugins=plugins, args=dict(args or {}))
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+    return build_profile(config, Registry((*PLUGINS, *BASELINES)), defaults)
+
+
+MakeMover = Callable[[World, History, Profile], Mover]
+
+
+def _no_moves(_world: World, _history: History, _profile: Profile) -> Mover:
+    return NoMoves()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPolicy:
+    """One row of the tables.
+
+    Attributes:
+        line: Share of the cpu above which it wants pods off a node; by it a move is judged as wasted.
+        places_first: Whether it places the first pods, too, instead of the default profile.
+    """
+
+    key: str
+    title: str
+    profile: Callable[[], Profile]
+    mover: MakeMover = _no_moves
+    line: float = 0.8
+    places_first: bool = False
+
+
+def upstream(low: float, high: float, *, deviation: bool = False, taints: bool = False) -> MakeMover:
+    """The LowNodeUtilization of descheduler by metrics, as planner Upstream decides."""
+
+    def made(world: World, _history: History, profile: Profile) -> Mover:
+        args = low_node_utilization(low, high, deviation=deviation)
+        return PlannedMoves(
+            world,
+            {SCHEDULER: profile},
+            [("LowNodeUtilization", args)],
+            Planner.UPSTREAM,
+            taints=taints,
+            touched=False,
+        )
+
+    return made
+
+
+def koordinator(low: float, high: float, *, deviation: bool = False) -> MakeMover:
+    """LowNodeLoad beside LoadAwareScheduling."""
+
+    def made(world: World, history: History, profile: Profile) -> Mover:
+        return LowNodeLoad(world, history, profile, low, high, deviation)
+
+    return made
+
+
+def proven_by_requests(low: float, high: float, *, deviation: bool = False) -> MakeMover:
+    """LowNodeUtilization by metrics and planner Proven, while the profile places by requests."""
+
+    def made(world: World, _history: History, profile: Profile) -> Mover:
+        args = low_node_utilization(low, high, deviation=deviation)
+        return PlannedMoves(
+            world, {SCHEDULER: profile}, [("LowNodeUtilization", args)], Planner.PROVEN, anomaly_rounds=3
+        )
+
+    return made
+
+
+def _packing(target: int) -> Callable[[], Profile]:
+    def made() -> Profile:
+        args = {"TargetLoadPacking": {"targetUtilization": target}}
+        return a_profile(("TargetLoadPacking", 1), args=args, without=BY_REQUESTS)
+
+    return made
+
+
+def _risk() -> Profile:
+    return a_profile(("LoadVariationRiskBalancing", 1), without=BY_REQUESTS)
+
+
+def _koordinator() -> Profile:
+    return a_profile(("LoadAwareScheduling", 1))
+
+
+def _crane() -> Profile:
+    return a_profile(("Dynamic", 3))
+
+
+def _oracle(percentile: int) -> Callable[[], Profile]:
+    def made() -> Profile:
+        args = {"Oracle": {"percentile": percentile}}
+        return a_profile(("Oracle", 100), args=args, without=BY_REQUESTS)
+
+    return made
+
+
+POLICIES = {
+    each.key: each
+    for each in (
+        ComparedPolicy("B0", "requests only", a_profile),
+        ComparedPolicy("B1", "LowNodeUtilization 45/65, Upstream", a_profile, upstream(45, 65), 0.65),
+        ComparedPolicy("B1d", "the same, mean -5/+10", a_profile, upstream(5, 10, deviation=True), 0.75),
+        ComparedPolicy(
+            "B2", "B1d with soft taint", a_profile, upstream(5, 10, deviation=True, taints=True), 0.75
+        ),
+        ComparedPolicy("B3", "TargetLoadPacking 40", _packing(40)),
+        ComparedPolicy("B3b", "TargetLoadPacking 50", _packing(50)),
+        ComparedPolicy("B4", "LoadVariationRiskBalancing", _risk),
+        ComparedPolicy("B5", "Koordinator 65/95, LowNodeLoad 45/65", _koordinator, koordinator(45, 65), 0.65),
+        ComparedPolicy(
+            "B5d",
+            "the same, mean -5/+10",
+            _koordinator,
+            koordinator(5, 10, deviation=True),
+            0.75,
+        ),
+        ComparedPolicy("B6", "Crane Dynamic", _crane),
+        ComparedPolicy(
+            "B7",
+            "LowNodeUtilization mean -5/+10, Proven, placed by requests",
+            a_profile,
+            proven_by_requests(5, 10, deviation=True),
+            0.75,
+        ),
+        ComparedPolicy("O", "oracle: future mean, no moves", _oracle(0), places_first=True),
+        ComparedPolicy("O95", "oracle: future p95, no moves", _oracle(95), places_first=True),
+    )
+}
