@@ -58,7 +58,6 @@ async def test_a_budget_is_named(told: tuple[ToldServer, Session]) -> None:
     [
         pytest.param(429, WriteOutcome.BUSY, id="flow-control"),
         pytest.param(404, WriteOutcome.GONE, id="gone"),
-        pytest.param(409, WriteOutcome.CONFLICT, id="another-uid"),
         pytest.param(403, WriteOutcome.REFUSED, id="not-allowed"),
         pytest.param(503, WriteOutcome.UNKNOWN, id="unavailable"),
     ],
@@ -75,3 +74,34 @@ async def test_other_answers_are_distinguished(
     assert answer.verdict is verdict
     assert answer.message == "the sentence"
     assert answer.retry_after_s == 3
+
+
+def listed(**meta: Any) -> dict[str, Any]:
+    """A list of one pod."""
+    return {"items": [{"metadata": {"name": "web-1", "namespace": "default", **meta}}]}
+
+
+@pytest.mark.parametrize(
+    ("code", "found", "verdict"),
+    [
+        pytest.param(200, listed(uid="u1"), WriteOutcome.BUSY, id="it-stands"),
+        pytest.param(
+            200, listed(uid="u1", deletionTimestamp="2026-01-01T00:00:00Z"), WriteOutcome.GONE, id="it-goes"
+        ),
+        pytest.param(200, listed(uid="u2"), WriteOutcome.GONE, id="another-uid"),
+        pytest.param(200, {"items": []}, WriteOutcome.GONE, id="gone"),
+        pytest.param(503, refusal(503), WriteOutcome.BUSY, id="not-known"),
+    ],
+)
+async def test_after_a_conflict_the_pod_is_read(
+    told: tuple[ToldServer, Session], code: int, found: dict[str, Any], verdict: WriteOutcome
+) -> None:
+    """The API server answers 409 for another uid, and also when the pod or its budget was just written."""
+    server, session = told
+    server.then(refusal(409, "the sentence"), 409)
+    server.then(found, code)
+
+    answer = await PodEvictor(session).evict(a_pod("web-1", uid="u1"))
+
+    assert answer.verdict is verdict
+    assert answer.message == "the sentence"

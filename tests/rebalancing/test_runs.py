@@ -102,6 +102,42 @@ async def test_totals_are_of_all_runs_and_outlive_the_process() -> None:
         assert status(later) == {"totals": status(scene)["totals"]}, "before any run"
 
 
+async def test_totals_of_a_policy_that_rebalances_no_longer_are_true() -> None:
+    """Its proposals are cancelled when it is suspended, and moves under way end later."""
+    scene = Scene()
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        assert status(scene)["totals"]["open"] == 1
+        scene.rebalancers.drop(POLICY)
+        await settled()
+        assert scene.phases == [["Planned", "Cancelled"]]
+
+        assert status(scene)["totals"]["open"] == 0
+
+
+async def test_totals_of_a_policy_that_this_process_never_ran_are_true() -> None:
+    """Its spec was made unusable while a proposal waited, and then the process ended."""
+    scene = Scene()
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+
+    later = Scene(*scene.records.documents.values())
+    async with later.running():
+        assert status(later)["totals"]["open"] == 1
+
+
+async def test_records_that_people_delete_are_counted_no_more() -> None:
+    """Without waiting for the next run, which may be a day away."""
+    scene = Scene()
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        (key,) = scene.keeper.known
+        scene.keeper.forget(*key.split("/"))
+        await settled()
+
+        assert status(scene)["totals"]["open"] == 0
+
+
 async def predicted(scene: Scene) -> None:
     """Make predictions."""
     await scene.run()

@@ -57,6 +57,7 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(12, "7daee394", "a victim of two preemptors was evicted with two records"),
     Regression(16, "7daee394", "a victim of two preemptors was evicted with two records"),
     Regression(333, "d8db050b", "a new leader over-committed a node: it overlooked bindings of the last one"),
+    Regression(648, "c270dcfc", "the status of a policy that was not accepted did not count a proposal"),
 )
 
 

@@ -24,6 +24,23 @@ from plimsoll.ports.pods import BINDING_REQUESTED, ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 
+async def _read_back(session: Session, pod: Pod) -> tuple[WriteResult, Mapping[str, Any]]:
+    """Read this very pod; a list of one, which takes no right beyond those of the watch.
+
+    Without a resourceVersion the server answers from what is stored, not from what it remembers.
+    """
+    path = f"/api/v1/namespaces/{pod.namespace}/pods"
+    try:
+        content = await session.request("GET", path, params={"fieldSelector": f"metadata.name={pod.name}"})
+        with readable(f"GET {path}"):
+            found = {each["metadata"].get("uid"): each for each in orjson.loads(content).get("items") or ()}
+    except APIError as exc:
+        return answer_of(exc), {}
+    if pod.uid in found:
+        return WriteResult(WriteOutcome.DONE), found[pod.uid]
+    return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), {}
+
+
 class PodBinder:
     """Binds pods through the API server."""
 
@@ -43,28 +60,9 @@ class PodBinder:
         )
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
-        """Read the pod back; a list of one, which takes no right beyond those of the watch.
-
-        Without a resourceVersion the server answers from what is stored, not from what it remembers.
-        """
-        path = f"/api/v1/namespaces/{pod.namespace}/pods"
-        try:
-            content = await self._session.request(
-                "GET", path, params={"fieldSelector": f"metadata.name={pod.name}"}
-            )
-        except APIError as exc:
-            return answer_of(exc), ""
-        try:
-            with readable(f"GET {path}"):
-                nodes = {
-                    found["metadata"].get("uid"): str((found.get("spec") or {}).get("nodeName") or "")
-                    for found in orjson.loads(content).get("items") or ()
-                }
-        except APIError as exc:
-            return answer_of(exc), ""
-        if pod.uid in nodes:
-            return WriteResult(WriteOutcome.DONE), nodes[pod.uid]
-        return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), ""
+        """Read the pod back."""
+        answer, found = await _read_back(self._session, pod)
+        return answer, str((found.get("spec") or {}).get("nodeName") or "")
 
 
 def _binding_path(pod: Pod) -> str:
@@ -94,7 +92,10 @@ class PodEvictor:
         self._session = session
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """Evict this very pod: the uid precondition spares a later pod of the same name."""
+        """Evict this very pod: the uid precondition spares a later pod of the same name.
+
+        Answers GONE when it has left or is about to, BUSY when it stands and may be asked again.
+        """
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -124,8 +125,19 @@ class PodEvictor:
                 message=str(said.get("message") or exc.message)[:LONGEST_MESSAGE],
             )
         except APIError as exc:
-            return answer_of(exc)
+            answer = answer_of(exc)
+            return await self._conflicted(pod, answer) if exc.status == 409 else answer
         return WriteResult(WriteOutcome.DONE)
+
+    async def _conflicted(self, pod: Pod, answer: WriteResult) -> WriteResult:
+        """What a 409 means: another pod has the name, or the pod or its budget was written just then.
+
+        Source: kube-apiserver v1.36, ``pkg/registry/core/pod/storage/eviction.go``, which repeats its own
+        writes a few times and then answers with the last conflict.
+        """
+        read, found = await _read_back(self._session, pod)
+        has_left = read.verdict is WriteOutcome.GONE or "deletionTimestamp" in (found.get("metadata") or {})
+        return replace(answer, verdict=WriteOutcome.GONE if has_left else WriteOutcome.BUSY)
 
 
 #: What to do where the operator may not delete pods.

@@ -29,7 +29,7 @@ class PodEviction(Protocol):
     """Evicts pods."""
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """POST the eviction, for this very pod (by uid)."""
+        """POST the eviction, for this very pod (by uid); GONE when it has left or is about to."""
 
 
 class Preemptor(Protocol):

@@ -232,7 +232,7 @@ def evictions(play: Play) -> int:
         ([DONE], "stands", (Phase.EVICTED, "Accepted")),
         ([LOST, DONE], "stands", (Phase.EVICTED, "Accepted")),
         ([LOST, WriteResult(WriteOutcome.GONE)], "stands", (Phase.EVICTED, "Accepted")),
-        ([LOST, WriteResult(WriteOutcome.CONFLICT)], "stands", (Phase.EVICTED, "Accepted")),
+        ([LOST, BUSY, BUSY, BUSY], "stands", (Phase.FAILED, "EvictionFailed")),
         ([BUSY, WriteResult(WriteOutcome.GONE)], "stands", (Phase.CANCELLED, "Gone")),
         ([WriteResult(WriteOutcome.GONE)], "stands", (Phase.CANCELLED, "Gone")),
         ([LOST], "goes", (Phase.EVICTED, "Accepted")),

@@ -87,9 +87,9 @@ def _answered(step: Step, event: events.EvictionAnswered) -> None:
 
 def _is_ours(step: Step, verdict: WriteOutcome) -> bool:
     """Whether a final answer that is no success means that an earlier try has evicted the pod."""
-    if verdict in (WriteOutcome.GONE, WriteOutcome.CONFLICT):
+    if verdict is WriteOutcome.GONE:
         return step.state.answer_lost
-    return verdict is WriteOutcome.UNKNOWN and _has_left(step)
+    return (verdict is WriteOutcome.UNKNOWN or step.state.answer_lost) and _has_left(step)
 
 
 def _has_left(step: Step) -> bool:

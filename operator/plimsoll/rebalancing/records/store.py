@@ -50,12 +50,19 @@ _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 @dataclass(eq=False)
 class EvictionRecordStore:
-    """Writes records and remembers them."""
+    """Writes records and remembers them.
+
+    Attributes:
+        changed: Notified when a record is there, has another phase, or is gone.
+        touched: The policies of such records, in order; who reads them takes them out.
+    """
 
     records: Records
     clock: Clock
     observer: Observer
     known: dict[str, Record] = field(default_factory=dict, init=False)
+    changed: Signal = field(default_factory=Signal, init=False)
+    touched: dict[str, None] = field(default_factory=dict, init=False)
     _unwritten: set[str] = field(default_factory=set, init=False)
     _failed: Signal = field(default_factory=Signal, init=False)
     #: whether what earlier processes left has been seen to
@@ -98,7 +105,13 @@ class EvictionRecordStore:
 
     def forget(self, namespace: str, name: str) -> None:
         """Somebody deleted a record."""
-        self.known.pop(f"{namespace}/{name}", None)
+        record = self.known.pop(f"{namespace}/{name}", None)
+        if record is not None:
+            self._touch(record)
+
+    def _touch(self, record: Record) -> None:
+        self.touched[record.spec.policy] = None
+        self.changed.notify()
 
     def of_policy(self, policy: str) -> list[Record]:
         """A policy's records, the oldest first."""
@@ -225,6 +238,7 @@ class EvictionRecordStore:
 
     def _told(self, record: Record) -> None:
         """Tell how far a record has come."""
+        self._touch(record)
         spec, latest = record.spec, record.status.transitions[-1]
         phase = str(latest.phase)
         self.observer.record_changed(spec.policy, spec.strategy, phase)
@@ -250,7 +264,7 @@ class EvictionRecordStore:
         answer = await self.records.delete(record.namespace, record.name)
         is_gone = answer.verdict in (WriteOutcome.DONE, WriteOutcome.GONE)
         if is_gone:
-            self.known.pop(record.key, None)
+            self.forget(record.namespace, record.name)
             self.observer.record_dropped(record.spec.policy, why)
         return is_gone
 

@@ -31,7 +31,6 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.records.history import is_victim
 from plimsoll.rebalancing.records.store import EvictionRecordStore
-from plimsoll.timing.signal import Signal
 
 
 class RunResult(StrEnum):
@@ -96,7 +95,10 @@ class RunTotals:
 
 @dataclass(eq=False)
 class RunReports:
-    """Writes the last run of each of ``policies`` into its status; a status of others is not written."""
+    """Writes the last run of each of ``policies`` into its status, and totals of records into that of all.
+
+    Moves of a policy that is suspended, or whose spec is not accepted, have records as well, and go on.
+    """
 
     policies: Mapping[str, SchedulingPolicy]
     statuses: PolicyStatusWriter
@@ -106,8 +108,8 @@ class RunReports:
     clock: Clock
     observer: Observer
     _totals: dict[str, RunTotals] = field(default_factory=dict, init=False)
-    _dirty: set[str] = field(default_factory=set, init=False)
-    _changed: Signal = field(default_factory=Signal, init=False)
+    _dirty: dict[str, None] = field(default_factory=dict, init=False)
+    _sent: dict[str, MoveTotals] = field(default_factory=dict, init=False)
 
     def begin(self, totals: RunTotals) -> None:
         """Report this run, which has a plan, in place of the one before it."""
@@ -116,6 +118,7 @@ class RunReports:
     def forget(self, name: str) -> None:
         """The policy rebalances no longer."""
         self._totals.pop(name, None)
+        self._sent.pop(name, None)
 
     def count(self, name: str, run: str, *, evicted: int = 0, verified: int = 0) -> None:
         """Add to the last run of a policy; ``run`` is "" for a proposal, which counts for that run."""
@@ -125,8 +128,8 @@ class RunReports:
             totals.evicted += evicted if is_last else 0
             totals.verified += verified
         if not is_last or not evicted or (totals is not None and totals.completed is not None):
-            self._dirty.add(name)  # else the run itself writes the status when it ends
-            self._changed.notify()
+            self._dirty[name] = None  # else the run itself writes the status when it ends
+            self.keeper.changed.notify()
 
     async def end(self, totals: RunTotals) -> None:
         """The moves of a run have been made, or recorded for people."""
@@ -157,23 +160,41 @@ class RunReports:
 
     async def write(self, name: str) -> None:
         """Write what the last run of a policy came to, and the totals of its records."""
-        if name in self.policies:
-            totals = self._totals.get(name)
-            await self._send(name, {} if totals is None else run_status(totals, self.next_run(name)))
+        totals = self._totals.get(name)
+        await self._send(name, {} if totals is None else run_status(totals, self.next_run(name)))
 
     async def run(self) -> None:
         """Write the status of all policies (records outlive a process), then of those with news."""
-        await asyncio.gather(*(self.write(name) for name in list(self.policies)))
+        moved = [each.spec.policy for each in self.keeper.known.values() if not is_victim(each)]
+        await asyncio.gather(*(self.write(name) for name in dict.fromkeys((*self.policies, *moved))))
         while True:
-            await self._changed.until(lambda: bool(self._dirty))
-            await self.write(self._dirty.pop())
+            await self.keeper.changed.until(self._has_news)
+            name = next(iter(self._dirty))
+            del self._dirty[name]
+            await self.write(name)
+
+    def _has_news(self) -> bool:
+        """Whether a status is to be written; that of a run under way is at its end."""
+        for name in list(self.keeper.touched):
+            run = self._totals.get(name)
+            if run is not None and run.completed is None:
+                continue
+            del self.keeper.touched[name]
+            if self._move_totals(name) != self._sent.get(name, MoveTotals()):
+                self._dirty[name] = None
+        return bool(self._dirty)
 
     async def _send(self, name: str, document: dict[str, Any]) -> None:
-        document["totals"] = self._move_totals(name).model_dump(mode="json", by_alias=True)
+        totals = self._sent[name] = self._move_totals(name)
+        document["totals"] = totals.model_dump(mode="json", by_alias=True)
         if "lastRun" in document:  # what is left out of a merge patch stays, and may be of an earlier run
             document["lastRun"] = _NOTHING | document["lastRun"]
         answer = await self.statuses.write_status(name, document)
-        if not answer.is_done and answer.verdict is not WriteOutcome.FENCED:  # a standby writes nothing
+        if answer.is_done:
+            return
+        self._sent.pop(name, None)
+        # A standby writes nothing, and a policy that was deleted has no status.
+        if answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
             self.observer.failed(f"status of policy {name}", answer.message)
 
     def _move_totals(self, name: str) -> MoveTotals:
