@@ -103,4 +103,11 @@ CASES = (
     Case("command-reads", b'\x00{"status":"s"}', "AttributeError from pause"),
     Case("command-reads", b'\x00{"items":[{}]}', "KeyError from pause"),
     Case("command-reads", b"\x00\xff", "UnicodeDecodeError from the review of a right"),
+    Case(
+        "list",
+        b'{"metadata":{"":"c","namespace":"%b","uid":"c","":"5"},"spec":{"nodeName":"n","containers":['
+        b'{"resources":{"requests":{"c":[""],"n":"MiMi"}}}]}}' % (b"x" * 4100),
+        "a log line with a name of 4,100 characters",
+    ),
+    Case("extenders", b'{"":[{}],"error":" "}', "a refusal that says nothing"),
 )

@@ -57,6 +57,9 @@ _SPEC_ONLY = (ReplicationController, ReplicaSet, StatefulSet, Service)
 #: Pods in a row that are applied as a whole; fewer are quicker one by one.
 FEWEST = 8
 
+#: Characters of a namespace and name that are shown: what an API server allows, 63 and 253.
+LONGEST_KEY = 63 + 1 + 253
+
 
 class EventSubscriber(Protocol):
     """Receives watch events."""
@@ -319,5 +322,5 @@ def name_of(event: WatchEvent) -> str:
     for attribute in ("pod", "new", "node", "object"):
         subject = getattr(event, attribute, None)
         if subject is not None:
-            return f"{subject.metadata.namespace}/{subject.metadata.name}"
+            return f"{subject.metadata.namespace}/{subject.metadata.name}"[:LONGEST_KEY]
     return ""

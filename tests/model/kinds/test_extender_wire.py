@@ -114,6 +114,8 @@ def test_an_error_of_its_own_is_reported_in_its_words() -> None:
     with pytest.raises(ReportedError) as caught:
         wire.binding_answer(content({"Error": "x" * 10_000}))
     assert len(str(caught.value)) == wire.LONGEST_TEXT
+    with pytest.raises(ReportedError, match="gave no reason"):
+        wire.filter_answer(content({"Error": " "}), ["a"], names=True)
 
 
 def test_reasons_are_bounded() -> None:

@@ -210,7 +210,7 @@ def _member(members: Mapping[str, msgspec.Raw], name: str, kind: type[T]) -> T |
 def _raise_error(members: Mapping[str, msgspec.Raw]) -> None:
     problem = _member(members, "error", str)
     if problem:
-        raise ReportedError(problem[:LONGEST_TEXT])
+        raise ReportedError(problem[:LONGEST_TEXT].strip() or "the extender failed and gave no reason")
 
 
 def _reasons(texts: Mapping[str, str]) -> dict[str, str]:
