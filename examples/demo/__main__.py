@@ -24,7 +24,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 
-from .balance import could_run
+from .balance import could_run, moved_again
 from .client import Client
 from .inventory import Inventory, TraceError, from_statistics, from_trace
 from .processes import Process, ProcessError
@@ -115,12 +115,14 @@ def judge(story: Story, console: Console, seconds: float) -> int:
     stranded = could_run(story.nodes, story.pods, profile)
     phases = Counter(record.get("status", {}).get("phase", "?") for record in story.records)
     strategies = Counter(record["spec"]["strategy"] for record in story.records)
+    again = moved_again(story.records)
     violations = story.budgets.violations
     checks = {
         "the balance improved": mended.spread < drifted.spread,
         "no PodDisruptionBudget was violated": not violations,
         "nothing is left pending that could run": not stranded,
         "no pod came back to the node it was moved from": not phases["Returned"],
+        "no pod was moved twice": not again,
     }
     console.print(node_table(drifted, mended))
     table = Table(title="Summary", title_justify="left", show_header=False)
@@ -132,6 +134,7 @@ def judge(story: Story, console: Console, seconds: float) -> int:
     )
     table.add_row("evictions by strategy", _counts(strategies) or "none")
     table.add_row("evictions by phase", _counts(phases) or "none")
+    table.add_row("moved again", str(len(again)))
     table.add_row(
         "budgets",
         f"{len(story.budgets.met)} watched, {story.budgets.seen} states judged, {len(violations)} violations",
@@ -142,6 +145,8 @@ def judge(story: Story, console: Console, seconds: float) -> int:
     _explain_pending(story, console)
     for sentence, holds in checks.items():
         console.print(f"{'[green]✓[/]' if holds else '[red]✗[/]'} {sentence}")
+    for name in again[:REASONS_SHOWN]:
+        console.print(f"  [red]{name} was moved again[/]")
     for violation in violations[:REASONS_SHOWN]:
         console.print(f"  [red]{violation}[/]")
     return 0 if all(checks.values()) else 1

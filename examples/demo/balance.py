@@ -18,6 +18,9 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 
+#: Phases of a record whose pod leaves.
+LEAVING = ("Evicted", "Surging")
+
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
@@ -88,6 +91,19 @@ def balance(nodes: Sequence[Any], pods: Sequence[Any]) -> Balance:
         spread=pstdev(shares) if shares else 0.0,
         bound=len(cluster.pods),
         pending=len(waiting),
+    )
+
+
+def moved_again(records: Iterable[Any]) -> list[str]:
+    """Pods that were evicted although they had replaced an evicted one."""
+    records = list(records)
+    known = (record.get("status", {}).get("replacement") for record in records)
+    heirs = {each["uid"] for each in known if each}
+    return sorted(
+        record["spec"]["pod"]["name"]
+        for record in records
+        if record["spec"]["pod"]["uid"] in heirs
+        and any(each["phase"] in LEAVING for each in record.get("status", {}).get("transitions", ()))
     )
 
 

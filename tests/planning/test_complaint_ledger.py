@@ -570,3 +570,53 @@ def test_an_issue_that_is_solved_within_the_limits_takes_sixteen_moves() -> None
 
     assert story.evicted == 16
     assert sizes_by(cluster, RACK) == {"a": 16, "b": 16, "c": 16, "d": 16}
+
+
+# -- nodes that another strategy empties -----------------------------------------------------------------
+
+EMPTIES = ("ConsolidateNodes", {"thresholds": {"cpu": 30}})
+
+
+def a_hot_and_a_small_node(**kwargs: Any) -> Cluster:
+    """One node at 90 %, one at 10 %."""
+    return a_cluster(
+        [a_node("hot", cpu="10", **kwargs), a_node("small", cpu="10")], [*load("hot", 9), *load("small", 1)]
+    )
+
+
+def test_no_pod_is_sent_for_balance_to_a_node_that_another_strategy_empties() -> None:
+    """At 30 % the node would still be emptied; the sentence says by whom."""
+    made = made_by(a_hot_and_a_small_node(), LOW, EMPTIES)
+
+    (why_not,) = {each.refusal.message for each in made.refused if each.strategy == "LowNodeUtilization"}
+    assert made.moves == ()
+    assert why_not == "ConsolidateNodes would move it on: it empties node small for its little use"
+    assert len(made_by(a_hot_and_a_small_node(), LOW).moves) == 3
+
+
+def test_a_node_with_a_pod_that_stays_is_not_emptied_and_may_be_filled() -> None:
+    """It is little used, and a protected pod keeps it."""
+    cluster = a_hot_and_a_small_node()
+    cluster.place(cluster.templates.info(a_pod("bare", cpu="1", node="small", owner="")), "small")
+
+    assert len(made_by(cluster, LOW, EMPTIES).moves) == 3
+
+
+def test_a_pod_that_has_to_go_goes_to_such_a_node_only_where_no_other_will_do() -> None:
+    """A taint drives it out; the score prefers the little used node."""
+    tainted = a_node("tainted", cpu="10", taints=["old:NoSchedule"])
+    nodes = [tainted, a_node("small", cpu="10"), a_node("half", cpu="10")]
+    pods = [a_replica("p", "tainted"), *load("small", 1), *load("half", 5)]
+
+    assert ways(made_by(a_cluster(nodes, pods), TAINTS)) == {"p": ("tainted", "small")}
+    assert ways(made_by(a_cluster(nodes, pods), TAINTS, EMPTIES))["p"] == ("tainted", "half")
+    assert ways(made_by(a_cluster(nodes[:2], pods[:2]), TAINTS, EMPTIES))["p"] == ("tainted", "small")
+
+
+def test_the_policys_gain_holds_for_strategies_with_a_gain_of_their_own() -> None:
+    """The larger one is required."""
+    cluster = a_cluster([a_node("n1", cpu="8"), a_node("n2", cpu="8")], load("n1", 6))
+    follow = ("FollowScore", {"marginPercent": 1})
+
+    assert made_by(cluster, follow).moves != ()
+    assert made_by(cluster, follow, minimum_gain=0.9).moves == ()

@@ -4,7 +4,8 @@ The strategies of the policy, and those of other live policies over the same pod
 around a move before it and after it. A move is refused
 
 * as ``MendsNothing`` when the complaints of its own strategy do not fall;
-* as ``NewComplaint`` when any complaint of any strategy rises, or a new one appears.
+* as ``NewComplaint`` when any complaint of any strategy rises, or a new one appears;
+* as ``WouldMoveAgain`` when another strategy would still empty the target, unless the pod must go anyway.
 
 So the complaints around each move fall, and runs end. A strategy that does not say what it complains of
 (:class:`~plimsoll.framework.descheduling.complaints.Complaining`) runs again instead: what it would
@@ -17,7 +18,13 @@ from dataclasses import dataclass, replace
 
 from plimsoll.engine.plugin_calls import calling
 from plimsoll.framework import PluginError, PodInfo
-from plimsoll.framework.descheduling.complaints import Complaining, ComplainsOfCrowding, Complaints, Vicinity
+from plimsoll.framework.descheduling.complaints import (
+    Complaining,
+    ComplainsOfCrowding,
+    Complaints,
+    EmptiesByUse,
+    Vicinity,
+)
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import UnplacedPods
 from plimsoll.framework.descheduling.proposals import Bundle, Proposal, Refusal, Verdict
@@ -28,7 +35,7 @@ from plimsoll.planning.scope import PolicyScope
 from plimsoll.planning.strategy_run import run_strategy
 
 #: The machine reasons of the refusals made here.
-MENDS_NOTHING, NEW_COMPLAINT = "MendsNothing", "NewComplaint"
+MENDS_NOTHING, NEW_COMPLAINT, WOULD_MOVE_AGAIN = "MendsNothing", "NewComplaint", "WouldMoveAgain"
 
 #: Differences of amounts below this are rounding.
 TOLERANCE = 1e-6
@@ -95,6 +102,9 @@ class Conscience:
             for each in self._watchers
             if isinstance(each.strategy, ComplainsOfCrowding) and each.strategy.complains_of_crowding
         }
+        self._emptying = [
+            (each, each.strategy) for each in self._watchers if isinstance(each.strategy, EmptiesByUse)
+        ]
         self._silent: set[ComplaintWatcher] = set()
         self._crowded: dict[tuple[Hashable, str], Refusal] = {}
 
@@ -114,25 +124,33 @@ class Conscience:
         """Whether the strategy's complaints justify its moves, instead of the scheduler's score."""
         return self._own.get(strategy) in self._complaining
 
-    def objection(self, strategy: str, trips: Sequence[Trip], *, mends: bool = True) -> Refusal | None:
+    def objection(
+        self, strategy: str, trips: Sequence[Trip], *, mends: bool = True, avoids: bool = False
+    ) -> Refusal | None:
         """Why moves that are not made yet must not be made; they are made and undone here.
 
-        With ``mends`` they must lower the strategy's complaints, unlike moves that renew or serve pods.
+        With ``mends`` they must lower the strategy's complaints, unlike moves that renew or serve pods. With
+        ``avoids`` no target may be a node that another strategy would empty.
 
         Raises:
             PluginError: The strategy that proposed them raised.
         """
         nodes = frozenset(name for trip in trips for name in (trip.source, trip.target))
         before = self._heard(Vicinity(tuple(trip.pod for trip in trips), nodes), strategy)
-        after = self._after(trips, nodes, strategy)
+        after, emptied = self._after(trips, nodes, strategy, avoids=avoids)
         refusal, watcher = self._compared(strategy, before, after, mends=mends)
         if refusal and watcher in self._of_crowds and not watcher.policy and len(trips) == 1:
             self._crowded[_requests_of(trips[0].pod), trips[0].target] = refusal
+        if refusal is None and emptied:
+            name, other = min((trip.target, emptied[trip.target]) for trip in trips if trip.target in emptied)
+            message = f"{other} would move it on: it empties node {name} for its little use"
+            refusal = Refusal(WOULD_MOVE_AGAIN, message)
         return refusal
 
     def _after(
-        self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str
-    ) -> dict[ComplaintWatcher, Complaints]:
+        self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str, *, avoids: bool
+    ) -> tuple[dict[ComplaintWatcher, Complaints], dict[str, str]]:
+        """Complaints after the moves, and the targets that others would empty, with the name of the one."""
         contexts = {id(each.context): each.context for each in self._watchers}
         measured = [(context, context.measurements) for context in contexts.values()]
         heirs = [settled(trip.pod, self._fork, trip.target, self._context.now) for trip in trips]
@@ -144,11 +162,30 @@ class Conscience:
                 context.measurements = shifted(
                     known, [(trip.pod.key, trip.source, trip.target) for trip in trips]
                 )
-            return self._heard(Vicinity(tuple(heirs), nodes), strategy)
+            near = Vicinity(tuple(heirs), nodes)
+            found = self._heard(near, strategy)
+            return found, self._emptied(trips, near, strategy) if avoids else {}
         finally:
             attempt.undo()
             for context, known in measured:
                 context.measurements = known
+
+    def _emptied(self, trips: Sequence[Trip], near: Vicinity, proposer: str) -> dict[str, str]:
+        """Targets that another strategy would empty, with its name."""
+        targets = {trip.target for trip in trips if trip.target != trip.source}
+        found: dict[str, str] = {}
+        for watcher, emptying in self._emptying:
+            is_own = not watcher.policy and watcher.strategy.name == proposer
+            if is_own or watcher in self._silent or not watcher.is_about(near):
+                continue
+            try:
+                with calling(watcher.strategy.name, "to_be_emptied"):
+                    names = emptying.to_be_emptied(watcher.context, near)
+            except PluginError:
+                self._silent.add(watcher)  # as above
+                continue
+            found |= dict.fromkeys(names & targets, str(watcher))
+        return found
 
     def _heard(self, near: Vicinity, proposer: str) -> dict[ComplaintWatcher, Complaints]:
         found: dict[ComplaintWatcher, Complaints] = {}

@@ -122,6 +122,6 @@ class PlanningContexts:
             recent=sent_since(self.keeper.known.values(), name, now - 60.0),
             deployments=deployments or Deployments(),
             others=self.others(name),
-            moved=recently_moved(self.keeper.known.values(), now),
+            moved=recently_moved(self.keeper.known.values(), now) | self.machine.replacements(),
             gangs=gang_needs(self.groups, self.book.cache),
         )

@@ -116,6 +116,15 @@ class ConsolidateNodes(Strategy):
             if self._is_source(each) and any(map(_may_leave, context.placed(each.name)))
         }
 
+    def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
+        """Nodes of little use all of whose pods may leave, if any of them does."""
+        found = set()
+        for each in self._usage.some(nodes_near(context, near), context):
+            leaving = [pod for pod in context.placed(each.name) if _may_leave(pod)]
+            if leaving and self._is_source(each) and all(map(context.may_go, leaving)):
+                found.add(each.name)
+        return frozenset(found)
+
     def _is_source(self, usage: NodeUsage) -> bool:
         annotations = usage.node.metadata.annotations
         return not any(annotations.get(key) == "true" for key in LEFT_ALONE) and all(

@@ -36,6 +36,7 @@ from plimsoll.toolkit.descheduling.node_usage import (
     NodeUsage,
     NoUsage,
     QueriedUsage,
+    RequestedMeans,
     RequestedUsage,
     UsageSource,
     rounded,
@@ -222,19 +223,27 @@ class LowNodeUtilization(Strategy):
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Percentage points above the target, by node and resource, whether other nodes have room or not."""
-        if near is None or self.args.use_deviation_thresholds:
-            key = (self.name, "lines")
-            if key not in context.kept:
-                context.kept[key] = self._lines(self._usage.some(context.nodes, context))
-            _, high = context.kept[key]
-        else:
-            high = self.args.target_thresholds
+        high = self._high(context)
         return {
             f"node {each.name} is above its target in {name}": each.percent[name] - line
             for each in self._usage.some(nodes_near(context, near), context)
             for name, line in high.items()
             if each.percent.get(name, 0.0) > line
         }
+
+    def _high(self, context: StrategyContext) -> Mapping[str, float]:
+        """The upper line by resource as it is now; of measured nodes as it was when the run began."""
+        if not self.args.use_deviation_thresholds:
+            return self.args.target_thresholds
+        key = (self.name, "lines")
+        if isinstance(self._usage, RequestedUsage):
+            if key not in context.kept:
+                context.kept[key] = RequestedMeans(self.args.thresholds, context)
+            return self._deviating(context.kept[key].means(context.cluster))[1]
+        if key not in context.kept:
+            context.kept[key] = self._lines(self._usage.some(context.nodes, context))
+        high: Mapping[str, float] = context.kept[key][1]
+        return high
 
     def _lines(self, nodes: Sequence[NodeUsage]) -> tuple[Mapping[str, float], Mapping[str, float]]:
         low, high = self.args.thresholds, self.args.target_thresholds
@@ -244,6 +253,10 @@ class LowNodeUtilization(Strategy):
         for name in low:
             shares = [each.percent[name] for each in nodes if name in each.percent]
             means[name] = sum(shares) / len(shares) if shares else 0.0
+        return self._deviating(means)
+
+    def _deviating(self, means: Mapping[str, float]) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        low, high = self.args.thresholds, self.args.target_thresholds
         return (
             {name: _clamped(means[name] - percent) for name, percent in low.items()},
             {name: _clamped(means[name] + percent) for name, percent in high.items()},

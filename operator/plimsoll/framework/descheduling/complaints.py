@@ -55,6 +55,18 @@ class ComplainsOfCrowding(Complaining, Protocol):
         """
 
 
+@runtime_checkable
+class EmptiesByUse(Complaining, Protocol):
+    """A strategy that takes pods off nodes for how little they are used, whichever pods they are.
+
+    Its complaint of such a node does not grow with the pods there, so a pod that another strategy sends
+    there would be moved again.
+    """
+
+    def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
+        """Names of the nodes of the vicinity that it would empty, as far as the nodes themselves go."""
+
+
 def pods_near(context: StrategyContext, near: Vicinity | None) -> Iterable[tuple[PodInfo, str]]:
     """The placed pods that count, each with the name of its node: those of the vicinity, or all."""
     if near is None:

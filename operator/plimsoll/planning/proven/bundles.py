@@ -158,7 +158,7 @@ def _objection_to(plan: PlanBuilder, moves: list[Move], strategy: str) -> Refusa
     for move in reversed(moves):
         plan.take_back(move)
     try:
-        return plan.objections.conscience.objection(strategy, trips, mends=plan.objections.mends(strategy))
+        return plan.objections.complaint_of_all(strategy, trips)
     finally:
         for move in moves:
             plan.make(move)

@@ -10,7 +10,14 @@ from plimsoll.framework.descheduling.complaints import Complaining
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
-from plimsoll.framework.descheduling.strategy import AsksForGain, ServesPending, StrategyKind, wants_restart
+from plimsoll.framework.descheduling.strategy import (
+    AsksForGain,
+    MendsSpread,
+    ServesPending,
+    StrategyKind,
+    wants_even_spread,
+    wants_restart,
+)
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
@@ -44,6 +51,12 @@ class Objections:
         self.renewing = {each.name for each in strategies if wants_restart(each)}
         self._serving_pending = {each.name for each in strategies if isinstance(each, ServesPending)}
         self._balancing = {each.name for each in strategies if each.kind is StrategyKind.BALANCE}
+        self._by_use = {
+            each.name
+            for each in strategies
+            if each.name in self._balancing - self._serving_pending
+            and not (wants_even_spread(each) or isinstance(each, MendsSpread))
+        }
         self.has_conscience = rebalancing.planner is Planner.PROVEN
         self._surging: Surging | None = None
         if rebalancing.surge:
@@ -129,11 +142,10 @@ class Objections:
 
     def least_gain(self, strategy: str, maximum: int, *, by_score: bool) -> int | None:
         """Points that a move must gain at least; None when it need not gain any."""
-        asking = self.asking.get(strategy)
+        asking, share = self.asking.get(strategy), self._rebalancing.minimum_gain
         if asking is not None:
             with calling(strategy, "least_gain"):
-                return max(asking.least_gain(maximum), 1)
-        share = self._rebalancing.minimum_gain
+                return max(asking.least_gain(maximum), math.ceil((share or 0.0) * maximum - TOLERANCE), 1)
         if strategy in self.renewing or strategy in self._serving_pending:
             return None
         if by_score:
@@ -148,8 +160,21 @@ class Objections:
         """The complaint that a pod with the same requests has caused on that node, wherever it came from."""
         return self.conscience.crowds(pod, target) if self.has_conscience else None
 
-    def complaint(self, strategy: str, trip: Trip) -> Refusal | None:
-        """What strategies have against a single move."""
+    def only_avoids(self, strategy: str) -> bool:
+        """Whether its pods may go to nodes that others would empty where no other node will do.
+
+        A pod that is where it must not be has to go; one that moves for the use of nodes need not.
+        """
+        return strategy not in self._by_use
+
+    def complaint(self, strategy: str, trip: Trip, *, avoids: bool = True) -> Refusal | None:
+        """What strategies have against a single move, ``avoids`` aside also that another would undo it."""
         if not self.has_conscience:
             return None
-        return self.conscience.objection(strategy, [trip], mends=strategy not in self.renewing)
+        mends = strategy not in self.renewing
+        return self.conscience.objection(strategy, [trip], mends=mends, avoids=avoids)
+
+    def complaint_of_all(self, strategy: str, trips: Sequence[Trip]) -> Refusal | None:
+        """What strategies have against moves that are made together."""
+        avoids = strategy in self._by_use
+        return self.conscience.objection(strategy, trips, mends=self.mends(strategy), avoids=avoids)

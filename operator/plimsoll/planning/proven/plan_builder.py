@@ -19,7 +19,7 @@ from plimsoll.model.kinds.deployment import SURGED
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
-from plimsoll.planning.complaint_ledger import Trip
+from plimsoll.planning.complaint_ledger import WOULD_MOVE_AGAIN, Trip
 from plimsoll.planning.fork_schedulers import ForkSchedulers, placing
 from plimsoll.planning.kept_findings import KEPT
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
@@ -302,7 +302,26 @@ class PlanBuilder:
     def _chosen(
         self, candidate: Candidate, strategy: str, ranking: Ranking, maximum: int, *, is_forecast: bool
     ) -> TargetChoice | Refusal:
-        """The node for the replacement, or why none will do."""
+        """The node for the replacement, or why none will do.
+
+        One that another strategy would empty will do if no other does, for a pod that has to go.
+        """
+        chosen = self._choice(candidate, strategy, ranking, maximum, is_forecast=is_forecast, avoids=True)
+        has_failed = isinstance(chosen, Refusal) and chosen.reason == WOULD_MOVE_AGAIN
+        if has_failed and self.objections.only_avoids(strategy):
+            return self._choice(candidate, strategy, ranking, maximum, is_forecast=is_forecast, avoids=False)
+        return chosen
+
+    def _choice(
+        self,
+        candidate: Candidate,
+        strategy: str,
+        ranking: Ranking,
+        maximum: int,
+        *,
+        is_forecast: bool,
+        avoids: bool,
+    ) -> TargetChoice | Refusal:
         pod, source = candidate.pod, candidate.node
         by_score = not (candidate.target or self.objections.decides(strategy))
         has_order = candidate.destinations is not None and candidate.destinations.preference is not None
@@ -312,11 +331,13 @@ class PlanBuilder:
             else self.objections.least_gain(strategy, maximum, by_score=by_score)
         )
 
+        complaint = self.objections.complaint
+
         def objection(name: str) -> Refusal | None:
             return (
                 self.objections.ping_pong(candidate, strategy, name)
                 or short_of_gain(ranking, source, name, least, compares=strategy in self.objections.asking)
-                or (None if self.in_bundle else self.objections.complaint(strategy, Trip(pod, source, name)))
+                or (None if self.in_bundle else complaint(strategy, Trip(pod, source, name), avoids=avoids))
             )
 
         if candidate.target:

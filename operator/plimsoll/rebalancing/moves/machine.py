@@ -101,6 +101,12 @@ class MoveMachine:
         """Moves that wait for their replacement, by workload uid."""
         return dict(Counter(state.workload for state in self._open.values() if is_in_flight(state)))
 
+    def replacements(self) -> frozenset[str]:
+        """Uids of the pods that are credited to moves which have not ended."""
+        return frozenset(
+            state.replacement.uid for state in self._open.values() if state.replacement is not None
+        )
+
     def is_asked(self, pod: str) -> bool:
         """Whether a pod, by uid, was asked to leave by an EvictionRequest, and is still there."""
         return preparation.is_asked(self.of_pod(pod))

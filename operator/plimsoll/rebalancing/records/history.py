@@ -6,7 +6,6 @@ rebalancing: they use up none of its limits, and neither begin nor end a rest.
 
 from collections.abc import Iterable
 
-from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.history import Fate, Memory, PastMove
@@ -83,13 +82,15 @@ def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
 
 
 def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
-    """Uids of pods that replace one that was moved within the last hour; restarts do not count."""
+    """Uids of pods that replace one that was evicted within the last hour, and are not where it was.
+
+    Those of restarts count wherever they are, and those that were not ready in time do, too.
+    """
     return frozenset(
         record.status.replacement.uid
         for record in records
-        if record.phase is Phase.SETTLED
+        if record.phase in (Phase.SETTLED, Phase.FAILED)
         and record.status.replacement is not None
-        and record.spec.purpose is Purpose.MOVE
         and now - ended_at(record) < SETTLING_S
     )
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
+import numpy as np
+
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.framework.errors import CannotJudgeError
@@ -134,6 +136,34 @@ class RequestedUsage:
     def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
         """Its requests."""
         return {**exact_requests(pod), "pods": BILLION}
+
+
+class RequestedMeans:
+    """Mean shares of requests over the nodes under consideration, for asking again after each move.
+
+    The nodes and their room are those of the moment at which it is made.
+    """
+
+    def __init__(self, resources: Iterable[str], context: StrategyContext) -> None:
+        self._rooms = []
+        for name in resources:
+            axis = context.cluster.axis_of(name)
+            known = [
+                (context.cluster.rows[node], rounded(name, capacity[name]))
+                for node in context.nodes
+                if name in (capacity := capacity_of(context.node(node), (name,)))
+            ]
+            table = np.array(known, dtype=np.int64).reshape(-1, 2)
+            self._rooms.append((name, axis, table[:, 0], table[:, 1]))
+
+    def means(self, cluster: Cluster) -> dict[str, float]:
+        """Percent by resource, 0 where no node has it; as :class:`NodeUsage` has the shares."""
+        found = {}
+        for name, axis, rows, room in self._rooms:
+            used = np.zeros(len(rows)) if axis is None else cluster.requested[rows, axis]
+            shares = np.divide(used, room, out=np.zeros(len(rows)), where=room > 0)
+            found[name] = float(shares.mean()) * 100 if len(rows) else 0.0
+        return found
 
 
 class MeasuredUsage:
