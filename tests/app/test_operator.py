@@ -19,10 +19,11 @@ from plimsoll.app.process import TaskEnded, raise_first
 from plimsoll.app.settings import Settings
 from plimsoll.app.supervision import STUCK_S
 from plimsoll.cluster.watched_resources import WATCHED
-from plimsoll.kube.custom_resources import RECORDS, WatchedRecord
+from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.session.session import connected
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, Synced
+from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled

@@ -2,16 +2,26 @@
 
 A bound pod cannot be unbound: a group that lost a member after its start, or whose bindings failed, keeps
 the others. Those that are missing are to be bound as soon as there is room for them.
+
+Where replicas share the work, the replica that holds a node may refuse a member whose siblings are being
+bound: it alone knows what its own pods have taken. Such a binding has failed, though nothing went wrong.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from promises.commits import Commit, Obj
 from promises.findings import Findings
-from promises.pods import group_of, is_leaving, is_over, node_of
+from promises.pods import condition_of, group_of, is_leaving, is_over, node_of
 from promises.view import GROUPS, View
+
+#: The condition by which a replica asks the one that holds a node to bind a pod, and how that refuses.
+REQUEST, REFUSED = "plimsoll.dev/BindingRequested", "NoRoom"
+
+#: Seconds before the first binding of a group in which a member may have been refused.
+ASKED_S = 5.0
 
 
 class GangPromise:
@@ -22,6 +32,7 @@ class GangPromise:
         self._findings = findings
         self._partial_since: dict[tuple[str, str], float] = {}
         self._was_whole: set[tuple[str, str]] = set()
+        self._refused_at: dict[tuple[str, str], float] = {}
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""
@@ -31,6 +42,8 @@ class GangPromise:
         is_new = node_of(commit.obj) and not node_of(commit.before) and commit.type != "DELETED"
         if is_new and commit.author.name:
             self._bound(commit, group)
+        if _is_refused(commit.obj) and not _is_refused(commit.before or {}):
+            self._refused_at[group] = commit.at
         placed, wanted = len(self._placed(group)), self._least(group, commit.at)
         if placed >= wanted:
             self._was_whole.add(group)
@@ -69,7 +82,8 @@ class GangPromise:
             calm_since: Since when nothing goes wrong.
         """
         for group, since in self._partial_since.items():
-            if since > calm_since and group not in self._was_whole:
+            is_refused = self._refused_at.get(group, -math.inf) >= since - ASKED_S
+            if since > calm_since and group not in self._was_whole and not is_refused:
                 placed, wanted = len(self._placed(group)), self._least(group, at)
                 yield f"{placed} of {wanted} members of {group[1]} have a node since {since:.0f}"
 
@@ -77,3 +91,9 @@ class GangPromise:
 def _is_member(pod: Obj, group: tuple[str, str]) -> bool:
     is_there = not is_over(pod) and not is_leaving(pod)
     return is_there and (pod["metadata"]["namespace"], group_of(pod)) == group
+
+
+def _is_refused(pod: Obj) -> bool:
+    """Whether the replica that holds a node has no room for the pod."""
+    asked = condition_of(pod, REQUEST)
+    return (asked.get("status"), asked.get("reason")) == ("False", REFUSED)

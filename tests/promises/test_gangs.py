@@ -91,6 +91,28 @@ def test_a_group_is_whole_or_absent(bound: tuple[str, ...], said: list[str]) -> 
     assert left(stream, calm_since=100.0) == []
 
 
+@pytest.mark.parametrize(
+    ("reason", "early_s", "said"),
+    [
+        ("NoRoom", 0.0, []),
+        ("NoRoom", 5.0, []),
+        ("NoRoom", 5.1, ["1 of 2 members of train have a node since 105"]),
+        ("NotAnswered", 0.0, PART),
+    ],
+)
+def test_a_member_that_another_replica_refuses_does_not_break_a_group(
+    reason: str, early_s: float, said: list[str]
+) -> None:
+    """The replica of its node has no room, when its sibling is bound; silence is no such answer."""
+    stream = a_gang()
+    asked = {"type": "plimsoll.dev/BindingRequested", "status": "False", "reason": reason}
+    stream.change("pods", "m-1", {"status": {"conditions": [asked]}}, stream.by())
+    stream.wait(early_s)
+    stream.bind("m-0", "n2")
+
+    assert left(stream) == said
+
+
 def test_a_group_that_was_whole_may_lose_a_member() -> None:
     """Nothing can be unbound."""
     stream = a_gang()

@@ -30,9 +30,9 @@ from plimsoll.ports.pods import BINDING_REQUESTED
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.shared_nodes.answers import RequestAnswers
-from plimsoll.scheduling.shared_nodes.binder import ANSWER_S, SharedNodeBinder
+from plimsoll.scheduling.shared_nodes.binder import SharedNodeBinder
 from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
-from plimsoll.scheduling.shared_nodes.request import requested_node
+from plimsoll.scheduling.shared_nodes.request import ANSWER_S, refusal, requested_node
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeClock,
@@ -149,6 +149,7 @@ class Replica:
             self.shares,
             self.wing.pipeline,
             self.observer,
+            clock,
         )
         self.elsewhere = PodsElsewhere(self.wing.served, cache, ())
         self.ingestion = self.wing.ingestion((self.binder, self.answers), self.observer)
@@ -298,3 +299,76 @@ async def test_a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind(
 
         assert pod.uid not in one.wing.queue
         assert one.wing.mirror.cache.node_of(pod.uid) == ""
+
+
+@pytest.fixture
+def asked() -> tuple[Server, FakeClock, Replica, Pod]:
+    """A replica without nodes, which another one's pod may ask."""
+    server, clock = Server(), FakeClock()
+    pod = a_pod("old", schedulerName="a")
+    server.add(pod)
+    return server, clock, Replica(server, clock, "b", set()), pod
+
+
+def take_node(replica: Replica, node: str) -> None:
+    """As :mod:`plimsoll.app.replica.role_duties` does it."""
+    replica.shares.held |= {share_of(node)}
+    replica.answers.look_at_all()
+
+
+async def test_a_request_from_before_the_replica_held_the_node_is_refused(asked: tuple[Any, ...]) -> None:
+    """Its process may have ended long ago; what it decided need not hold any more."""
+    server, _, other, pod = asked
+    async with other.working():
+        await server.request(pod, "NodeOfAnotherReplica", "n0", is_open=True)
+        await other.look()
+        take_node(other, "n0")
+        await settled()
+
+        assert server.pods[pod.uid].node_name == ""
+        assert refusal(server.pods[pod.uid], "n0") == "n0: the request is older than 5 s"
+        await other.look()
+        assert other.answers._seen == {}
+
+
+@pytest.mark.parametrize(("waited_s", "node"), [(4.9, "n0"), (5.0, "")])
+async def test_a_request_is_answered_in_time_or_not_at_all(
+    asked: tuple[Any, ...], waited_s: float, node: str
+) -> None:
+    """It was shown while the replica held another node, which it then got."""
+    server, clock, other, pod = asked
+    take_node(other, next(each for each in NODES if share_of(each) != share_of("n0")))
+    async with other.working():
+        await server.request(pod, "NodeOfAnotherReplica", "n0", is_open=True)
+        await other.look()
+        await clock.advance(waited_s)
+        take_node(other, "n0")
+        await settled()
+
+        assert server.pods[pod.uid].node_name == node
+
+
+async def test_each_request_has_its_own_age(asked: tuple[Any, ...]) -> None:
+    """The first was withdrawn; the pod asks again, which is seen as it comes."""
+    server, clock, other, pod = asked
+    async with other.working():
+        await server.request(pod, "NodeOfAnotherReplica", "n1", is_open=True)
+        await other.look()
+        await clock.advance(60)
+        take_node(other, "n0")
+        await server.request(pod, "NodeOfAnotherReplica", "n0", is_open=True)
+        await other.look()
+
+        assert server.pods[pod.uid].node_name == "n0"
+
+
+async def test_no_request_of_a_deleted_pod_is_kept(asked: tuple[Any, ...]) -> None:
+    """Its age is forgotten with it."""
+    server, _, other, pod = asked
+    await server.request(pod, "NodeOfAnotherReplica", "n0", is_open=True)
+    await other.look()
+    assert list(other.answers._seen) == [pod.uid]
+    server.delete(pod.uid)
+    await other.look()
+
+    assert other.answers._seen == {}

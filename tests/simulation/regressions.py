@@ -57,7 +57,11 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(12, "7daee394", "a victim of two preemptors was evicted with two records"),
     Regression(16, "7daee394", "a victim of two preemptors was evicted with two records"),
     Regression(333, "d8db050b", "a new leader over-committed a node: it overlooked bindings of the last one"),
+    Regression(577, "420bd3ca", "11 evictions for tidy, perMinute is 10", features=()),
+    Regression(388, "1ed19c21", "a pod is on a node, its PodScheduled is False"),
+    Regression(788, "1ed19c21", "a gang's member is still nominated to a node which no victim leaves"),
     Regression(648, "c270dcfc", "the status of a policy that was not accepted did not count a proposal"),
+    Regression(930, "6b3fa712", "a part of a gang was bound by a request of a process that had ended"),
 )
 
 

@@ -3,25 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 from pydantic import BaseModel
 
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import Session
-from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/plimsoll.dev/v1alpha1"
 
 #: Kubernetes 1.37's alpha group with a resource of our plural.
 LIFECYCLE = "lifecycle.k8s.io"
-
-
-class WatchedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is watched of an Eviction record: the rest is our own writing, and is not read back."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 RECORDS = WatchedResource("evictions", f"{GROUP}/evictions", WatchedRecord)

@@ -3,7 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
+from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.ports.writes import WriteResult
+
+
+class WatchedRecordStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How far a record has come."""
+
+    phase: str = ""
+
+
+class WatchedRecord(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What is watched of an Eviction record: the rest is our own writing, and is not read back."""
+
+    status: WatchedRecordStatus = WatchedRecordStatus()
 
 
 class PolicySource(Protocol):

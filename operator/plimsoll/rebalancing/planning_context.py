@@ -19,7 +19,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import PodFacts
-from plimsoll.rebalancing.records.history import recently_moved, sent_since
+from plimsoll.rebalancing.records.history import recently_moved
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
@@ -119,7 +119,7 @@ class PlanningContexts:
             in_flight=in_flight,
             memory=memory,
             measurements=self._measurements.get(name, Measurements()),
-            recent=sent_since(self.keeper.known.values(), name, now - 60.0),
+            recent=self.keeper.sent_within(name, 60.0),
             deployments=deployments or Deployments(),
             others=self.others(name),
             moved=recently_moved(self.keeper.known.values(), now) | self.machine.replacements(),

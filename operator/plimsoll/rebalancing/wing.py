@@ -27,7 +27,7 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.planning.moves import Move
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
-from plimsoll.ports.custom_resources import PolicyStatusWriter
+from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
@@ -260,12 +260,13 @@ class RebalancingWing:
         self.configs.profiles = profiles
 
     def take_records(self, events: Iterable[WatchEvent]) -> None:
-        """Notice what others did to records: deleted one, or answered by an annotation."""
+        """Notice what others did to records: sent or deleted one, or answered by an annotation."""
         for event in events:
             match event:
-                case ObjectAdded(record) | ObjectUpdated(_, record):
+                case ObjectAdded(WatchedRecord() as record) | ObjectUpdated(_, WatchedRecord() as record):
                     meta = record.metadata
                     self.approvals.annotated(meta.namespace, meta.name, meta.annotations)
+                    self.keeper.see(meta.namespace, meta.name, record.status.phase)
                 case ObjectDeleted(record):
                     self.keeper.forget(record.metadata.namespace, record.metadata.name)
                     self.approvals.forget(record.metadata.namespace, record.metadata.name)

@@ -64,6 +64,7 @@ class NodeHolder:
             self.shares,
             wing.pipeline,
             self._parts.observer,
+            self._parts.clock,
         )
 
     def subscribers(self, answers: RequestAnswers) -> Sequence[OfTypes]:
@@ -72,7 +73,7 @@ class NodeHolder:
             return ()
         return (
             OfTypes((PodUpdated, PodDeleted), (self._shared,)),
-            OfTypes((PodAdded, PodUpdated), (answers,)),
+            OfTypes((PodAdded, PodUpdated, PodDeleted), (answers,)),
         )
 
     def duties(self, startup: Startup, wing: SchedulingWing, answers: RequestAnswers) -> RoleDuties:

@@ -21,6 +21,9 @@ REFUSED = ("EvictionRefused", "SurgeRefused")
 #: The reason of a Blocked record that a PodDisruptionBudget stopped; the policy's own budgets have another.
 DISRUPTION_BUDGET = "PodDisruptionBudget"
 
+#: Phases in which the pod is asked to leave.
+SENT = (Phase.EVICTING, Phase.SURGING)
+
 #: Last phases of moves whose pod was asked to leave and certainly stays; a Failed one may have been evicted.
 STAYED = (Phase.BLOCKED, Phase.CANCELLED)
 
@@ -67,17 +70,27 @@ def ended_at(record: Record) -> float:
 
 
 def sent_since(records: Iterable[Record], policy: str, moment: float) -> int:
-    """How many evictions and surges of a policy were sent after a moment, but for those that were refused."""
-    return sum(
-        1
-        for record in records
-        if record.spec.policy == policy
+    """How many evictions and surges of a policy were sent after a moment, but for those that were refused.
+
+    By the clocks of the machines that sent them.
+    """
+    return sum(latest_sent(record) > moment for record in records if counts_as_sent(record, policy))
+
+
+def counts_as_sent(record: Record, policy: str) -> bool:
+    """Whether a record is of an eviction or a surge that a policy sent, and that was not refused."""
+    return (
+        record.spec.policy == policy
         and record.phase not in STAYED
         and not is_victim(record)
-        and any(
-            each.phase in (Phase.EVICTING, Phase.SURGING) and each.time.timestamp() > moment
-            for each in record.status.transitions
-        )
+        and latest_sent(record) > 0.0
+    )
+
+
+def latest_sent(record: Record) -> float:
+    """When it was sent, in seconds since the epoch by its sender's clock; 0 when it was not."""
+    return max(
+        (each.time.timestamp() for each in record.status.transitions if each.phase in SENT), default=0.0
     )
 
 

@@ -25,6 +25,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.records.history import counts_as_sent, latest_sent
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
@@ -44,6 +45,12 @@ CATCH_UP_S = 5.0
 #: Deleting a record that may have been created: nothing else would ever finish it.
 DROP_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
+#: By how many seconds the clock of another machine may differ.
+SKEW_S = 7200.0
+
+#: Phases of records of which nothing was sent yet.
+UNSENT = frozenset(("", Phase.PREDICTED, Phase.PLANNED))
+
 #: Answers to a write that no further attempt would change.
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
@@ -61,6 +68,8 @@ class EvictionRecordStore:
     clock: Clock
     observer: Observer
     known: dict[str, Record] = field(default_factory=dict, init=False)
+    #: when each record was first seen to be sent, in seconds of the monotonic clock; by any process
+    _sent: dict[str, float] = field(default_factory=dict, init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
     _unwritten: set[str] = field(default_factory=set, init=False)
@@ -100,11 +109,16 @@ class EvictionRecordStore:
             self.observer.object_skipped("evictions", found, problem)
             return
         status = eviction.status or EvictionStatus()
-        record = Record(namespace, name, eviction.spec, status, created)
-        self.known[record.key] = record
+        self._remember(Record(namespace, name, eviction.spec, status, created))
+
+    def see(self, namespace: str, name: str, phase: str) -> None:
+        """The watch shows how far a record has come; another process may carry it on."""
+        if phase not in UNSENT:
+            self._sent.setdefault(f"{namespace}/{name}", self.clock.monotonic())
 
     def forget(self, namespace: str, name: str) -> None:
         """Somebody deleted a record."""
+        self._sent.pop(f"{namespace}/{name}", None)
         record = self.known.pop(f"{namespace}/{name}", None)
         if record is not None:
             self._touch(record)
@@ -125,6 +139,24 @@ class EvictionRecordStore:
     def unfinished(self) -> list[Record]:
         """Records that wait for something."""
         return [record for record in self.known.values() if not record.is_finished]
+
+    def sent_within(self, policy: str, seconds: float) -> int:
+        """How many evictions and surges of a policy were sent lately, but for those that were refused.
+
+        Clocks of machines differ, so the time counts from when this process saw that a record was sent: it
+        sent it itself, or the watch showed it while another one led. What a young process finds may have been
+        sent just before it began, unless even a clock that is far ahead says otherwise.
+        """
+        now, wall = self.clock.monotonic(), self.clock.now()
+        return sum(
+            now - self._sent.get(record.key, now) < seconds and wall - latest_sent(record) < seconds + SKEW_S
+            for record in self.known.values()
+            if counts_as_sent(record, policy)
+        )
+
+    def _remember(self, record: Record) -> None:
+        self.known[record.key] = record
+        self.see(record.namespace, record.name, record.phase or "")
 
     # -- writing -------------------------------------------------------------------------------------
 
@@ -157,7 +189,7 @@ class EvictionRecordStore:
         }
         answer = await self.records.create(document)
         if answer.is_done:
-            self.known[key] = record
+            self._remember(record)
             self._told(record)
         elif answer.verdict is not WriteOutcome.CONFLICT:
             self.observer.record_dropped(spec.policy, answer.verdict.value)
@@ -193,7 +225,8 @@ class EvictionRecordStore:
             blocked_by=blocked_by,
             replacement=replacement,
         )
-        changed = self.known[key] = replace(known, status=status)
+        changed = replace(known, status=status)
+        self._remember(changed)
         answer = await self._write(changed, tries=5 if is_new else 1)
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)

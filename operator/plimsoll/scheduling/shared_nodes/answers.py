@@ -2,22 +2,29 @@
 
 Their profile's filters are asked about the one node, as the cluster is here: with all that this replica has
 assumed, which the one that asks cannot see yet.
+
+The replica that asks waits for a few seconds, and then decides again. A request that is older is refused:
+the process that made it may have ended, and what was decided then need not hold, such as that a gang fits.
+The age is counted here; a request that was there before this replica held a node may have any.
 """
 
+import math
 from dataclasses import dataclass, field
 
 from plimsoll.cluster.node_shares import NodeShares
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
-from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated, WatchEvent
+from plimsoll.model.kinds.pod import PodCondition
+from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.policies.served_profiles import ServedProfiles
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodRequests
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
 from plimsoll.scheduling.binding.pipeline import BindingPipeline
-from plimsoll.scheduling.shared_nodes.request import RequestReason, requested_node
+from plimsoll.scheduling.shared_nodes.request import ANSWER_S, RequestReason, open_request
 
 
 @dataclass(eq=False)
@@ -31,6 +38,9 @@ class RequestAnswers:
     _shares: NodeShares
     _pipeline: BindingPipeline
     _observer: Observer
+    _clock: Clock
+    #: each open request and its first sight, in seconds of the monotonic clock, by the uid of its pod
+    _seen: dict[str, tuple[PodCondition, float]] = field(default_factory=dict, init=False)
     _answering: set[str] = field(default_factory=set, init=False)
 
     def observe(self, event: WatchEvent) -> None:
@@ -38,6 +48,8 @@ class RequestAnswers:
         match event:
             case PodAdded(pod) | PodUpdated(_, pod) if pod.status.conditions:
                 self._look_at(pod)
+            case PodDeleted(pod):
+                self._seen.pop(pod.uid, None)
 
     def look_at_all(self) -> None:
         """This replica holds other nodes than before: some pods may wait for them."""
@@ -45,22 +57,36 @@ class RequestAnswers:
             self._look_at(pod)
 
     def _look_at(self, pod: Pod) -> None:
-        node = requested_node(pod)
-        if not node or pod.node_name or pod.is_terminal or pod.is_terminating:
+        asked = open_request(pod)
+        if asked is None or pod.node_name or pod.is_terminal or pod.is_terminating:
+            self._seen.pop(pod.uid, None)
             return
+        node, since = asked.message, self._first_seen(pod.uid, asked)
         scheduler = self._served.elsewhere.get(pod.spec.scheduler_name)
         if scheduler is None or not self._shares.holds(node):
             return
         if pod.uid in self._answering or self._book.cache.node_of(pod.uid):
             return
         self._answering.add(pod.uid)
+        if self._clock.monotonic() - since >= ANSWER_S:
+            why = f"{node}: the request is older than {ANSWER_S:.0f} s"
+            self._pipeline.start(self._refuse(pod, RequestReason.STALE, why))
+            return
         info = self._book.cache.info(pod)
         if self._fits(scheduler, info, node):
             self._book.release_uid(pod.uid)
             self._book.cache.assume(info, node)
             self._pipeline.start(self._bind(info, node))
         else:
-            self._pipeline.start(self._refuse(pod, f"{node}: no room is left for it"))
+            why = f"{node}: no room is left for it"
+            self._pipeline.start(self._refuse(pod, RequestReason.REFUSED, why))
+
+    def _first_seen(self, uid: str, asked: PodCondition) -> float:
+        known, since = self._seen.get(uid, (None, 0.0))
+        if known != asked:
+            since = self._clock.monotonic() if self._shares.held else -math.inf
+            self._seen[uid] = asked, since
+        return since
 
     def _fits(self, scheduler: ProfileScheduler, pod: PodInfo, node: str) -> bool:
         row = scheduler.cluster.rows.get(node)
@@ -88,8 +114,8 @@ class RequestAnswers:
         self._book.cache.forget(pod.uid)
         self._pipeline.free(pod, node)
 
-    async def _refuse(self, pod: Pod, why: str) -> None:
+    async def _refuse(self, pod: Pod, reason: RequestReason, why: str) -> None:
         try:
-            await self._requests.request(pod, RequestReason.REFUSED, why, is_open=False)
+            await self._requests.request(pod, reason, why, is_open=False)
         finally:
             self._answering.discard(pod.uid)

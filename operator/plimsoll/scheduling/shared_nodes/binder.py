@@ -17,11 +17,8 @@ from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.pods import PodBinding, PodRequests
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.scheduling.shared_nodes.request import RequestReason, refusal
+from plimsoll.scheduling.shared_nodes.request import ANSWER_S, RequestReason, refusal
 from plimsoll.timing.signal import Signal
-
-#: Seconds that the replica that holds a node gets to bind a pod to it.
-ANSWER_S = 5.0
 
 #: Pods that wait for an answer simultaneously: each of them has one of the hundred slots for bindings.
 MOST_ASKED = 50

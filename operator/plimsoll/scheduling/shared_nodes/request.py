@@ -3,7 +3,8 @@
 ::
 
     True, message: node   asked by the replica that places the pod
-    False, reason         answered by the node's replica: no room any more; or withdrawn by the one that asked
+    False, reason         answered by the node's replica: no room any more, or asked too long ago; or
+                          withdrawn by the one that asked
     gone with a binding   done: the pod has its node
 
 A condition of the pod, because both replicas see it where they see everything else, in order with the pod's
@@ -13,7 +14,11 @@ binding, and because writing it takes no right that a scheduler does not have.
 from enum import StrEnum
 
 from plimsoll.framework import Pod
+from plimsoll.model.kinds.pod import PodCondition
 from plimsoll.ports.pods import BINDING_REQUESTED
+
+#: Seconds that the replica that holds a node gets to bind a pod to it.
+ANSWER_S = 5.0
 
 
 class RequestReason(StrEnum):
@@ -21,21 +26,28 @@ class RequestReason(StrEnum):
 
     ASKED = "NodeOfAnotherReplica"
     REFUSED = "NoRoom"
+    STALE = "AskedTooLongAgo"
     WITHDRAWN = "NotAnswered"
+
+
+def open_request(pod: Pod) -> PodCondition | None:
+    """The request to bind a pod, whose message is the node; None without one."""
+    for each in pod.status.conditions:
+        if each.type == BINDING_REQUESTED and each.status == "True":
+            return each
+    return None
 
 
 def requested_node(pod: Pod) -> str:
     """The node that a pod should be bound to by its replica, "" for none."""
-    for each in pod.status.conditions:
-        if each.type == BINDING_REQUESTED and each.status == "True":
-            return each.message
-    return ""
+    asked = open_request(pod)
+    return "" if asked is None else asked.message
 
 
 def refusal(pod: Pod, node: str) -> str:
     """What the replica that holds a node said against binding a pod to it, "" when it did not refuse."""
     for each in pod.status.conditions:
-        is_refused = (each.status, each.reason) == ("False", RequestReason.REFUSED)
+        is_refused = each.status == "False" and each.reason in (RequestReason.REFUSED, RequestReason.STALE)
         if each.type == BINDING_REQUESTED and is_refused and each.message.startswith(f"{node}: "):
             return each.message
     return ""
