@@ -50,6 +50,7 @@ class NoRebalancing:
         self.told: dict[Any, Any] = {}
         self.asked: list[Any] = []
         self.advised: dict[Any, Any] = {}
+        self.known: list[Any] | None = None
 
     def check(self, policy: Any) -> None:
         """All right."""
@@ -61,6 +62,10 @@ class NoRebalancing:
     def retain_predictions(self, policies: Any) -> None:
         """Keep the names."""
         self.predicting = set(policies)
+
+    def all_known(self) -> None:
+        """Keep the names."""
+        self.known = list(self.names)
 
     def advice(self, _: str) -> dict[Any, Any]:
         """Whatever the test says."""
@@ -253,6 +258,21 @@ async def test_a_policy_whose_deletion_the_watch_missed_stops_deciding() -> None
         await scene.clock.advance(EVERY_S)
 
     assert set(scene.served) == {"other"}
+
+
+async def test_once_compared_all_policies_are_known() -> None:
+    """Proposals of others are called off then, and not before."""
+    scene = Scene()
+    scene.exists = [a_policy("there", rebalancing={"mode": "Approve", "strategies": []})]
+    scene.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
+
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+        assert scene.rebalancing.known is None
+        scene.answer = DONE
+        await scene.clock.advance(EVERY_S)
+
+    assert scene.rebalancing.known == ["there"]
 
 
 async def test_a_policy_made_again_is_another_one() -> None:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from promises.commits import Commit, Obj
 from promises.findings import Findings
 from promises.lives import PodLife, PodLives
+from promises.policies import is_accepted, rebalancing_of
 from promises.record_book import RecordBook, RecordStory
-from promises.view import RECORDS, View
+from promises.view import POLICIES, RECORDS, View
 
 #: The phases that may follow each; "" is a record that was just made.
 FOLLOWING = {
@@ -176,9 +177,26 @@ class RecordPromise:
             name = story.key[1]
             if story.phase in PASSING and story.spec.get("mode") != "Approve":
                 yield f"the record {name} is still {story.phase}"
+            elif story.phase == "Planned" and self._has_ended(story, at - still_s):
+                yield f"the record {name} is still Planned, though its policy has ended"
             elif story.phase == "Evicted" and story.owner:
                 for problem in self._replaced(story, story.entered["Evicted"], at - still_s):
                     yield f"the record {name} {problem}"
+
+    def _has_ended(self, story: RecordStory, since: float) -> bool:
+        """Whether the policy of a proposal has been gone or changed since then.
+
+        A spec that cannot be used leaves the one before it in force.
+        """
+        versions = self._view.versions(POLICIES, ("", story.spec["policy"]), since)
+        return all(
+            each is None
+            or (
+                is_accepted(each)
+                and (bool(each["spec"].get("suspend")) or rebalancing_of(each).get("mode") != "Approve")
+            )
+            for each in versions
+        )
 
 
 def _of_phases(story: RecordStory, before: Obj) -> Iterator[str]:

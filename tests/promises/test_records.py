@@ -6,7 +6,7 @@ import pytest
 
 from promises.commits import UNKNOWN
 from promises.streams import Stream, a_cluster, a_move
-from promises.view import RECORDS
+from promises.view import POLICIES, RECORDS
 
 MOVE = "the record move-web-1 "
 
@@ -367,10 +367,47 @@ def test_who_counts_as_an_overlooked_replacement() -> None:
 def test_every_move_ends(phases: tuple[str, ...], mode: str, said: list[str]) -> None:
     """But a proposal, which waits for people."""
     stream = a_cluster()
+    stream.change(POLICIES, "tidy", {"spec": {"rebalancing": {"mode": mode}}})
     stream.record("web-1", phases=phases, mode=mode)
     stream.finish()
 
     assert [each for each in stream.said if "policy" not in each] == [MOVE + each for each in said]
+
+
+@pytest.mark.parametrize(
+    ("how", "count"),
+    [
+        ("deleted", 1),
+        ("suspended", 1),
+        ("another mode", 1),
+        ("no rebalancing", 1),
+        ("unusable", 0),
+        ("late", 0),
+    ],
+)
+def test_a_proposal_ends_with_its_policy(how: str, count: int) -> None:
+    """A spec that cannot be used leaves the one before it in force."""
+    stream = a_cluster()
+    stream.policy(rebalancing={"mode": "Approve"})
+    stream.record("web-1", phases=("Planned",), mode="Approve")
+    stream.wait(2.0 if how != "late" else 30.0)
+    unaccepted = {"conditions": [{"type": "Accepted", "status": "False"}]}
+    match how:
+        case "deleted":
+            stream.delete(POLICIES, "tidy")
+        case "no rebalancing":
+            stream.policy(moves=False)
+        case "another mode":
+            stream.policy(rebalancing={"mode": "DryRun"})
+        case "unusable":
+            stream.change(POLICIES, "tidy", {"spec": {"rebalancing": {"mode": "x"}}, "status": unaccepted})
+        case _:
+            stream.policy(rebalancing={"mode": "Approve"}, suspend=True)
+    stream.wait(60.1 if how != "late" else 40.0)
+
+    found = list(stream.checker._records.unfinished(60.0, stream.at))
+
+    assert found == [MOVE.removeprefix("100.000 ") + "is still Planned, though its policy has ended"] * count
 
 
 @pytest.mark.parametrize("how", ["recent", "meddled", "deleted"])

@@ -126,6 +126,22 @@ async def test_totals_of_a_policy_that_this_process_never_ran_are_true() -> None
         assert status(later)["totals"]["open"] == 1
 
 
+async def test_proposals_of_a_policy_that_went_while_no_operator_ran_are_called_off() -> None:
+    """As those of one that goes later; an approval would have no effect."""
+    scene = Scene()
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+
+    kept, gone = Scene(*scene.records.documents.values()), Scene(*scene.records.documents.values())
+    for later, policy in ((kept, a_policy("Approve")), (gone, None)):
+        async with later.running(policy):
+            later.rebalancers.all_known()
+            await settled()
+
+    assert (kept.phases, gone.phases) == ([], [["Cancelled"]])
+    assert status(gone)["totals"]["open"] == 0
+
+
 async def test_records_that_people_delete_are_counted_no_more() -> None:
     """Without waiting for the next run, which may be a day away."""
     scene = Scene()

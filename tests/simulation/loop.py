@@ -36,12 +36,14 @@ class Incarnation(Protocol):
 
     Attributes:
         is_held: Whether its calls wait.
+        is_dead: Whether it has ended.
         held: Those that do.
         name: Of the process.
     """
 
     name: str
     is_held: bool
+    is_dead: bool
     held: list[asyncio.Handle]
 
 
@@ -92,6 +94,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     Attributes:
         steps: How many calls it has run.
+        unseen: Tasks that have failed without anything taking their exception.
     """
 
     _ready: list[Any]  # handles; drawn from anywhere, not from the left
@@ -110,6 +113,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._since_timer = 0
         self._timers = 0
         self.steps = 0
+        self.unseen: list[str] = []
         self.set_task_factory(_counted)
 
     def time(self) -> float:
@@ -131,6 +135,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers += 1
         heapq.heappush(self._scheduled, (when, self._timers, timer))
         return timer
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Note what failed unseen; tasks of a process that has ended went with its memory."""
+        task = context.get("task") or context.get("future")
+        if not isinstance(task, CountedTask):
+            super().call_exception_handler(context)
+        elif task.process is None or not task.process.is_dead:
+            whose = "the world" if task.process is None else task.process.name
+            problem = repr(context.get("exception") or context["message"])
+            self.unseen.append(f"a task of {whose}, {task.get_name()}, has failed unseen: {problem}")
 
     def create_future(self) -> CountedFuture:
         """A future of this loop."""

@@ -214,6 +214,7 @@ class Simulation:
             except StandstillError as exc:
                 self.checker.violations.append(f"{self.loop.time():.3f} {exc}")
             finally:
+                self.checker.violations.extend(self.loop.unseen)
                 self._tidy()
             if isinstance(self.loop, WiredLoop):
                 self.checker.violations.extend([f"on the wire: {each!r}" for each in self.loop.problems])

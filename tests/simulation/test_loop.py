@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 from collections.abc import Coroutine
 from random import Random
 from typing import Any
@@ -107,3 +108,29 @@ def test_a_process_that_is_held_stands_still_at_any_await_and_goes_on() -> None:
         return ticks
 
     assert ran(scene()) == [1.0, 2.0, 12.5, 13.5]
+
+
+@pytest.mark.parametrize("is_dead", [False, True])
+def test_a_task_of_a_living_process_that_fails_unseen_is_noted(is_dead: bool) -> None:
+    """What a killed process had not looked at went with its memory."""
+    life = Life("red", 0)
+    loop = VirtualLoop(Random(1))
+
+    async def fail() -> None:
+        raise ValueError("unseen")
+
+    async def begin() -> None:
+        context = contextvars.copy_context()
+        context.run(PROCESS.set, life)
+        loop.create_task(fail(), name="failing", context=context)
+        await asyncio.sleep(1)
+
+    try:
+        life.is_dead = is_dead
+        loop.run_until_complete(begin())
+        gc.collect()
+    finally:
+        loop.close()
+
+    noted = ["a task of red.0, failing, has failed unseen: ValueError('unseen')"]
+    assert loop.unseen == ([] if is_dead else noted)

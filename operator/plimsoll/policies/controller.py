@@ -37,6 +37,9 @@ class PolicyConsumer(Protocol):
     def retain_predictions(self, policies: Collection[str]) -> None:
         """These policies may have predictions; those of other policies are deleted."""
 
+    def all_known(self) -> None:
+        """Every policy that exists has been configured, as far as it can be."""
+
     def run_now(self, name: str) -> None:
         """A run outside the schedule was requested."""
 
@@ -103,6 +106,10 @@ class Policies:
         """A policy is gone; another one may now have its scheduler name."""
         self._known.pop(name, None)
         return self._apply()
+
+    def compared(self) -> None:
+        """All policies that exist are known: those that are not do not exist."""
+        self._rebalancing.all_known()
 
     def uids(self) -> Mapping[str, str]:
         """The uid of every known policy, keyed by name."""

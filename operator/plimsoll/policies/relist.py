@@ -39,3 +39,4 @@ async def reconcile(policies: Policies, source: PolicySource, clock: Clock, obse
             elif str(listed[name]["metadata"].get("uid", "")) != uid:
                 await policies.remove(name)
                 await policies.set(listed[name])
+        policies.compared()

@@ -12,6 +12,7 @@ from plimsoll.model.kinds.watch_event import WatchEvent
 from plimsoll.rebalancing import schedule
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged, PolicyChanged, StopPressed
+from plimsoll.rebalancing.moves.state import MoveStage
 from plimsoll.rebalancing.runs.config import WHERE
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
@@ -90,6 +91,12 @@ class Rebalancers:
     def retain_predictions(self, policies: Collection[str]) -> None:
         """These policies may have predictions; those of others are deleted soon."""
         self.predictions.retain(policies)
+
+    def all_known(self) -> None:
+        """Call off proposals of earlier processes whose policy has gone, or asks people no longer."""
+        proposed = [each for each in self.executor.machine.moves.values() if each.stage is MoveStage.PROPOSED]
+        for name in dict.fromkeys(each.policy for each in proposed if each.policy not in self.policies):
+            self.executor.post(PolicyChanged(name, None))
 
     def _schedule(self, policy: SchedulingPolicy) -> None:
         name, spec = policy.metadata.name, policy.spec.rebalancing or RebalancingSpec()
