@@ -120,6 +120,28 @@ def test_deletion_takes_the_resources_along(api: Api) -> None:
         api.list(GADGETS)
 
 
+def test_nothing_is_created_while_a_definition_is_being_deleted(api: Api) -> None:
+    """As kube-apiserver 1.36.2 words it; what is there can still be changed."""
+    api.create(CRDS, a_definition())
+    kept = a_gadget("kept")
+    kept["metadata"]["finalizers"] = ["example.com/keep"]
+    api.create(GADGETS, kept)
+    api.delete(CRDS, None, GADGETS)
+
+    with pytest.raises(StatusError) as refused:
+        api.create(GADGETS, a_gadget("late"))
+
+    assert refused.value.status["message"] == (
+        'gadgets.example.com "late" is forbidden: create not allowed while custom resource definition is '
+        "terminating"
+    )
+    assert (refused.value.code, refused.value.status["details"]) == (
+        403,
+        {"name": "late", "group": "example.com", "kind": "gadgets"},
+    )
+    api.patch(GADGETS, "default", "kept", {"metadata": {"labels": {"still": "changed"}}})
+
+
 def test_second_life_begins_empty(api: Api) -> None:
     """What was defined before is not there again."""
     api.create(CRDS, a_definition())

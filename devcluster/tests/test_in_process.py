@@ -71,6 +71,28 @@ async def test_a_watch_goes_through_it(cluster: DevCluster) -> None:
     assert (change["type"], change["object"]["metadata"]["name"]) == ("ADDED", "seen")
 
 
+async def test_a_watch_ends_with_the_definition_of_its_resource(cluster: DevCluster) -> None:
+    """It says first that the objects are gone; a version of the first life is too old for the second."""
+    path = "/apis/example.com/v1/widgets"
+    cluster.api.create(CRDS, WIDGETS)
+    cluster.api.create("widgets.example.com", {"metadata": {"name": "one", "namespace": "default"}})
+    version = str(cluster.api.store.revision)
+    asked = {"watch": "true", "resourceVersion": version}
+    async with cluster.session() as session:
+        async with session.get(path, params=asked) as watch:
+            cluster.api.delete(CRDS, None, "widgets.example.com")
+            told = (await asyncio.wait_for(watch.content.read(), 60)).splitlines()
+        async with session.get(path) as answer:
+            absent = answer.status, await answer.text()
+        cluster.api.create(CRDS, WIDGETS)
+        async with session.get(path, params=asked) as watch:
+            again = json.loads(await asyncio.wait_for(watch.content.read(), 60))
+
+    assert [json.loads(line)["type"] for line in told] == ["DELETED"]
+    assert absent == (404, "404 page not found\n")
+    assert (again["type"], again["object"]["code"]) == ("ERROR", 410)
+
+
 async def test_connects_any_protocol(cluster: DevCluster) -> None:
     """As an event loop does, for clients that are not aiohttp's."""
     received: asyncio.Queue[bytes] = asyncio.Queue()

@@ -1,4 +1,4 @@
-"""kopf's session: answers and watches that end early are broken connections, which kopf repeats."""
+"""kopf's session: answers that would end kopf are broken connections, which it repeats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import aiohttp
 import kopf
 import pytest
 
-from plimsoll.app.kopf_session import session_of
+from plimsoll.app.kopf_session import NotServed, session_of
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 LINE = b'{"type":"ADDED","object":{"metadata":{"name":"one"}}}\n'
@@ -83,6 +83,19 @@ async def test_a_watch_that_is_refused_says_why() -> None:
     refused = HEAD.replace(b"200 OK", b"503 Away") + b'Content-Length: 12\r\n\r\n{"code":503}'
     async with answering(refused) as ask, await ask("/policies?watch=true") as answer:
         assert await answer.text() == '{"code":503}'
+
+
+@pytest.mark.parametrize(
+    "path", ["/apis/g/v1/schedulingpolicies", "/apis/g/v1/schedulingpolicies?watch=true"]
+)
+async def test_policies_without_a_definition_are_asked_for_again(path: str) -> None:
+    """Kopf repeats what raises ClientConnectionError; at 404 it would end its watch, and we with it."""
+    absent = HEAD.replace(b"200 OK", b"404 Not Found") + b"Content-Length: 3\r\n\r\n404"
+    async with answering(absent) as ask:
+        with pytest.raises(NotServed):
+            await ask(path)
+    async with answering(absent) as ask, await ask("/apis/g") as answer:
+        assert answer.status == 404
 
 
 async def test_lines_of_a_watch_come_whole() -> None:

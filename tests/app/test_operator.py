@@ -26,7 +26,7 @@ from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdde
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
-from plimsoll.testing.fakes import settled
+from plimsoll.testing.fakes import FakeExtenders, settled
 
 
 @asynccontextmanager
@@ -48,9 +48,9 @@ async def built(folder: Path) -> AsyncIterator[Any]:
         LoopThread("election") as thread,
         thread.entered(connected(path)) as lease_session,
     ):
-        operator = Operator(Settings(kubeconfig=path), session, lease_session, thread, Machine())
+        settings = Settings(kubeconfig=path)
+        operator = Operator(settings, session, lease_session, thread, Machine(), FakeExtenders())
         yield operator
-        await operator.extenders.close()
 
 
 async def test_readiness_waits_for_the_first_lists(tmp_path: Path) -> None:

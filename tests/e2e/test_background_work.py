@@ -16,6 +16,7 @@ from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
+from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ async def test_the_page_names_every_task_of_an_operator(start_roadstead: StartRo
         thread.entered(connected(cluster.kubeconfig)) as lease_session,
     ):
         settings = Settings(kubeconfig=cluster.kubeconfig)
-        operator = Operator(settings, session, lease_session, thread, Machine())
+        operator = Operator(settings, session, lease_session, thread, Machine(), HTTPExtenders())
         others = asyncio.all_tasks()
         for name, work in operator.work.items():
             operator.supervision.begin(name, work)
@@ -62,7 +63,7 @@ async def test_the_page_names_every_task_of_an_operator(start_roadstead: StartRo
             found = await eventually(names, lambda found: found == set(rows()), within_s=20)
         finally:
             await operator.supervision.cancel()
-            await operator.extenders.close()
+            await operator.extenders.retain(())
 
     assert found == set(rows())
 

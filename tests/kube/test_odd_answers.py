@@ -150,3 +150,13 @@ async def test_an_api_group_that_lists_no_objects_is_not_offered() -> None:
     requester = PodEvictionRequester(saying({"resources": ["a"]}), FakeClock(), FakeRandomness(), Observer())
 
     assert (await requester.offered()).verdict is WriteOutcome.GONE
+
+
+async def test_an_answer_that_is_no_list_deletes_no_policy() -> None:
+    """Nothing is known then; a list without objects is something else, also with null, as Go writes it."""
+    answer, found = await PolicyResources(saying({"kind": "Status"})).list()
+
+    assert (answer.verdict, found) == (WriteOutcome.UNKNOWN, ())
+    empties: list[Any] = [{"items": []}, {"items": None}]
+    for empty in empties:
+        assert await PolicyResources(saying(empty)).list() == (WriteResult(WriteOutcome.DONE), [])

@@ -315,6 +315,25 @@ async def test_a_server_that_does_not_answer_deletes_nothing() -> None:
     assert set(scene.served) == {"plimsoll"}
 
 
+async def test_policies_go_with_their_definition() -> None:
+    """One answer that there is no such resource may be a mistake of something in between; two are not."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    scene.answer = WriteResult(WriteOutcome.GONE, "404 page not found")
+
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+        assert set(scene.served) == {"plimsoll"}
+        scene.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
+        await scene.clock.advance(EVERY_S)
+        scene.answer = WriteResult(WriteOutcome.GONE, "404 page not found")
+        await scene.clock.advance(EVERY_S)
+        assert set(scene.served) == {"plimsoll"}
+        await scene.clock.advance(EVERY_S)
+
+    assert scene.served == {}
+
+
 async def test_a_policy_made_while_the_list_was_on_its_way_stays() -> None:
     """Events that come after the list was requested are newer than the list."""
     scene = Scene()

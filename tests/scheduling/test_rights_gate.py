@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 
 from plimsoll.access.rights import BIND, Access
-from plimsoll.model.kinds.watch_event import NodeAdded
+from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
 from scheduling.test_loop import Stage, our_pod
@@ -63,3 +63,27 @@ async def test_a_right_that_is_granted_before_the_work_begins_is_noticed() -> No
             await task
 
     assert set(stage.binder.bound) == {"default/a"}
+
+
+async def test_it_is_said_again_when_a_policy_serves_the_pods_again() -> None:
+    """What was to be said while none did was not said."""
+    clock = FakeClock()
+    access = Access(FakeAccessReviewer(BIND), clock, RememberingObserver())
+    stage = Stage(access=access)
+    await access.review()
+    task = asyncio.ensure_future(stage.wing.run())
+    try:
+        schedulers = stage.wing.served.schedulers
+        stage.ingestion.apply([PodAdded(our_pod("a"))])
+        stage.wing.serve({})
+        await settled()
+        assert stage.statuses.conditions == {}
+
+        stage.wing.serve(schedulers)
+        await settled()
+
+        assert stage.statuses.conditions["a"].reason == "SchedulerError"
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

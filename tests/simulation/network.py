@@ -28,6 +28,7 @@ from simulation.exchanges import Answer, Exchange, Stream
 from simulation.faults import FaultKind, FaultPlan
 from simulation.loop import VirtualLoop
 from simulation.refusals import PAGE, STATUSES, Rights, refused, spoiled, status
+from simulation.short_pages import ShortPages
 from simulation.trace import Trace
 from simulation.transport import SimulatedTransport
 
@@ -65,6 +66,7 @@ class Network:
     """All connections to one API server.
 
     Args:
+        pages: How lists differ from those of the newest API servers; None where they do not.
         context: Of the world around the processes: what happens on the network belongs to no process.
 
     Attributes:
@@ -82,6 +84,7 @@ class Network:
         random: Random,
         faults: FaultPlan,
         trace: Trace,
+        pages: ShortPages | None = None,
     ) -> None:
         self.loop = loop
         self.handler = handler
@@ -94,6 +97,7 @@ class Network:
         self.around: list[Interference] = []
         self.late: dict[str, float] = {}
         self.rights = Rights()
+        self.pages = pages
         self._up_from = 0.0
         self._under_way: dict[int, Exchange] = {}
         self._sent = 0
@@ -189,6 +193,11 @@ class Network:
     def response(self, exchange: Exchange) -> web.Response:
         """Let the API carry a request out."""
         request = exchange.request
+        if self.pages is not None:
+            request = self.pages.shortened(request)
+            if given := self.pages.refusal(request):
+                self.trace.note(exchange.sender, f"GET {request.path}: the token of a page has expired")
+                return web.Response(status=given[0], body=given[1], content_type="application/json")
         self.carried_out = exchange
         try:
             for look in self.before:
@@ -239,6 +248,10 @@ class Network:
             stream.arrived.append(body)
             return stream
         stream.fault = fault
+        if self.pages is not None and (line := self.pages.watch_refusal(request)):
+            stream.is_over = True
+            stream.arrived.append(line)
+            return stream
         try:
             self.handler.authenticate(request.path, request.headers)
             watcher = self.handler.watcher(request.path, request.query_string, request.headers)
@@ -246,7 +259,11 @@ class Network:
             stream.status, stream.is_over = error.code, True
             stream.arrived.append(orjson.dumps(error.status))
             return stream
-        assert watcher is not None, request.path
+        if watcher is None:  # the definition of the resource is gone
+            response = self.handler.answered(request)
+            stream.status, stream.is_over = response.status, True
+            stream.arrived.append(response.body if isinstance(response.body, bytes) else b"")
+            return stream
         self.trace.note(sender, f"WATCH {request.path}?{request.query_string}")
         self._streams.append(stream)
         pump = self.loop.create_task(self._pump(stream, watcher), context=self.context)

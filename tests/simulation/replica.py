@@ -23,6 +23,7 @@ from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.testing.fakes import InlineComputer
+from simulation.extenders import ExtenderServer, SimulatedExtenders
 from simulation.loop import PROCESS, VirtualLoop
 from simulation.network import Network
 
@@ -184,6 +185,7 @@ class Replica:
         network: Network,
         random: Random,
         settings: Settings,
+        extenders: ExtenderServer,
         mutate: Callable[[Operator], object] = lambda _: None,
     ) -> None:
         self.name = name
@@ -194,6 +196,7 @@ class Replica:
         self._network = network
         self._random = random
         self._settings = settings
+        self._extenders = extenders
         self._mutate = mutate
         self._is_wanted = True
 
@@ -285,7 +288,9 @@ class Replica:
             load=lambda: "no load",
         )
         async with self._session(life) as session, self._session(life) as lease_session:
-            operator = life.operator = Operator(self._settings, session, lease_session, SameLoop(), machine)
+            extenders = SimulatedExtenders(self._extenders, life.name)
+            sessions = session, lease_session
+            operator = life.operator = Operator(self._settings, *sessions, SameLoop(), machine, extenders)
             self._mutate(operator)
             life.stop = asyncio.Event()
             feed = PolicyFeed(operator, operator.session, clock)

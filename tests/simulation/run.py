@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from plimsoll.app.operator import Operator
+from plimsoll.app.process import TaskEnded
 from plimsoll.app.settings import Settings
 from promises.checker import Checker
 from promises.commits import UNKNOWN, Author, Commit
@@ -26,16 +27,18 @@ from roadstead.values.resources import Obj, Resource
 from simulation.cluster import RECORDS, SCHEDULER, SimulatedCluster, ended
 from simulation.deeds.deeds import Deeds
 from simulation.deeds.scene import Scene
+from simulation.extenders import ExtenderServer, Manner
 from simulation.faults import FaultPlan
 from simulation.inspection import Fresh, Inspection
 from simulation.loop import PROCESS, StandstillError, VirtualLoop
 from simulation.network import Network
 from simulation.replica import Life, Replica
+from simulation.short_pages import ShortPages
 from simulation.trace import Trace, logs_told
 from simulation.transitions import counted, of_record
 from simulation.wire.loop import WiredLoop, wired_loop
 from simulation.wire.network import WireNetwork
-from simulation.world.features import Feature, drawn_features
+from simulation.world.features import Feature, drawn_features, later_features, source_of
 from simulation.world.happenings import Happening, Happenings
 from simulation.world.world import World
 
@@ -140,6 +143,8 @@ class Simulation:
         # Of its own: runs without features are as they would be.
         self._world_source = Random(f"world {plan.seed}")
         self.features = drawn_features(self._world_source, plan.features)
+        if plan.features is None:
+            self.features |= later_features(plan.seed)
         self._shares = Feature.SHARED_WORK in self.features
         self.checker = Checker(shares=self._shares)
         self.transitions: Counter[str] = Counter()
@@ -163,7 +168,10 @@ class Simulation:
         return wired_loop(order, Random(f"wire {plan.seed}"), plan.faulty_s, plan.kinds)
 
     def _network(self, cluster: SimulatedCluster) -> Network:
-        common = cluster.handler, self._source(), self.faults, self.trace
+        pages = None
+        if Feature.PAGES in self.features:
+            pages = ShortPages(source_of(Feature.PAGES, self.plan.seed), lambda: self.faults.is_over)
+        common = cluster.handler, self._source(), self.faults, self.trace, pages
         if isinstance(self.loop, WiredLoop):
             return WireNetwork(self.loop, *common)
         return Network(self.loop, *common)
@@ -256,13 +264,16 @@ class Simulation:
         network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
         cluster.api.store.follow(committed)
         inspection = Inspection(cluster.api, self.loop)
-        world = World(cluster, self._world_source, self.features)
+        extenders = ExtenderServer(network, Random(f"extenders {self.plan.seed}"))
+        world = World(cluster, extenders, self._world_source, self.features, self.plan.seed)
         with self._created(cluster.api):
             cluster.populate()
             world.begin()
         settings = Settings(seed=1, share_work=self._shares)
         working = self.loop.create_task(cluster.run(), name="controllers and kubelets")
-        self.replicas += [Replica(name, network, self._source(), settings, self._mutate) for name in REPLICAS]
+        self.replicas += [
+            Replica(name, network, self._source(), settings, extenders, self._mutate) for name in REPLICAS
+        ]
         await network.open()
         people = self.loop.create_task(world.run(), name="people")
         for replica in self.replicas:
@@ -278,10 +289,27 @@ class Simulation:
                 await self._look_inside(inspection)
         for replica in self.replicas:
             replica.retire()
-        self._lives = [f"{each.name}: {each.ended or 'lives'}" for one in self.replicas for each in one.lives]
+        lives = [life for replica in self.replicas for life in replica.lives]
+        self._lives = [f"{life.name}: {life.ended or 'lives'}" for life in lives]
+        for life in lives:
+            if life.ended.startswith(TaskEnded.__name__):
+                self.checker.violations.append(f"{life.name} has ended by itself: {life.ended}")
+        self._count_services(network, extenders)
         network.close()
         await ended(working, doing, people)
         self._digest = self.trace.digest
+
+    def _count_services(self, network: Network, extenders: ExtenderServer) -> None:
+        """What no commit shows."""
+        asked = extenders.counts
+        self.happened += Counter(
+            {
+                Happening.TOKEN_EXPIRED: network.pages.expired if network.pages is not None else 0,
+                Happening.EXTENDER_ASKED: asked[Manner.GOOD],
+                Happening.EXTENDER_FAILED: asked.total() - asked[Manner.GOOD],
+                Happening.EXTENDER_BOUND: extenders.bound,
+            }
+        )
 
     @contextlib.contextmanager
     def _created(self, api: Api) -> Iterator[None]:

@@ -1,16 +1,25 @@
-"""kopf's HTTP session: an answer that ends early counts as a broken connection, which kopf survives.
+"""kopf's HTTP session: answers that would end kopf count as broken connections, which it survives.
 
 kopf repeats requests whose connection breaks before the head of an answer, and watches whose body breaks. It
 ends the operator, and with it a leader, when the body of another answer breaks, or when a watch ends in the
-middle of a line. Proxies and API servers that are replaced do both.
+middle of a line. Proxies and API servers that are replaced do both. And it gives up a resource that is not
+served (404) when it asks before it has heard that the definition was deleted; should the definition be
+created again before kopf looks, it never asks again.
 """
 
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
 import kopf
 from aiohttp.connector import Connection
+
+from plimsoll.app.kopf_handlers import PLURAL
+
+
+class NotServed(aiohttp.ClientConnectionError):
+    """The API server does not have the policies' definition at present."""
 
 
 class WholeLines:
@@ -53,7 +62,8 @@ class WholeAnswer(aiohttp.ClientResponse):
         """Read the head, and the body of what is no watch.
 
         Raises:
-            aiohttp.ClientConnectionError: The body has ended early.
+            aiohttp.ClientConnectionError: The body has ended early; or, as NotServed, there are no policies
+                now, so that kopf asks again.
         """
         await super().start(connection)
         if self.ok and "watch" in self.url.query:
@@ -63,6 +73,8 @@ class WholeAnswer(aiohttp.ClientResponse):
             await self.read()
         except aiohttp.ClientPayloadError as exc:
             raise aiohttp.ClientConnectionError(f"the answer has ended early: {exc}") from exc
+        if self.status == HTTPStatus.NOT_FOUND and self.url.name == PLURAL:
+            raise NotServed(f"{PLURAL}: not found")
         return self
 
 

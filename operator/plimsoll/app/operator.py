@@ -34,7 +34,6 @@ from plimsoll.framework.descheduling.registry import StrategyRegistry
 from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissions
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
-from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.pods import PodDocuments, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.volumes import VolumePatcher
@@ -45,6 +44,7 @@ from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
 from plimsoll.policies.relist import reconcile
 from plimsoll.policies.status import PolicyStatuses, RetriedStatuses
+from plimsoll.ports.extenders import ExtenderPort
 from plimsoll.ports.observer import told_to_all
 from plimsoll.preflight.start_check import StartCheck
 from plimsoll.scheduling.extenders.client import Extending
@@ -75,6 +75,7 @@ class Operator:
         lease_session: A connection for the election alone, of the thread's loop.
         thread: Where the election takes place, and from where the probes are answered.
         machine: Below the process.
+        extenders: The way to HTTP extenders.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Operator:
         lease_session: Session,
         thread: SideLoop,
         machine: Machine,
+        extenders: ExtenderPort,
     ) -> None:
         self.settings = settings
         self.clock = machine.clock
@@ -143,9 +145,9 @@ class Operator:
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
         namespace = namespace_of(settings)
         self.rebalancing = rebalancing_wing(parts, strategies, forecast, statuses, namespace)
-        self.extenders = HTTPExtenders()
+        self.extenders = extenders
         extending = Extending(
-            self.extenders,
+            extenders,
             PodDocuments(session),
             fence=self.fence,
             clock=self.clock,

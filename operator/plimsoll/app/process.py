@@ -30,6 +30,7 @@ from plimsoll.app.settings import Settings
 from plimsoll.engine.kernel import library as kernel
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
+from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.telemetry.logs import configure
@@ -103,7 +104,7 @@ class OperatorProcess:
             stop.set()
             await self._end_tasks()
             await operator.leadership.release()
-            await operator.extenders.close()
+            await operator.extenders.retain(())
             if front is not None:
                 await _settled(front, KOPF_END_S)
         if failure:
@@ -226,7 +227,7 @@ async def run(settings: Settings, log: logging.Handler) -> None:
         LoopThread("election") as thread,
         thread.entered(connected(settings.kubeconfig)) as lease_session,
     ):
-        operator = Operator(settings, session, lease_session, thread, Machine())
+        operator = Operator(settings, session, lease_session, thread, Machine(), HTTPExtenders())
         log.addFilter(KopfLines(operator.outages, operator.supervision.fail))
         await OperatorProcess(operator).run(thread)
 

@@ -225,6 +225,9 @@ class SchedulingWing:
             self.shares.serve(schedulers, self._cache.waiting.values())
         else:
             self.queue.resort()
+        for pod in self._cache.waiting.values():
+            if not self.served.serves(pod):
+                self._plugins.release(pod)
         self._feed.requeue_all()
 
     def take_over(self, scheduler: str | None = None) -> None:

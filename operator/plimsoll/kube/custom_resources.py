@@ -78,7 +78,9 @@ async def _listed(session: Session, path: str) -> tuple[WriteResult, Sequence[Ma
         listed = await session.object("GET", path)
     except APIError as exc:
         return answer_of(exc), ()
-    items = listed.get("items")
+    if "items" not in listed:
+        return WriteResult(WriteOutcome.UNKNOWN, f"GET {path}: the answer is no list"), ()
+    items = listed["items"]
     found = [each for each in (items if isinstance(items, list) else ()) if _is_named(each)]
     return WriteResult(WriteOutcome.DONE), found
 

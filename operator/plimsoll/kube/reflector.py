@@ -33,6 +33,9 @@ from plimsoll.timing.signal import Signal
 #: Objects a page when listing, as client-go's pager.
 PAGE = 500
 
+#: Seconds for a page: an API server gives a request up after a minute (``--request-timeout``).
+PAGE_S = 65.0
+
 #: Objects that are decoded and handed over before other tasks get their turn: some ten milliseconds.
 SLICE = 100
 
@@ -218,7 +221,8 @@ class Reflector:
         params = {"limit": str(PAGE), **self._selected()}
         while True:
             page = read_with(
-                _LISTED, await self._session.request("GET", self._resource.path, params=params, timeout_s=120)
+                _LISTED,
+                await self._session.request("GET", self._resource.path, params=params, timeout_s=PAGE_S),
             )
             for items in _slices(page.items or ()):
                 events: list[WatchEvent] = []

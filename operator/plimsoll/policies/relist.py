@@ -3,20 +3,25 @@
 kopf resumes a broken watch by listing, and reports what exists, but not what was deleted meanwhile. A policy
 that does not exist must not go on deciding. And kopf 1.45 watches no policies at all if their definition is
 made after it has asked which resources are served and before it watches definitions: of those it lists first,
-it looks at none.
+it looks at none. A definition that is deleted takes its policies along; twice not found means that.
 """
 
 from plimsoll.policies.controller import Policies
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome
 
 #: Seconds between two comparisons.
 EVERY_S = 60.0
 
+#: Comparisons in a row that do not find the resource, after which its policies are gone with it.
+ABSENT = 2
+
 
 async def reconcile(policies: Policies, source: PolicySource, clock: Clock, observer: Observer) -> None:
     """Compare until cancelled."""
+    absent = 0  # comparisons in a row for which the server did not have the resource
     while True:
         await clock.sleep(EVERY_S)
         before = dict(policies.uids())
@@ -24,8 +29,12 @@ async def reconcile(policies: Policies, source: PolicySource, clock: Clock, obse
         if not answer.is_done:
             problem = f"policies cannot be compared: {answer.message}"
             observer.watch_failed("schedulingpolicies", problem, answer.status)
-            continue
-        observer.watch_recovered("schedulingpolicies")
+            absent = absent + 1 if answer.verdict is WriteOutcome.GONE else 0
+            if absent < ABSENT:
+                continue
+        else:
+            absent = 0
+            observer.watch_recovered("schedulingpolicies")
         listed = {str(each["metadata"]["name"]): each for each in documents}
         for name, document in listed.items():
             is_new = name not in before and name not in policies.uids()

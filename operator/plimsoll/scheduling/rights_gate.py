@@ -4,7 +4,7 @@ They wait gated, and are tried as soon as a review finds that bindings are allow
 """
 
 from plimsoll.access.rights import BIND, Access
-from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
+from plimsoll.framework import SUCCESS, Pod, PodInfo, Status, unschedulable
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
@@ -32,6 +32,10 @@ class RightsGate:
             self._held[pod.uid] = problem
             self._explain(pod.pod, "SchedulerError", problem)
         return unschedulable(problem).by(NAME)
+
+    def release(self, pod: Pod) -> None:
+        """The pod is not served any more."""
+        self._held.pop(pod.uid, None)
 
     def observe(self, event: WatchEvent) -> None:
         """A pod that is gone, has ended or has a node waits no longer."""

@@ -168,6 +168,7 @@ _ERRORS = (
     ("APIUnauthorizedError", 401),
     ("APIForbiddenError", 403),
     ("APINotFoundError", 404),
+    ("NotServed", 404),
     ("APIServerError", 500),
     ("APITooManyRequestsError", 429),
 )

@@ -389,6 +389,30 @@ async def test_a_binder_that_fails(stage: Callable[..., Any], ignorable: bool) -
         assert "no licence" in one.statuses.conditions["a"].message
 
 
+@pytest.mark.parametrize("ignorable", [False, True])
+async def test_a_binding_whose_answer_an_extender_loses_keeps_its_room(
+    stage: Callable[..., Any], ignorable: bool
+) -> None:
+    """The API server says where the pod is, however late; its room stays taken meanwhile."""
+    one = await stage({**BIND, "ignorable": ignorable})
+
+    def bind(body: Any) -> str:
+        one.binder.bound[f"default/{body['PodName']}"] = body["Node"]
+        return "connection reset"
+
+    one.extenders.answers["bind"] = bind
+    one.binder.looks = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
+
+    await one.pods(ours("a"))
+    held = dict(one.cache.assumed)
+    await one.clock.advance(5)
+
+    assert len(held) == 1
+    assert one.cache.assumed == held
+    assert "a" not in one.statuses.conditions
+    assert one.recorder.said("Scheduled") == [f"Successfully assigned default/a to {one.bound['a']}"]
+
+
 @pytest.mark.parametrize(
     ("answer", "is_heard"),
     [({"Error": ""}, True), ("connection reset", False), (None, False)],

@@ -22,6 +22,7 @@ from plimsoll.model.kinds.watch_event import (
 )
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import settled
 from scheduling.gangs.gang_scene import a_group, a_member, gang_scene, members
 from scheduling.probes import Probe
 
@@ -66,6 +67,22 @@ async def test_members_wait_for_their_siblings_and_say_so() -> None:
         )
         await one.pods(a_member("train-2"))
         assert len(one.bound) == 3
+
+
+async def test_members_say_again_why_they_wait_when_their_policy_is_made_again() -> None:
+    """What was to be said while no policy served them was not said."""
+    async with gang_scene() as one:
+        schedulers = one.wing.served.schedulers
+        await one.group(members=3)
+        one.ingestion.apply([PodAdded(each) for each in members(2)])
+        one.wing.serve({})
+        await settled()
+        assert one.statuses.conditions == {}
+
+        one.wing.serve(schedulers)
+        await settled()
+
+        assert "cannot find enough sibling pods" in one.message("train-0")
 
 
 async def test_members_wait_for_their_pod_group() -> None:

@@ -81,6 +81,7 @@ class AdministratorDeeds:
         kept = {key: serve[key] for key in ("apiVersion", "spec")}
         self._api.delete(POLICIES, None, "serve")
         again = {**copied(kept), "metadata": {"name": "serve"}}
+        again["spec"].pop("suspend", None)  # it may come when people resume nothing any more
         self._scene.later(lambda: self._api.create(POLICIES, again))
         return True
 

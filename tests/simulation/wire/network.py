@@ -22,6 +22,7 @@ from roadstead.server.request_handler import Request, RequestHandler
 from simulation.exchanges import Exchange
 from simulation.faults import FaultKind, FaultPlan
 from simulation.network import Network
+from simulation.short_pages import ShortPages
 from simulation.trace import Trace
 from simulation.transport import TOKEN
 from simulation.wire.contract import JudgedTransport
@@ -63,8 +64,9 @@ class WireNetwork(Network):
         random: Random,
         faults: FaultPlan,
         trace: Trace,
+        pages: ShortPages | None = None,
     ) -> None:
-        super().__init__(loop, handler, random, faults, trace)
+        super().__init__(loop, handler, random, faults, trace, pages)
         self.wire = loop
         self.wire_faults: WireFaultPlan = loop.weather.faults
         self.problems = loop.problems

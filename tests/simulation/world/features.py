@@ -23,21 +23,41 @@ class Feature(StrEnum):
     PROFILES = "a second scheduler name, with changed plugins"
     SHARED_WORK = "two replicas that share the work"
     ODDITIES = "odd objects that the API accepts"
+    DEFINITIONS = "custom resource definitions deleted and created again"
+    NAMESPACES = "a second namespace, deleted in the middle of moves and created again"
+    EXTENDERS = "HTTP extenders that filter, score and bind, and fail"
+    PAGES = "an API server that streams no lists; tokens of its pages expire"
 
+
+#: Features that came after the others, with the share of runs that have each. A source of its own draws it,
+#: so that a new one leaves all other runs as they were.
+LATER = {Feature.DEFINITIONS: 0.08, Feature.NAMESPACES: 0.08, Feature.EXTENDERS: 0.08, Feature.PAGES: 0.08}
 
 #: Share of the runs without any, and of each in the others.
 SMALL, SHARES = 0.4, (0.15, 0.3, 0.45)
 
 
 def drawn_features(random: Random, chosen: Collection[Feature] | None = None) -> frozenset[Feature]:
-    """The features of one world.
+    """The features of one world, but for the later ones.
 
     Args:
         random: Draws.
         chosen: These; None draws them.
     """
     is_small, share = random.random() < SMALL, random.choice(SHARES)
-    drawn = [feature for feature in Feature if random.random() < share]
+    drawn = [feature for feature in Feature if feature not in LATER and random.random() < share]
     if chosen is not None:
         return frozenset(chosen)
     return frozenset() if is_small else frozenset(drawn)
+
+
+def source_of(feature: Feature, seed: int) -> Random:
+    """Random numbers of one of the later features alone."""
+    return Random(f"part {feature.name} {seed}")
+
+
+def later_features(seed: int) -> frozenset[Feature]:
+    """Those of the later features that a world has besides."""
+    # The number is one with which the first eight seeds, and those that have found something, have none.
+    drawn = {one: Random(f"{one.name} {seed} 22").random() for one in LATER}
+    return frozenset(one for one, share in LATER.items() if drawn[one] < share)

@@ -43,6 +43,13 @@ class Happening(StrEnum):
     ASKED_OTHER = "bindings requested from the other replica"
     ROLE_TAKEN = "roles taken by a replica"
     ODD_ACCEPTED = "odd objects accepted"
+    DEFINITION_DELETED = "custom resource definitions deleted"
+    OPEN_RECORD_DELETED = "records of open moves deleted"
+    NAMESPACE_DELETED = "namespaces deleted"
+    TOKEN_EXPIRED = "tokens of pages expired in the middle of a list"
+    EXTENDER_ASKED = "requests to extenders that were well"
+    EXTENDER_FAILED = "requests to extenders that were not"
+    EXTENDER_BOUND = "pods bound by extenders"
 
 
 class Happenings:
@@ -58,12 +65,24 @@ class Happenings:
     def see(self, commit: Commit) -> None:
         """A write was committed."""
         if commit.type == "DELETED":
+            self.counts.update(of_deletion(commit.collection, commit.obj))
             return
         if commit.before is None and commit.obj["metadata"]["name"].startswith("odd-"):
             self.counts[Happening.ODD_ACCEPTED] += 1
         look = LOOKS.get(commit.collection)
         if look is not None:
             self.counts.update(look(commit.obj, commit.before or {}))
+
+
+def of_deletion(collection: str, last: Obj) -> list[Happening]:
+    """What a deletion counts as."""
+    if collection == "evictions.plimsoll.dev":
+        return [Happening.OPEN_RECORD_DELETED] if _phase(last) in ("Planned", "Surging", "Evicting") else []
+    found = {
+        "customresourcedefinitions.apiextensions.k8s.io": Happening.DEFINITION_DELETED,
+        "namespaces": Happening.NAMESPACE_DELETED,
+    }.get(collection)
+    return [found] if found else []
 
 
 def of_pod(pod: Obj, before: Obj) -> list[Happening]:

@@ -6,7 +6,7 @@ from random import Random
 
 from plimsoll.strategies import IN_TREE
 from promises.commits import Commit
-from simulation.world.features import Feature, drawn_features
+from simulation.world.features import LATER, Feature, drawn_features, later_features
 from simulation.world.happenings import LOOKS, Happening, Happenings
 from simulation.world.plans import STRATEGIES
 from simulation.world.world import PARTS
@@ -17,7 +17,15 @@ def test_small_worlds_stay_common_and_each_feature_is_drawn() -> None:
     drawn = [drawn_features(Random(seed)) for seed in range(300)]
 
     assert 0.3 < sum(not each for each in drawn) / len(drawn) < 0.6
-    assert frozenset().union(*drawn) == frozenset(Feature)
+    assert frozenset().union(*drawn) == frozenset(Feature) - LATER.keys()
+
+
+def test_each_later_feature_is_drawn_in_its_share_of_the_runs() -> None:
+    """Whatever the others are."""
+    drawn = [later_features(seed) for seed in range(1000)]
+
+    for feature, share in LATER.items():
+        assert 0.6 * share < sum(feature in each for each in drawn) / len(drawn) < 1.5 * share
 
 
 def test_features_that_are_given_are_not_drawn() -> None:
@@ -33,6 +41,7 @@ def test_all_strategies_and_features_have_their_place() -> None:
     """A new strategy is drawn as well."""
     assert {each.name for each in IN_TREE} == set(STRATEGIES)
     others = {Feature.PREEMPTION, Feature.EVICTED_VICTIMS, Feature.SHARED_WORK}
+    others |= {Feature.EXTENDERS, Feature.PAGES}
     assert set(PARTS) == set(Feature) - others
 
 

@@ -9,11 +9,15 @@ from random import Random
 
 from roadstead.values.status_errors import StatusError
 from simulation.cluster import SimulatedCluster
+from simulation.extenders import ExtenderServer
 from simulation.world.approvals import Approvals
+from simulation.world.definitions import Definitions
 from simulation.world.demands import Demands
-from simulation.world.features import Feature
+from simulation.world.extenders import Extenders
+from simulation.world.features import LATER, Feature, source_of
 from simulation.world.gangs import Gangs
 from simulation.world.maintenance import Maintenance
+from simulation.world.namespaces import Namespaces
 from simulation.world.oddities import Oddities
 from simulation.world.part import Part
 from simulation.world.pauses import Pauses
@@ -41,17 +45,28 @@ PARTS: dict[Feature, Callable[[SimulatedCluster, Random], Part]] = {
     Feature.PROFILES: Profiles,
     Feature.ODDITIES: Oddities,
     Feature.PAUSES: Pauses,
+    Feature.DEFINITIONS: Definitions,
+    Feature.NAMESPACES: Namespaces,
 }
 
 
 class World:
     """The parts of one run, each with random numbers of its own."""
 
-    def __init__(self, cluster: SimulatedCluster, random: Random, features: frozenset[Feature]) -> None:
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        extenders: ExtenderServer,
+        random: Random,
+        features: frozenset[Feature],
+        seed: int,
+    ) -> None:
         self.features = features
         self._random = random
         self._parts: list[Part] = []
         for feature in Feature:
+            if feature in LATER:
+                continue
             source = Random(random.getrandbits(64))
             if feature in features and feature in PARTS:
                 self._parts.append(PARTS[feature](cluster, source))
@@ -62,6 +77,15 @@ class World:
         source = Random(random.getrandbits(64))
         if features & MAINTAINED:
             self._parts += 2 * [Maintenance(cluster, source)]  # twice as often as the others
+        later = [one for one in LATER if one in features and one in PARTS]
+        if later and not features & MAINTAINED:  # so that pods move
+            self._parts.append(Maintenance(cluster, Random(f"maintenance {seed}")))
+        # They end first: what they bring back, others put in order.
+        self._parts[:0] = [PARTS[one](cluster, source_of(one, seed)) for one in later]
+        if Feature.EXTENDERS in features:
+            may_bind = Feature.SHARED_WORK not in features
+            source = source_of(Feature.EXTENDERS, seed)
+            self._parts.append(Extenders(cluster, source, extenders, may_bind=may_bind))
 
     def begin(self) -> None:
         """Create what there is at the beginning; what a plan leaves out takes what builds on it away."""

@@ -14,9 +14,10 @@ from roadstead.schemas import fields, json_paths, structural
 from roadstead.schemas.field_errors import NOWHERE
 from roadstead.schemas.schema_values import list_causes, value_causes
 from roadstead.schemas.schemas import ANY, Array, Mapping, MismatchError, Node, Struct
-from roadstead.values.status_errors import Cause, bad_request
+from roadstead.values.status_errors import Cause, bad_request, forbidden
 
 if TYPE_CHECKING:
+    from roadstead.kinds.kind import Objects
     from roadstead.values.resources import Obj, Resource
 
 #: With one of these, rules are not evaluated: they would fail on the invalid value.
@@ -104,6 +105,9 @@ class CustomKind(Kind):
 
     Args:
         definition: a CustomResourceDefinition that was accepted.
+
+    Attributes:
+        is_ending: whether the definition is being deleted.
     """
 
     counts_generation = True
@@ -113,6 +117,8 @@ class CustomKind(Kind):
 
     def __init__(self, definition: Obj) -> None:
         spec = definition["spec"]
+        self.is_ending = bool((definition.get("metadata") or {}).get("deletionTimestamp"))
+        self._key = f"{spec['names']['plural']}.{spec['group']}"
         self.versions: dict[str, Version] = {
             f"{spec['group']}/{version['name']}": made_version(version) for version in spec["versions"]
         }
@@ -156,6 +162,15 @@ class CustomKind(Kind):
                 for key in ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
             )
         )
+
+    def admit_create(self, obj: Obj, objects: Objects) -> None:
+        """Nothing is created while the definition is being deleted.
+
+        Source: apiextensions-apiserver v1.36 ``pkg/apiserver/customresource_handler.go``.
+        """
+        if self.is_ending:
+            why = "create not allowed while custom resource definition is terminating"
+            raise forbidden(objects.resource(self._key), obj["metadata"].get("name", ""), why)
 
     def default(self, obj: Obj) -> None:
         """Drop unknown fields and nulls, fill in defaults."""

@@ -1,7 +1,8 @@
 """Serves the resources of CustomResourceDefinitions, from acceptance to deletion.
 
 A definition without conflicting names is established immediately and its resources are served. Deleting a
-definition first deletes its resources; a finalizer keeps it until they are gone.
+definition first deletes its resources; a finalizer keeps it until they are gone, and none is created
+meanwhile. Watches of the resources end with the definition.
 
 Source: apiextensions-apiserver v1.36 ``pkg/controller/{status,establish,finalizer}``.
 """
@@ -265,6 +266,9 @@ class Definitions:
             self._set_condition(changed, "Terminating", *state)
             api.update_status(CRDS, changed)
             return  # this change calls the subscriber again
+        kind = api.kinds.get(key)
+        if isinstance(kind, CustomKind):
+            kind.is_ending = True
         entries = list(api.store.collection(key).entries.values())
         for entry in entries:
             meta = entry.obj["metadata"]

@@ -93,6 +93,7 @@ class Watcher:
             for change in self._collection.since(asked):
                 self._take(change)
         self._collection.subscribers.append(self._take)
+        self._collection.at_end.append(self.close)
         self._ready.set()
 
     def close(self) -> None:
@@ -101,6 +102,7 @@ class Watcher:
         self._ready.set()
         if self._take in self._collection.subscribers:
             self._collection.subscribers.remove(self._take)
+            self._collection.at_end.remove(self.close)
 
     def _take(self, change: Change) -> None:
         """Queue a change if it concerns this watch."""

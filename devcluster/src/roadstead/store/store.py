@@ -94,6 +94,8 @@ class Collection:
         #: A watch may resume from this version or a later one.
         self.complete_since = revision
         self.subscribers: list[Callable[[Change], None]] = []
+        #: Called when the resource is no longer served.
+        self.at_end: list[Callable[[], None]] = []
 
     def add_index(self, name: str, function: Callable[[Obj], list[str]]) -> None:
         """Index objects by the values that a function returns."""
@@ -215,8 +217,10 @@ class Store:
         return found
 
     def forget(self, name: str) -> None:
-        """Drop a collection, as when its definition is deleted."""
-        self._collections.pop(name, None)
+        """Drop a collection, as when its definition is deleted; its watches end."""
+        dropped = self._collections.pop(name, None)
+        for end in tuple(dropped.at_end) if dropped is not None else ():
+            end()
 
     def restore(self, revisions: Mapping[tuple[str, Key], int]) -> None:
         """Delete every object but those that are still at the given version, whatever their finalizers.

@@ -4,7 +4,7 @@
 done        bound
 busy        the same binding again, when the server says or after a pause; then the pod backs off
 unknown     the pod is read: bound, or as busy; its room stays taken until the server has answered
-conflict    after a lost answer the pod is read as well: our own first binding may have arrived
+conflict    after a lost answer, of the server or of an extender that binds, the pod is read as well
 others      the caller's: gone, refused
 ==========  ==========================================================================================
 
@@ -42,16 +42,19 @@ class ConfirmedBinder:
         """POST bindings together, once; whatever is not done is for ``bind`` to go on with."""
         return await self._binder.bind_together(bindings)
 
-    async def bind(self, pod: Pod, node: str, first: WriteResult | None = None) -> WriteResult:
+    async def bind(
+        self, pod: Pod, node: str, first: WriteResult | None = None, *, is_open: bool = False
+    ) -> WriteResult:
         """POST the binding; CONFLICT when the pod is on another node by now.
 
-        ``first`` is the answer to the binding where it was posted already.
+        ``first`` is the answer to the binding where it was posted already; ``is_open`` means that the pod may
+        be on the node, by an extender whose answer was lost.
         """
         if first is None:
             first = await self._binder.bind(pod, node)
         if first.is_done:
             return first
-        was_lost = False
+        was_lost = is_open
 
         async def send() -> WriteResult:
             nonlocal was_lost, first
@@ -64,8 +67,22 @@ class ConfirmedBinder:
 
         return await retry(send, BINDING_RETRIES, self._clock)
 
+    async def is_on(self, pod: Pod, node: str) -> bool:
+        """Whether the pod is on the node, by the server's word."""
+        answer, there = await self._place(pod)
+        return answer.is_done and there == node
+
     async def _certain(self, pod: Pod, node: str, lost: WriteResult) -> WriteResult:
         """What became of a binding without a usable answer; BUSY when the pod has no node."""
+        answer, there = await self._place(pod)
+        if not answer.is_done or there == node:
+            return answer
+        if there:
+            return WriteResult(WriteOutcome.CONFLICT, f"the pod is on {there}")
+        return replace(lost, verdict=WriteOutcome.BUSY)
+
+    async def _place(self, pod: Pod) -> tuple[WriteResult, str]:
+        """Where the pod is, "" for nowhere."""
         there = ""
 
         async def look() -> WriteResult:
@@ -73,9 +90,4 @@ class ConfirmedBinder:
             answer, there = await self._binder.node_of(pod)
             return answer
 
-        answer = await retry(look, READING_RETRIES, self._clock)
-        if not answer.is_done or there == node:
-            return answer
-        if there:
-            return WriteResult(WriteOutcome.CONFLICT, f"the pod is on {there}")
-        return replace(lost, verdict=WriteOutcome.BUSY)
+        return await retry(look, READING_RETRIES, self._clock), there

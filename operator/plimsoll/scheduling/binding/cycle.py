@@ -57,6 +57,7 @@ class BindingAttempt:
         nominated: Whether the API server knows where the pod will go.
         answer: The API server's answer to the binding, None when none was sent.
         posted: The same, of a binding that was posted with others and is not done; the cycle goes on with it.
+        has_skipped: Whether a Bind plugin passed the pod on: it may have failed, and have bound it.
     """
 
     pod: PodInfo
@@ -69,6 +70,7 @@ class BindingAttempt:
     nominated: bool = False
     answer: WriteResult | None = None
     posted: WriteResult | None = None
+    has_skipped: bool = False
 
 
 @dataclass(slots=True)
@@ -81,7 +83,8 @@ class _Port:
     async def bind(self, pod: PodInfo, node: str) -> Status:
         """POST the binding."""
         posted, self.attempt.posted = self.attempt.posted, None
-        answer = self.attempt.answer = await self.binder.bind(pod.pod, node, posted)
+        is_open = self.attempt.has_skipped
+        answer = self.attempt.answer = await self.binder.bind(pod.pod, node, posted, is_open=is_open)
         return SUCCESS if answer.is_done else error(answer.message)
 
 
@@ -218,7 +221,11 @@ class BindingCycle:
             if status.is_success:
                 return status
             if not status.is_skip:
+                # A plugin that binds by other ways than the port does not know what became of it.
+                if attempt.answer is None and await self._binder.is_on(pod.pod, node):
+                    return SUCCESS
                 return _signed(status, plugin, "bind")
+            attempt.has_skipped = True
         return error("no bind plugin took the pod; enable DefaultBinder")
 
     async def _pre_bind(self, attempt: BindingAttempt) -> Status:

@@ -13,7 +13,8 @@ no attempt is spent on them.
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook, ReservationReason
-from plimsoll.framework import SUCCESS, PodInfo, Status, unschedulable
+from plimsoll.framework import SUCCESS, Pod, PodInfo, Status, unschedulable
+from plimsoll.model.kinds.pod_group import group_key
 from plimsoll.scheduling.conditions import Explanations
 
 PLUGIN = "Coscheduling"
@@ -48,6 +49,10 @@ class GangGate:
             text = sentence(self._book.cache, obstacle)
             self._explanations.explain(pod.pod, "Unschedulable", text, None if keeps else "")
         return unschedulable(obstacle).by(PLUGIN)
+
+    def release(self, pod: Pod) -> None:
+        """The pod is not served any more."""
+        self.forget(group_key(pod), pod.uid)
 
     def keeps_room(self, uid: str) -> bool:
         """Whether a member whose binding failed has its room until the group gives it up."""

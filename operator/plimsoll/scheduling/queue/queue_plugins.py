@@ -19,6 +19,7 @@ from plimsoll.framework import (
     ClusterEvent,
     Hint,
     PluginError,
+    Pod,
     PodInfo,
     PreEnqueuePlugin,
     QueueingHint,
@@ -36,6 +37,9 @@ class QueueGate(Protocol):
 
     def gate(self, pod: PodInfo) -> Status:
         """Success for a pod that may be tried."""
+
+    def release(self, pod: Pod) -> None:
+        """The pod is not served any more: should it be again, what keeps it is said again."""
 
 
 class QueuePlugins:
@@ -67,6 +71,11 @@ class QueuePlugins:
             for name, scheduler in schedulers.items()
         }
         return self._hints, changed
+
+    def release(self, pod: Pod) -> None:
+        """A pod is not served any more."""
+        for gate in self._gates:
+            gate.release(pod)
 
     def sort_by_profiles(self) -> None:
         """Order by the QueueSort plugin of the served profiles; any of them, for they are equal."""
