@@ -33,6 +33,9 @@ STRANDED = frozenset(("NoReplacement", "ReplacementNotRunning", "ReplacementNotR
 #: Seconds that a replacement gets; clocks differ in speed.
 PATIENCE_S = 300.0 * 0.89
 
+#: Where an author says in how many seconds a rollout must progress, and how many those are by default.
+DEPLOYMENTS, LONGEST_S = "deployments.apps", 600
+
 
 class RecordPromise:
     """Judges the records of moves."""
@@ -106,7 +109,7 @@ class RecordPromise:
 
     def _misplaced(self, story: RecordStory, moved: PodLife) -> Iterator[str]:
         """Whether the replacement is one, and is where the record says."""
-        if moved.left_at == math.inf:
+        if moved.left_at == math.inf and not (story.phase == "Returned" and "surge" in story.spec):
             yield f"is {story.phase}, but {moved.key[1]} has not left"
         given = story.status.get("replacement") or {}
         life = self._lives.find(given.get("uid", ""))
@@ -136,6 +139,9 @@ class RecordPromise:
 
     def _impatient(self, story: RecordStory, moved: PodLife, at: float) -> Iterator[str]:
         """Whether a replacement was not waited for, or was there."""
+        if "surge" in story.spec:
+            yield from self._hasty(story, at)
+            return
         if not story.owner:
             return
         since = min(story.evicted_at, moved.left_at)
@@ -143,6 +149,16 @@ class RecordPromise:
             yield f"is Failed ({story.status.get('reason')}) {at - since:.0f} s after its pod has left"
         else:
             yield from self._replaced(story, since, at - self._view.stale_s)
+
+    def _hasty(self, story: RecordStory, at: float) -> Iterator[str]:
+        """Whether a rollout got less time than its Deployment's author gives it."""
+        deployment = self._view.find(DEPLOYMENTS, story.key[0], story.spec["surge"]["deployment"])
+        if deployment is None:
+            return
+        deadline_s = deployment["spec"].get("progressDeadlineSeconds", LONGEST_S)
+        waited_s = at - story.entered.get("Surging", at)
+        if waited_s < min(PATIENCE_S, 0.89 * deadline_s):
+            yield f"is Failed ({story.status.get('reason')}) {waited_s:.0f} s after its rollout began"
 
     def _replaced(self, story: RecordStory, since: float, until: float) -> Iterator[str]:
         """Whether pods of the owner were made since, and are ready, that no other record counts."""

@@ -46,6 +46,9 @@ def places(wanted: Obj, *objects: Obj) -> Places:
 TERM = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "n"}}}
 TAINT = {"key": "gone", "effect": "NoSchedule"}
 IN_B = {"nodeSelectorTerms": [{}, {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}]}
+SPREAD = {**TERM, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+BY_NODE = {**SPREAD, "topologyKey": "kubernetes.io/hostname"}
+OPEN: Obj = {"containers": [{"ports": [{"containerPort": 80}]}]}
 PORT: Obj = {"containers": [{"ports": [{"containerPort": 80, "hostPort": 80}]}]}
 
 
@@ -71,10 +74,63 @@ PORT: Obj = {"containers": [{"ports": [{"containerPort": 80, "hostPort": 80}]}]}
             id="kept away",
         ),
         pytest.param(
-            pod(topologySpreadConstraints=[{**TERM, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]),
-            [pod("n1", "x")],
+            pod(affinity={"podAntiAffinity": {REQUIRED: [TERM]}}),
+            [pod("old", "x")],
+            ["x", "y"],
+            id="not from it",
+        ),
+        pytest.param(
+            pod("web"),
+            [pod("old", "x", affinity={"podAntiAffinity": {REQUIRED: [TERM]}})],
+            ["x", "y"],
+            id="others are kept away",
+        ),
+        pytest.param(pod(**OPEN), [pod("old", "x", **OPEN)], ["x", "y"], id="ports of their own"),
+        pytest.param(
+            pod(hostNetwork=True, **OPEN),
+            [pod("old", "x", hostNetwork=True, **OPEN)],
             ["y"],
-            id="hard spreading",
+            id="ports of the node",
+        ),
+        pytest.param(pod(topologySpreadConstraints=[SPREAD]), [pod("n1", "x")], ["y"], id="hard spreading"),
+        pytest.param(
+            pod(topologySpreadConstraints=[{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]),
+            [pod("n1", "x")],
+            ["x", "y"],
+            id="soft spreading",
+        ),
+        pytest.param(
+            pod(topologySpreadConstraints=[BY_NODE], nodeSelector={ZONE: "a"}),
+            [pod("n1", "x")],
+            ["x"],
+            id="nodes that it cannot use do not count",
+        ),
+        pytest.param(
+            pod(topologySpreadConstraints=[SPREAD]), [pod("old", "x")], ["x", "y"], id="pods of other labels"
+        ),
+        pytest.param(
+            pod(topologySpreadConstraints=[SPREAD]),
+            [{**pod("n1", "x"), "metadata": {**pod("n1")["metadata"], "namespace": "other"}}],
+            ["x", "y"],
+            id="pods of another namespace",
+        ),
+        pytest.param(
+            pod(topologySpreadConstraints=[{**SPREAD, "minDomains": 2}]),
+            [pod("n1", "x"), pod("n2", "y")],
+            ["x", "y"],
+            id="enough zones",
+        ),
+        pytest.param(
+            pod(topologySpreadConstraints=[{**SPREAD, "minDomains": 3}]),
+            [pod("n1", "x"), pod("n2", "y")],
+            [],
+            id="too few zones",
+        ),
+        pytest.param(
+            {**pod(), "metadata": {**pod()["metadata"], "labels": {"plimsoll.dev/pod-group": "gang"}}},
+            [],
+            [],
+            id="one of a group",
         ),
         pytest.param(pod(schedulingGates=[{"name": "a/b"}]), [], [], id="gated"),
         pytest.param(pod(affinity={"podAffinity": {REQUIRED: [TERM]}}), [], [], id="not evaluated"),
@@ -108,3 +164,31 @@ def test_a_taint_keeps_away_what_does_not_tolerate_it() -> None:
 def test_less_important_pods_make_room(wanted: Obj, expected: list[str]) -> None:
     """As preemption would."""
     assert list(places(wanted, node("x"), pod("old", "x", "2")).by_force(wanted)) == expected
+
+
+@pytest.mark.parametrize(
+    ("of_wanted", "of_other"),
+    [pytest.param(10, 10, id="as important"), pytest.param(0, -5, id="not important")],
+)
+def test_others_stay(of_wanted: int, of_other: int) -> None:
+    """Only what is less important goes, and only for what has a priority."""
+    wanted = pod(priority=of_wanted)
+
+    assert list(places(wanted, node("x"), pod("old", "x", "2", priority=of_other)).by_force(wanted)) == []
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        pytest.param(PORT, id="host port"),
+        pytest.param({"topologySpreadConstraints": [SPREAD]}, id="hard spreading"),
+        pytest.param({"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}}, id="anti-affinity"),
+        pytest.param({"volumes": [{"name": "tmp", "emptyDir": {}}]}, id="volume"),
+        pytest.param({"schedulingGates": [{"name": "a/b"}]}, id="gate"),
+    ],
+)
+def test_room_for_plain_demands_alone(demand: Obj) -> None:
+    """Of others nothing is said: removing pods may not help them."""
+    wanted = pod(priority=10, **demand)
+
+    assert list(places(wanted, node("x"), pod("old", "x", "2")).by_force(wanted)) == []

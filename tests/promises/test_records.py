@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from promises.commits import UNKNOWN
+from promises.commits import UNKNOWN, Obj
 from promises.streams import Stream, a_cluster, a_move
 from promises.view import POLICIES, RECORDS
 
@@ -272,6 +272,49 @@ def test_settled_is_a_pod_that_has_left() -> None:
     stream.settle("move-web-2", "web-4")
 
     assert stream.said == [MOVE + "is Settled, but web-1 has not left"]
+
+
+def test_returned_by_a_rollout_is_a_new_pod_on_the_old_node() -> None:
+    """The old pod may leave later: the rollout goes on."""
+    stream = a_cluster()
+    stream.record("web-1", phases=("Planned", "Surging"), surge={"deployment": "web"})
+    replaced(stream, node="n1", owner="new")
+    stream.settle("move-web-1", "web-3", "n1", "Returned")
+    stream.record("web-2", phases=("Planned", "Evicting", "Evicted"))
+    replaced(stream, "web-4", node="n1")
+    stream.settle("move-web-2", "web-4", "n1", "Returned")
+
+    said = [each for each in stream.said if "has not left" in each and "Evicted" not in each]
+    assert said == ["the record move-web-2 is Returned, but web-2 has not left"]
+
+
+@pytest.mark.parametrize(
+    ("deadline", "waited_s", "said"),
+    [
+        ({"progressDeadlineSeconds": 20}, 20.0, []),
+        (
+            {"progressDeadlineSeconds": 20},
+            10.0,
+            ["is Failed (ReplacementNotReady) 10 s after its rollout began"],
+        ),
+        ({}, 280.0, []),
+        ({}, 200.0, ["is Failed (ReplacementNotReady) 200 s after its rollout began"]),
+        (None, 1.0, []),
+    ],
+)
+def test_a_rollout_gets_the_time_of_its_author(
+    deadline: Obj | None, waited_s: float, said: list[str]
+) -> None:
+    """Five minutes, or less where the Deployment says so; one that is gone says nothing."""
+    stream = a_cluster()
+    if deadline is not None:
+        meta = {"name": "web", "namespace": "default"}
+        stream.put("deployments.apps", {"metadata": meta, "spec": deadline})
+    stream.record("web-1", phases=("Planned", "Surging"), surge={"deployment": "web"})
+    stream.wait(waited_s)
+    stream.enter("move-web-1", "Failed", reason="ReplacementNotReady")
+
+    assert stream.said == [MOVE + each for each in said]
 
 
 @pytest.mark.parametrize(

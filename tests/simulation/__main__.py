@@ -7,17 +7,17 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
+from simulation.directed import directed
 from simulation.minimal_plan import NONE, RUNS, Search, command, entry
 from simulation.planted_bugs import NARROW, PLANTED, SEARCH, found
 from simulation.regressions import REGRESSIONS, broken
 from simulation.run import FAULTY_S, Outcome, Plan, simulated
-from simulation.tally import Tally, total
+from simulation.tally import ENOUGH, Tally, total
 from simulation.wire.faults import KINDS
 from simulation.world.features import Feature
 
@@ -28,37 +28,36 @@ PROGRESS_S = 30.0
 COLLECTED = 16
 
 
-def outcome(seed: int, *, is_wired: bool) -> Outcome:
-    """One seed; what several have left is collected now and then."""
-    made = simulated(Plan(seed, is_wired=is_wired))
-    if seed % COLLECTED == 0:
+def outcome(plan: Plan) -> Outcome:
+    """One run; what several have left is collected now and then."""
+    made = simulated(plan)
+    if plan.seed % COLLECTED == 0:
         gc.collect()
     return made
 
 
-def outcomes(seeds: Iterable[int], jobs: int, *, is_wired: bool) -> Iterator[Outcome]:
-    """Those of all seeds, in order."""
-    of_seed = partial(outcome, is_wired=is_wired)
+def outcomes(plans: Sequence[Plan], jobs: int) -> Iterator[Outcome]:
+    """Those of all plans, in order."""
     if jobs == 1:
-        yield from map(of_seed, seeds)
+        yield from map(outcome, plans)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(of_seed, seeds, chunksize=COLLECTED)
+        yield from pool.map(outcome, plans, chunksize=min(COLLECTED, -(-len(plans) // jobs)))
 
 
-def reported(made: Iterator[Outcome], out: Path | None, *, is_wired: bool) -> int:
-    """Print what was found as it is found, and a summary; the number of seeds with violations."""
-    tally, told_at = Tally(), time.monotonic()
-    for each in made:
-        tally.take(each)
+def reported(plans: Sequence[Plan], tally: Tally, jobs: int, take: Callable[[Outcome], None]) -> int:
+    """Print what was found as it is found; the number of runs with violations."""
+    told_at, wrong = time.monotonic(), 0
+    for plan, each in zip(plans, outcomes(plans, jobs), strict=True):
+        take(each)
         if each.violations:
+            wrong += 1
             print(f"seed {each.seed}: {each.violations[0]}", flush=True)
-            print(f"    {command(Plan(each.seed, is_wired=is_wired))}", flush=True)
+            print(f"    {command(plan)}", flush=True)
         if time.monotonic() > told_at + PROGRESS_S:
             told_at = time.monotonic()
             print(f"... {tally.line}", flush=True)
-    summed(tally, out)
-    return len(tally.failed)
+    return wrong
 
 
 def summed(tally: Tally, out: Path | None) -> None:
@@ -147,11 +146,16 @@ def main() -> int:
     if given.sum:
         tally = total(given.sum)
         summed(tally, given.out)
-        return bool(tally.failed)
-    fails_again = regressed()
+        return bool(tally.failed) or tally.lacks
+    wrong, tally = regressed(), Tally()
     seeds = range(given.first, given.first + given.seeds)
-    failed = reported(outcomes(seeds, given.jobs, is_wired=given.wire), given.out, is_wired=given.wire)
-    return bool(fails_again + failed)
+    if given.first == 1 and given.seeds >= ENOUGH and not given.wire:
+        plans = list(directed())
+        wrong += reported(plans, tally, given.jobs, tally.count)
+        print(f"{len(plans)} directed plans", flush=True)
+    wrong += reported([Plan(seed, is_wired=given.wire) for seed in seeds], tally, given.jobs, tally.take)
+    summed(tally, given.out)
+    return bool(wrong) or tally.lacks
 
 
 if __name__ == "__main__":

@@ -91,6 +91,9 @@ class FaultKind(StrEnum):
     ROLLOUT = "rollout of a workload"
     BROKEN_ROLLOUT = "rollout of pods that never start, crash or are never ready"
     PRIORITY_DELETED = "priority class of a pod deleted"
+    MOVE_MEDDLED = "somebody meddles with a move at its requests"
+    MOVE_ANSWER_LATE = "answer to a request of a move that comes late"
+    LEASE_MEDDLED = "somebody meddles with a lease at its renewal, and its holder is paused"
 
 
 #: Of one exchange, with the share of exchanges that meet it while it is enabled.
@@ -138,7 +141,15 @@ AT_WRITES = {
     FaultKind.AT_LEASE: 0.05,
     FaultKind.AT_POD_STATUS: 0.2,
     FaultKind.AT_POLICY_STATUS: 0.1,
+    FaultKind.MOVE_MEDDLED: 0.3,
+    FaultKind.MOVE_ANSWER_LATE: 0.4,
+    FaultKind.LEASE_MEDDLED: 0.25,
 }
+
+#: Kinds that came after the others: they are enabled in this part of the runs in which another kind would be,
+#: so that most seeds stay what they were.
+LATER = frozenset((FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE, FaultKind.LEASE_MEDDLED))
+LATER_PART = 0.25
 
 #: Those that somebody or something does, whenever it is.
 DEEDS = [
@@ -189,7 +200,8 @@ class FaultPlan:
         share = random.choice((0.1, 0.3, 0.6))
         drawn = random.getrandbits(64)
         # Each kind by a source of its own: a new kind does not change which of the others a seed has.
-        among = [kind for kind in FaultKind if Random(f"{drawn} {kind.name}").random() < share]
+        shares = {kind: share * LATER_PART if kind in LATER else share for kind in FaultKind}
+        among = [kind for kind in FaultKind if Random(f"{drawn} {kind.name}").random() < shares[kind]]
         self.enabled = frozenset(among if chosen is None else set(FaultKind).intersection(chosen))
         self.counts: Counter[FaultKind] = Counter()
         self.drawn = 0

@@ -153,6 +153,7 @@ class Simulation:
         self._fresh: Fresh = {}
         self.tasks: Fresh = {}  #: of the processes at the end
         self._objects: dict[str, None] = {}
+        self._edited: set[str] = set()  #: uids of records whose phase somebody else has written
         self._digest = ""
         self.happened: Counter[Happening] = Counter()
         self._lives: list[str] = []
@@ -259,7 +260,7 @@ class Simulation:
             if writer.name and collection not in REPORTS:
                 self._latest = self.loop.time()
             if collection == RECORDS:
-                self._count_record(change)
+                self._count_record(change, is_ours=writer.name != "")
 
         network.before.append(lambda: self.checker.judge_request(author(), self.loop.time()))
         cluster.api.store.follow(committed)
@@ -338,12 +339,17 @@ class Simulation:
             self._problem = exc
             raise
 
-    def _count_record(self, change: Change) -> None:
-        """Count the transition of a record, of the operator or of people."""
+    def _count_record(self, change: Change, *, is_ours: bool) -> None:
+        """Count the transition of a record, as long as only the operator has written to it."""
         before = {} if change.previous is None else change.previous.obj
         phases = [(each.get("status") or {}).get("phase", "") for each in (before, change.entry.obj)]
-        if phases[0] != phases[1]:
+        if phases[0] == phases[1]:
+            return
+        uid = change.entry.obj["metadata"]["uid"]
+        if is_ours and uid not in self._edited:
             self.transitions[f"record: {of_record(*phases)}"] += 1
+        else:
+            self._edited.add(uid)
 
     async def _violated_within(self, seconds: float) -> bool:
         """Let the time pass; whether it was cut short."""

@@ -13,10 +13,13 @@ from typing import Self
 
 from simulation.faults import FaultKind
 from simulation.run import Outcome
-from simulation.transitions import of_elections, of_late_events, of_moves, of_records
+from simulation.transitions import NO_RECORDS, of_elections, of_late_events, of_moves, of_records
 from simulation.wire.faults import WireFaultKind
 from simulation.world.features import Feature
 from simulation.world.happenings import Happening
+
+#: From so many seeds on everything must have happened.
+ENOUGH = 300
 
 
 @dataclass(slots=True)
@@ -52,6 +55,12 @@ class Tally:
         self.first = min(self.first or made.seed, made.seed)
         self.last = max(self.last, made.seed)
         self.seeds += 1
+        self.count(made)
+        if made.violations:
+            self.failed[made.seed] = made.violations[0]
+
+    def count(self, made: Outcome) -> None:
+        """What a run has seen, of a seed or of a directed plan."""
         self.cpu_s += made.cpu_s
         self.virtual_s += made.virtual_s
         self.steps += made.steps
@@ -62,8 +71,6 @@ class Tally:
         )
         self.features.update(feature.name for feature in made.features)
         self.happened += Counter({each.name: number for each, number in made.happened.items()})
-        if made.violations:
-            self.failed[made.seed] = made.violations[0]
 
     def __add__(self, other: Self) -> Self:
         """Of the seeds of both."""
@@ -137,12 +144,31 @@ class Tally:
         ):
             seen = self._of(what)
             yield f"{title}: {sum(name in seen for name in known)} of {len(known)}"
-        steps = of_elections(is_shared=False) | of_elections(is_shared=True)
-        if strange := sorted(self._of("election").keys() - steps):
-            yield f"steps of elections that were not enumerated: {'; '.join(strange)}"
         for what, names in self.never().items():
             if names:
                 yield f"never, {what}: {'; '.join(names)}"
+        for what, names in self.strange().items():
+            if names:
+                yield f"not enumerated, {what}: {'; '.join(names)}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether so many seeds have run that all there is must have happened."""
+        return self.first == 1 and self.last >= self.seeds >= ENOUGH
+
+    @property
+    def lacks(self) -> bool:
+        """Whether a row is zero that must not be, or something has happened that is held to be impossible."""
+        return any(self.strange().values()) or (self.is_whole and any(self.never().values()))
+
+    def strange(self) -> dict[str, list[str]]:
+        """What has happened and is not enumerated, by what: the enumeration, or a proof, is wrong."""
+        alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
+        return {
+            "records": sorted(self._of("record").keys() & NO_RECORDS.keys()),
+            "moves": sorted(self._of("move").keys() - of_moves() - of_late_events()),
+            "elections": sorted(self._of("election").keys() - alone - shared),
+        }
 
     def never(self) -> dict[str, list[str]]:
         """Faults and transitions that have not happened, by what; late events need not."""
@@ -158,7 +184,9 @@ class Tally:
 
     def _kinds(self) -> list[StrEnum]:
         """The kinds of faults, those of bytes where seeds ran on the wire."""
-        wired = any(kind.name in self.faults for kind in WireFaultKind)
+        wired = any(
+            kind.name in self.faults for kind in WireFaultKind if kind.name not in FaultKind.__members__
+        )
         return [*FaultKind, *(WireFaultKind if wired else ())]
 
     def _of(self, what: str) -> Counter[str]:

@@ -65,6 +65,57 @@ def test_a_report_names_what_has_never_happened() -> None:
     assert any("API_RESTART" in line for line in tally(OUTCOME).report())
 
 
+def test_enough_seeds_lack_what_has_never_happened() -> None:
+    """From the first on; a piece of a long run may lack anything."""
+    piece = tally(OUTCOME)
+    whole = replace(piece, first=1, last=300, seeds=300)
+    one_less = replace(piece, first=1, last=299, seeds=299)
+    later = replace(piece, first=301, last=900, seeds=600)
+
+    assert whole.lacks
+    assert [piece.lacks, one_less.lacks, later.lacks] == [False, False, False]
+
+
+def test_nothing_is_lacking_when_all_has_happened() -> None:
+    """Faults of bytes are required of seeds on the wire alone."""
+    steps = of_elections(is_shared=False) | of_elections(is_shared=True)
+    made = replace(
+        OUTCOME,
+        faults=Counter(FaultKind),
+        happened=Counter(Happening),
+        transitions=Counter(
+            [f"record: {name}" for name in of_records()]
+            + [f"move: {name}" for name in of_moves()]
+            + [f"election: {name}" for name in steps]
+        ),
+    )
+    whole = replace(tally(made), first=1, last=300, seeds=300)
+
+    assert whole.never() == {what: [] for what in whole.never()}
+    assert not whole.lacks
+
+
+def test_what_is_not_enumerated_is_lacking_in_any_run() -> None:
+    """Then the enumeration is wrong, or what was held to be impossible has happened."""
+    for name in (
+        "record: Planned -> Failed",
+        "move: CHECKING + MoveDropped",
+        "election: leads: Due -> Resign",
+    ):
+        made = tally(replace(OUTCOME, transitions=Counter({name: 1})))
+
+        assert made.lacks
+        assert any("not enumerated" in line for line in made.report())
+
+
+def test_directed_plans_count_what_they_have_met() -> None:
+    """They are no seeds, so a seed may have the same number."""
+    made = Tally()
+    made.count(replace(OUTCOME, violations=["1.0 lost"]))
+
+    assert (made.seeds, made.failed, made.faults) == (0, {}, {"LATENCY": 2})
+
+
 def test_transitions_come_from_the_state_machines() -> None:
     """All cells of the table are named once, as something decided or as a late event."""
     assert "Evicting -> Evicted" in of_records()

@@ -7,6 +7,7 @@ the move machine, and all that the election answers when everything that can hap
 from __future__ import annotations
 
 import copy
+import itertools
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from plimsoll.leadership.election import (
 from plimsoll.ports.leases import Lease
 from plimsoll.rebalancing.eviction_requests import transitions as requests
 from plimsoll.rebalancing.moves import eviction, preparation, recovery
-from plimsoll.rebalancing.moves.events import RecordAnswered
+from plimsoll.rebalancing.moves.events import MovePlanned, ProcessRestarted, RecordAnswered
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.state import MoveStage
 from plimsoll.rebalancing.moves.transition import LATE, nothing
@@ -50,13 +51,25 @@ def of_record(before: str, after: str) -> str:
     return f"{before or 'new'} -> {after}"
 
 
+#: What the phases allow and the operator never writes, with the reason.
+NO_RECORDS = {
+    "Planned -> Failed": (
+        "a move that is not announced is called off: whatever ends it in stages Opening, Proposed, Waiting,"
+        " Checking and Committing lands on Cancelled, or on Blocked where a budget has closed"
+    ),
+    "Evicted -> Cancelled": (
+        "the pod is gone or goes: stages Replacing and Leaving end by their replacement, by its time or"
+        " by the pod's departure, as Settled, Returned or Failed"
+    ),
+}
+
+
 @cache
 def of_records() -> frozenset[str]:
-    """Those that the operator may write."""
+    """Those that the operator writes."""
     first = {of_record("", phase) for phase in Phase if may_follow(None, phase)}
-    return frozenset(
-        first | {of_record(before, after) for before in SUCCESSORS for after in SUCCESSORS[before]}
-    )
+    allowed = {of_record(before, after) for before in SUCCESSORS for after in SUCCESSORS[before]}
+    return frozenset((first | allowed) - NO_RECORDS.keys())
 
 
 # -- moves ---------------------------------------------------------------------------------------------------
@@ -65,6 +78,15 @@ def of_records() -> frozenset[str]:
 def of_move(stage: MoveStage, event: type, way: str = "") -> str:
     """The name of a cell of the move machine's table."""
     return f"{stage.name} + {event.__name__}{f' ({way})' if way else ''}"
+
+
+_NEXT_ALONE = (
+    "the moves of a bundle are dropped when its next one is closed or waits; it alone is recorded and"
+    " checked, and proposals are dropped when none of them is being recorded"
+)
+
+#: Cells of the table that no order of events reaches, with the reason.
+NO_MOVES = {"OPENING + MoveDropped": _NEXT_ALONE, "CHECKING + MoveDropped": _NEXT_ALONE}
 
 
 @cache
@@ -79,14 +101,14 @@ def of_moves() -> frozenset[str]:
     begins = {
         of_move(MoveStage.COMMITTING, RecordAnswered, way.value) for table in TABLES for way in table.begins
     }
-    return frozenset(cells | begins)
+    return frozenset((cells | begins) - NO_MOVES.keys())
 
 
 @cache
 def of_late_events() -> frozenset[str]:
     """The other cells."""
     cells = {of_move(stage, event) for table in TABLES for stage, event in table.transitions}
-    return frozenset(cells) - of_moves()
+    return frozenset(cells) - of_moves() - NO_MOVES.keys()
 
 
 # -- elections -----------------------------------------------------------------------------------------------
@@ -125,17 +147,19 @@ class _Moment:
     told: Instruction
 
 
-#: Seconds that answers take, and for which processes are paused.
-_DELAYS_S = (0.01, 30.0)
+#: Seconds that answers take, and for which processes are paused: none to speak of, so long that what was sent
+#: by a leader is answered after its lease was to end, and longer than any lease.
+_DELAYS_S = (0.01, 9.0, 30.0)
 
 
 @cache
 def of_elections(*, is_shared: bool) -> frozenset[str]:
     """All steps of an election: each answer to each instruction, in time or late, until nothing new comes."""
-    begun = [
-        _Moment(Election("we", Terms(), stands=stands, is_shared=is_shared), 0.0, Rest(0.0))
-        for stands in (False, True)
-    ]
+    begun = []
+    for stands, patience_s in itertools.product((False, True), (0.0,) if is_shared else (0.0, 5.0)):
+        election = Election("we", Terms(), stands=stands, is_shared=is_shared)
+        election.patience_s = patience_s
+        begun.append(_Moment(election, 0.0, Rest(0.0)))
     found: set[str] = set()
     known: set[tuple[Any, ...]] = set()
     left = deque(begun)
@@ -190,6 +214,7 @@ def _essence(election: Election, at: float) -> tuple[Any, ...]:
         election.live_holder(at),
         election.observed is None,
         election._free is None,
+        election.patience_s,
     )
 
 
@@ -206,6 +231,8 @@ def counted(counts: Counter[str]) -> Iterator[None]:
         stage = MoveStage.NEW if state is None else state.stage
         ordered = step(self, key, event, now)
         is_begun = stage is MoveStage.COMMITTING and isinstance(event, RecordAnswered)
+        if state is None and not isinstance(event, MovePlanned | ProcessRestarted):
+            return ordered  # of a move that is not known, or is forgotten
         counts[f"move: {of_move(stage, type(event), state.way if state and is_begun else '')}"] += 1
         return ordered
 

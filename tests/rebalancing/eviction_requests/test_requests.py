@@ -1,5 +1,6 @@
 """Moves whose pods leave by EvictionRequest: asked for, waited for, called off, taken over, cleared up."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -328,6 +329,33 @@ class TestCallingOff:
             await look(scene, SWEEP_S)
 
         assert len(scene.requester.dropped) == 1
+
+    async def test_a_request_whose_pod_left_before_the_answer_is_deleted_too(self) -> None:
+        """Nothing about the request or the pod changes any more when the move ends."""
+        scene, answered = Scene(), asyncio.Event()
+        plain = scene.requester.request
+
+        async def late(pod: Pod, name: str) -> WriteResult:
+            made = await plain(pod, name)
+            await answered.wait()
+            return made
+
+        scene.requester.request = late  # type: ignore[method-assign] # replaced for this test
+        async with scene.running(by_request()):
+            running = asyncio.create_task(scene.run())
+            await settled()
+            scene.requester.become(the_request(scene).key, is_observed=True, is_evicted=True)
+            scene.leaving(OLD)
+            scene.gone(OLD)
+            replaced(scene, "good")
+            await look(scene)
+            answered.set()
+            await running
+            ended = scene.record["status"]["phase"]
+            await look(scene, 3 * SWEEP_S)
+
+        assert ended == "Settled"
+        assert scene.requester.requests == {}
 
 
 class TestEvictionRequestProbe:

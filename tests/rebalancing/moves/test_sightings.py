@@ -112,14 +112,13 @@ def test_a_pod_that_has_done_its_work_is_ready() -> None:
 
 
 def test_a_ready_pod_on_its_way_out_is_no_replacement() -> None:
-    """It is lost when it goes; the pod that follows it is credited."""
+    """Its controller makes the pod that follows while it goes, and that is credited."""
     leaving = a_sibling("web-2", "good", deletionTimestamp="2026-01-01T00:00:00Z")
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
 
-    assert watch.tell(PodAdded(leaving)) == [("web-1", "Seen", "web-2"), ("web-1", "Running", "web-2")]
-    assert watch.tell(PodDeleted(leaving), PodAdded(a_sibling("web-3", "good"))) == [
-        ("web-1", "Lost", "web-2"),
+    assert watch.tell(PodAdded(leaving)) == [("web-1", "Seen", "web-2"), ("web-1", "Lost", "web-2")]
+    assert watch.tell(PodAdded(a_sibling("web-3", "good")), PodDeleted(leaving)) == [
         ("web-1", "Seen", "web-3"),
         ("web-1", "Ready", "web-3"),
     ]
@@ -195,12 +194,15 @@ def test_a_move_that_is_not_replaced_by_its_controller_is_not_followed(spec: dic
     assert watch.tell(PodAdded(a_sibling("web-2", "good"))) == []
 
 
-@pytest.mark.parametrize("how", ["failed", "deleted", "released"])
+@pytest.mark.parametrize("how", ["failed", "leaving", "deleted", "released"])
 def test_a_replacement_that_is_lost_is_followed_by_the_next(how: str) -> None:
-    """Refused by the kubelet, deleted, or let go by a changed label."""
+    """Refused by the kubelet, on its way out, deleted, or let go by a changed label."""
     pod = a_sibling("web-2", "good", ready=False)
     lost = {
         "failed": changed(pod, a_sibling("web-2", "good", "Failed")),
+        "leaving": changed(
+            pod, a_sibling("web-2", "good", ready=False, deletionTimestamp="2026-01-01T00:00:00Z")
+        ),
         "deleted": PodDeleted(pod),
         "released": changed(pod, a_pod("web-2", node="good")),
     }[how]

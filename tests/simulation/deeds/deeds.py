@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from simulation.deeds.administrators import AdministratorDeeds
+from simulation.deeds.lease_faults import LeaseFaults
+from simulation.deeds.move_faults import MoveFaults
 from simulation.deeds.nodes import NodeDeeds
 from simulation.deeds.people import PeopleDeeds
 from simulation.deeds.processes import ProcessDeeds
@@ -31,7 +33,7 @@ class Deeds:
             **AdministratorDeeds(scene).ways,
             **ProgramDeeds(scene).ways,
         }
-        scene.network.around.append(WriteFaults(scene, self._ways))
+        scene.network.around += [WriteFaults(scene, self._ways), MoveFaults(scene), LeaseFaults(scene)]
 
     async def run(self) -> None:
         """Act until the faults stop."""

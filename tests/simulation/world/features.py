@@ -27,11 +27,26 @@ class Feature(StrEnum):
     NAMESPACES = "a second namespace, deleted in the middle of moves and created again"
     EXTENDERS = "HTTP extenders that filter, score and bind, and fail"
     PAGES = "an API server that streams no lists; tokens of its pages expire"
+    BUNDLES = "moves that are made all or none"
+    LONG_GOODBYES = "victims of preemption that do not leave for six minutes"
+    SLOW_STARTS = "pods that take seconds to be ready, and impatient rollouts"
 
 
 #: Features that came after the others, with the share of runs that have each. A source of its own draws it,
 #: so that a new one leaves all other runs as they were.
-LATER = {Feature.DEFINITIONS: 0.08, Feature.NAMESPACES: 0.08, Feature.EXTENDERS: 0.08, Feature.PAGES: 0.08}
+LATER = {
+    Feature.DEFINITIONS: 0.08,
+    Feature.NAMESPACES: 0.08,
+    Feature.EXTENDERS: 0.08,
+    Feature.PAGES: 0.08,
+    Feature.BUNDLES: 0.05,
+    Feature.LONG_GOODBYES: 0.03,
+    Feature.SLOW_STARTS: 0.05,
+}
+
+#: Those of them that are drawn with another number: with it, as with that of the others, the first eight
+#: seeds, and those that have found something, have none.
+PICKY = frozenset((Feature.BUNDLES, Feature.LONG_GOODBYES, Feature.SLOW_STARTS))
 
 #: Share of the runs without any, and of each in the others.
 SMALL, SHARES = 0.4, (0.15, 0.3, 0.45)
@@ -58,6 +73,5 @@ def source_of(feature: Feature, seed: int) -> Random:
 
 def later_features(seed: int) -> frozenset[Feature]:
     """Those of the later features that a world has besides."""
-    # The number is one with which the first eight seeds, and those that have found something, have none.
-    drawn = {one: Random(f"{one.name} {seed} 22").random() for one in LATER}
+    drawn = {one: Random(f"{one.name} {seed} {8 if one in PICKY else 22}").random() for one in LATER}
     return frozenset(one for one, share in LATER.items() if drawn[one] < share)

@@ -11,11 +11,13 @@ from roadstead.values.status_errors import StatusError
 from simulation.cluster import SimulatedCluster
 from simulation.extenders import ExtenderServer
 from simulation.world.approvals import Approvals
+from simulation.world.bundles import Bundles
 from simulation.world.definitions import Definitions
 from simulation.world.demands import Demands
 from simulation.world.extenders import Extenders
 from simulation.world.features import LATER, Feature, source_of
 from simulation.world.gangs import Gangs
+from simulation.world.long_goodbyes import LongGoodbyes
 from simulation.world.maintenance import Maintenance
 from simulation.world.namespaces import Namespaces
 from simulation.world.oddities import Oddities
@@ -25,6 +27,7 @@ from simulation.world.plans import Plans
 from simulation.world.priorities import Priorities
 from simulation.world.profiles import Profiles
 from simulation.world.requests import Requests
+from simulation.world.slow_starts import SlowStarts
 from simulation.world.surges import Surges
 from simulation.world.volumes import Volumes
 
@@ -47,7 +50,13 @@ PARTS: dict[Feature, Callable[[SimulatedCluster, Random], Part]] = {
     Feature.PAUSES: Pauses,
     Feature.DEFINITIONS: Definitions,
     Feature.NAMESPACES: Namespaces,
+    Feature.BUNDLES: Bundles,
+    Feature.LONG_GOODBYES: LongGoodbyes,
+    Feature.SLOW_STARTS: SlowStarts,
 }
+
+#: Features that begin after all others, as they look at what these have made.
+LAST = (Feature.BUNDLES, Feature.LONG_GOODBYES, Feature.SLOW_STARTS)
 
 
 class World:
@@ -77,7 +86,7 @@ class World:
         source = Random(random.getrandbits(64))
         if features & MAINTAINED:
             self._parts += 2 * [Maintenance(cluster, source)]  # twice as often as the others
-        later = [one for one in LATER if one in features and one in PARTS]
+        later = [one for one in LATER if one in features and one in PARTS and one not in LAST]
         if later and not features & MAINTAINED:  # so that pods move
             self._parts.append(Maintenance(cluster, Random(f"maintenance {seed}")))
         # They end first: what they bring back, others put in order.
@@ -86,6 +95,7 @@ class World:
             may_bind = Feature.SHARED_WORK not in features
             source = source_of(Feature.EXTENDERS, seed)
             self._parts.append(Extenders(cluster, source, extenders, may_bind=may_bind))
+        self._parts += [PARTS[one](cluster, source_of(one, seed)) for one in LAST if one in features]
 
     def begin(self) -> None:
         """Create what there is at the beginning; what a plan leaves out takes what builds on it away."""

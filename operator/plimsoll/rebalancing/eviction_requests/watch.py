@@ -154,11 +154,10 @@ class RequestWatch:
     # -- clearing up ---------------------------------------------------------------------------------
 
     async def look(self) -> None:
-        """See to requests that no move waits for."""
-        left = [each for each in self._ours.values() if not self._waits(each.key)]
-        for request in left:
+        """See to requests that no move waits for; while there are any, nothing tells when a move ends."""
+        for request in [each for each in self._ours.values() if not self._waits(each.key)]:
             await self._clear(request)
-        if left:
+        if self._ours:
             self.timer.set("eviction requests", self.clock.monotonic() + SWEEP_S, self._left.notify)
 
     async def _clear(self, request: EvictionRequest) -> None:

@@ -1,8 +1,8 @@
 """ReplacementSightings says which pod replaces which: it turns watch events into events of moves.
 
 A replacement is a pod of the same controller that was not there when its predecessor was asked to leave.
-Each is credited to one move only, the one that waits longest. A credited pod that fails, is deleted or gets
-another owner is credited no longer; the next pod that its controller makes is.
+Each is credited to one move only, the one that waits longest. A credited pod that fails, is on its way out or
+gets another owner is credited no longer; the next pod that its controller makes is.
 
 The first event of a replacement is ``ReplacementSeen``. Later ones come when it changes, each the strongest
 that holds: ready or returned, running, seen. With the first two the move is followed no longer.
@@ -179,8 +179,8 @@ class ReplacementSightings:
         """The strongest event that holds of a credited pod; none when it is as reported."""
         key, facts = followed.key, facts_of(pod)
         is_as_reported = facts == followed.reported
-        if pod.status.phase == "Failed":
-            self._spent.add(pod.uid)  # its owner makes another one
+        if pod.status.phase == "Failed" or pod.is_terminating:
+            self._spent.add(pod.uid)  # its owner makes another one, maybe before this one is gone
             return self._take_back(pod)
         if is_there(pod):
             self._spent.add(pod.uid)

@@ -1,0 +1,143 @@
+"""LeaseFaults meddle with a lease while its holder renews it, and pause the holder at the answer.
+
+A leader reads its lease only after a renewal that failed, and learns something after the end of its lease
+only when it was paused. Random pauses hardly ever meet both.
+"""
+
+from __future__ import annotations
+
+import re
+
+import orjson
+
+from plimsoll.leadership.role_elections import GROUP
+from roadstead.store.api import Write
+from roadstead.values.copies import copied
+from roadstead.values.resources import Obj
+from simulation.deeds.scene import Scene, Way, attempted
+from simulation.exchanges import Exchange
+from simulation.faults import FaultKind
+
+LEASES = "leases.coordination.k8s.io"
+PATH = re.compile(r"/apis/coordination\.k8s\.io/v1/namespaces/(?P<ns>[^/]+)/leases/(?P<name>[^/]+)")
+
+#: Seconds of a pause: the answer comes after the end of the lease that the holder had before, but before the
+#: end of what it has just written; or after both.
+BETWEEN_S, BEYOND_S = (8.1, 9.9), (10.5, 13.0)
+
+#: Share of the reads of a shared lease that may be meddled with, in addition to that of renewals.
+READS = 0.2
+
+
+class LeaseFaults:
+    """Acts at renewals: an :class:`simulation.network.Interference`."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._random = scene.random
+        self._pauses: dict[int, tuple[float, float]] = {}  #: by identity of the exchange, after it
+        self._awaited: set[tuple[str, str]] = set()  #: sender and path of a read at which it is paused
+
+    def arrives(self, exchange: Exchange) -> None:
+        """A request is at the API server and will be carried out now."""
+        found = PATH.fullmatch(exchange.request.path)
+        if found is None:
+            return
+        if exchange.request.method == "GET":
+            self._at_read(exchange, found["ns"], found["name"])
+        elif self._claims(exchange) and self._scene.faults.at_write(FaultKind.LEASE_MEDDLED):
+            self._at_write(exchange, found["ns"], found["name"])
+
+    def _at_read(self, exchange: Exchange, namespace: str, name: str) -> None:
+        """One that follows a failed renewal; a lease that replicas share is read before each."""
+        read = (exchange.sender, exchange.request.path)
+        if read in self._awaited:
+            self._awaited.discard(read)
+        elif (
+            _holder(self._scene.found(LEASES, namespace, name) or {}) != GROUP
+            or self._random.random() > READS
+            or not self._scene.faults.at_write(FaultKind.LEASE_MEDDLED)
+        ):
+            return
+        elif self._random.random() < 0.7:
+            self._meddle(namespace, name)
+        self._pause(exchange, BEYOND_S)
+
+    def _at_write(self, exchange: Exchange, namespace: str, name: str) -> None:
+        """A first claim is answered late; a renewal is, or it fails, and the read after it may be late."""
+        before = _holder(self._scene.found(LEASES, namespace, name) or {})
+        if before != _holder(_body(exchange)):
+            self._pause(exchange, BEYOND_S)
+        elif self._random.random() < 0.3:
+            self._pause(exchange, self._random.choice((BETWEEN_S, BETWEEN_S, BEYOND_S)))
+        elif self._meddle(namespace, name):
+            self._scene.faults.count(FaultKind.LEASE_MEDDLED)
+            if self._random.random() < 0.5:
+                self._awaited.add((exchange.sender, exchange.request.path))
+
+    def _pause(self, exchange: Exchange, seconds: tuple[float, float]) -> None:
+        """After it has taken effect."""
+        self._pauses[id(exchange)] = seconds
+        self._scene.faults.count(FaultKind.LEASE_MEDDLED)
+
+    def has_taken_effect(self, exchange: Exchange) -> None:
+        """The same exchange, before its answer is sent."""
+        seconds = self._pauses.pop(id(exchange), None)
+        if seconds is None:
+            return
+        name = exchange.sender.partition(".")[0]
+        replica = next(each for each in self._scene.replicas if each.name == name)
+        self._scene.tell(
+            "deed", f"at {exchange.request.method} {exchange.request.path}: its sender is paused"
+        )
+        replica.pause(self._random.uniform(*seconds))
+
+    def _claims(self, exchange: Exchange) -> bool:
+        """Whether the sender claims or renews the lease; it may also ask for it, or give it away."""
+        return _holder(_body(exchange)) in (self._identity(exchange.sender), GROUP)
+
+    def _identity(self, sender: str) -> str:
+        lives = (life for replica in self._scene.replicas for life in replica.lives)
+        return next((life.identity for life in lives if life.name == sender), "")
+
+    def _meddle(self, namespace: str, name: str) -> bool:
+        """Somebody writes on it, empties it, deletes it, or takes it."""
+        lease = self._scene.found(LEASES, namespace, name)
+        if lease is None:
+            return False
+        changed: Obj = copied(lease)
+
+        def touch() -> None:
+            notes = changed["metadata"].setdefault("annotations", {})
+            notes["simulated.test/note"] = self._scene.named("n")
+            self._scene.api.update(LEASES, changed, Write())
+
+        def free() -> None:
+            changed["spec"]["holderIdentity"] = ""
+            self._scene.api.update(LEASES, changed, Write())
+
+        def steal() -> None:
+            changed["spec"]["holderIdentity"] = "somebody-else"
+            self._scene.api.update(LEASES, changed, Write())
+
+        ways: dict[str, Way] = {
+            "it is written on": touch,
+            "it is emptied": free,
+            "it is stolen": steal,
+            "it is deleted": lambda: self._scene.api.delete(LEASES, namespace, name),
+        }
+        what = self._random.choice(list(ways))
+        self._scene.tell("deed", f"at the renewal of lease {name}: {what}")
+        return attempted(ways[what])
+
+
+def _holder(lease: Obj) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")
+
+
+def _body(exchange: Exchange) -> Obj:
+    try:
+        parsed = orjson.loads(exchange.request.body or b"{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}

@@ -1,0 +1,286 @@
+"""MoveFaults are people who meddle with a move at its own requests, and answers to these that come late.
+
+What is decided about a move depends on which of its events comes first: the answer to what was sent, or the
+pod, its replacement, the policy, the record, the stop button. These change in the very moment of the request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import orjson
+
+from roadstead.store.api import Write
+from roadstead.values.copies import copied
+from roadstead.values.resources import Obj
+from simulation.cluster import POLICIES, RECORDS
+from simulation.deeds.scene import Scene, Way, attempted
+from simulation.exchanges import Exchange
+from simulation.faults import FaultKind
+from simulation.world.approvals import APPROVED
+from simulation.world.pauses import HOME, STOP
+
+DEPLOYMENTS = "deployments.apps"
+RECORD = "/apis/plimsoll.dev/[^/]+/namespaces/(?P<ns>[^/]+)/evictions"
+
+#: Requests of a move, by method and path.
+REQUESTS = {
+    "record": re.compile(f"POST {RECORD}"),
+    "status": re.compile(rf"(PATCH|PUT) {RECORD}/(?P<record>[^/]+)/status"),
+    "eviction": re.compile(r"POST /api/v1/namespaces/(?P<ns>[^/]+)/pods/(?P<pod>[^/]+)/eviction"),
+    "request": re.compile(r"POST /apis/lifecycle.k8s.io/[^/]+/namespaces/(?P<ns>[^/]+)/evictionrequests"),
+    "rollout": re.compile(r"PATCH /apis/apps/v1/namespaces/(?P<ns>[^/]+)/deployments/(?P<deployment>[^/]+)"),
+    "look": re.compile(r"GET /apis/apps/v1/namespaces/(?P<ns>[^/]+)/deployments/(?P<deployment>[^/]+)"),
+}
+
+#: Requests whose answers come late: the move goes on without them.
+SLOW = ("eviction", "request", "rollout", "look")
+
+#: Seconds that a deed lasts, and until a replacement may be there.
+WHILE_S, SOON_S = (1.0, 15.0), (0.2, 5.0)
+
+BACK, GROWS, DELETED = (
+    "the node is as before",
+    "its workload is scaled up there",
+    "its youngest pod is deleted soon",
+)
+
+#: What happens more often than the rest, by request: what depends on where a replacement is, and when.
+OFTEN = {
+    "rollout": (BACK, BACK, BACK, DELETED, DELETED),
+    "request": (GROWS, GROWS, "its workload is scaled up", DELETED),
+}
+
+
+class MoveFaults:
+    """Acts at the requests of moves: an :class:`simulation.network.Interference`."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._api = scene.api
+        self._random = scene.random
+        self._due: dict[int, tuple[str, dict[str, str]]] = {}  #: by identity of the exchange: what it is
+
+    def arrives(self, exchange: Exchange) -> None:
+        """A request is at the API server and will be carried out now."""
+        found = _kind_of(exchange)
+        if found is None:
+            return
+        kind, names = found
+        if kind in SLOW and self._scene.faults.at_write(FaultKind.MOVE_ANSWER_LATE):
+            exchange.fault = FaultKind.OLD_ANSWER
+            self._scene.faults.count(FaultKind.MOVE_ANSWER_LATE)
+        if self._scene.faults.at_write(FaultKind.MOVE_MEDDLED):
+            if kind != "record" and self._random.random() < 0.5:
+                self._act(exchange, kind, names)
+            else:
+                self._due[id(exchange)] = found
+
+    def has_taken_effect(self, exchange: Exchange) -> None:
+        """The same exchange, before its answer is sent."""
+        found = self._due.pop(id(exchange), None)
+        if found is not None:
+            self._act(exchange, *found)
+
+    def _act(self, exchange: Exchange, kind: str, names: Mapping[str, str]) -> None:
+        record = self._record(exchange, kind, names)
+        if record is None:
+            return
+        ways = self._ways(record)
+        what = self._random.choice([*ways, *(name for name in OFTEN.get(kind, ()) if name in ways)])
+        if attempted(ways[what]):
+            self._scene.faults.count(FaultKind.MOVE_MEDDLED)
+            asked = f"{exchange.request.method} {exchange.request.path}"
+            self._scene.tell("deed", f"at {asked}: {what} (record {record['metadata']['name']})")
+
+    def _record(self, exchange: Exchange, kind: str, names: Mapping[str, str]) -> Obj | None:
+        """The record of the move that a request is about."""
+        if kind == "record":
+            name = str(_body(exchange).get("metadata", {}).get("name", ""))
+            return self._scene.found(RECORDS, names["ns"], name)
+        if kind == "status":
+            return self._scene.found(RECORDS, names["ns"], names["record"])
+        pod = names.get("pod") or _target(exchange)
+
+        def is_it(one: Obj) -> bool:
+            surge = one["spec"].get("surge") or {}
+            is_meant = one["spec"]["pod"]["name"] == pod or surge.get("deployment") == names.get(
+                "deployment", "-"
+            )
+            return is_meant and (one.get("status") or {}).get("phase") in ("Planned", "Evicting", "Surging")
+
+        return self._scene.chosen(RECORDS, is_it)
+
+    # -- what happens --------------------------------------------------------------------------------------
+
+    def _ways(self, record: Obj) -> dict[str, Way]:
+        meta, spec = record["metadata"], record["spec"]
+        ways: dict[str, Way] = {
+            "the stop button is pressed": self._stop,
+            "the record is deleted": lambda: self._api.delete(RECORDS, meta["namespace"], meta["name"]),
+            "the policy is changed": lambda: self._change_policy(spec["policy"]),
+            BACK: lambda: self._turn_back(spec["fromNode"]),
+        }
+        if spec.get("mode") == "Approve":
+            ways["its answer is taken back"] = lambda: self._answer(record)
+        if spec.get("bundle"):
+            ways["another move of its bundle is rejected"] = lambda: self._of_bundle(record, self._answer)
+            ways["another record of its bundle is deleted"] = lambda: self._of_bundle(record, self._delete)
+        if (name := self._deployment(spec)) != "":
+            ways |= {
+                "its workload is scaled up": lambda: self._edit(meta["namespace"], name, _scaled(+1)),
+                "its workload is scaled down": lambda: self._edit(meta["namespace"], name, _scaled(-1)),
+                "its workload is rolled out": lambda: self._edit(
+                    meta["namespace"], name, _rolled_out(self._scene.named("edit"))
+                ),
+                GROWS: lambda: self._grow_there(record, name),
+                DELETED: lambda: self._scene.later(lambda: self._delete_youngest(spec), SOON_S),
+            }
+        return ways
+
+    def _stop(self) -> None:
+        def set_to(value: str | None) -> None:
+            self._api.patch("namespaces", None, HOME, {"metadata": {"annotations": {STOP: value}}})
+
+        set_to("true")
+        self._scene.later(lambda: set_to(None), WHILE_S)
+
+    def _change_policy(self, name: str) -> bool:
+        """It asks people, or does not; or is suspended for a while."""
+        policy = self._scene.found(POLICIES, None, name)
+        if policy is None or "rebalancing" not in policy["spec"]:
+            return False
+        before = copied(policy["spec"])
+        changed = copied(policy)
+        if self._random.random() < 0.3:
+            changed["spec"]["suspend"] = True
+        else:
+            mode = changed["spec"]["rebalancing"].get("mode")
+            changed["spec"]["rebalancing"]["mode"] = "DryRun" if mode == "Enforce" else "Enforce"
+        self._api.update(POLICIES, changed)
+
+        def undo() -> None:
+            again = copied(self._api.get(POLICIES, None, name))
+            self._api.update(POLICIES, {**again, "spec": before})
+
+        self._scene.later(undo, WHILE_S)
+        return True
+
+    def _turn_back(self, name: str) -> bool:
+        """The pod's node is open again, and all others are closed for a while."""
+        nodes = [copied(each) for each in self._scene.cluster.objects("nodes")]
+        closed = [each["metadata"]["name"] for each in nodes if each["metadata"]["name"] != name]
+        if len(closed) == len(nodes):
+            return False
+        for each in nodes:
+            is_it = each["metadata"]["name"] == name
+            each["spec"]["unschedulable"] = not is_it
+            if is_it:
+                each["spec"]["taints"] = []
+            self._api.update("nodes", each, Write())
+
+        def undo() -> None:
+            for one in closed:
+                attempted(partial(self._open, one))
+
+        self._scene.later(undo, WHILE_S)
+        return True
+
+    def _open(self, name: str) -> None:
+        node = copied(self._api.get("nodes", None, name))
+        node["spec"]["unschedulable"] = False
+        self._api.update("nodes", node, Write())
+
+    def _answer(self, record: Obj) -> None:
+        """Somebody rejects a proposal, or takes the answer back."""
+        meta = record["metadata"]
+        answer = {"metadata": {"annotations": {APPROVED: self._random.choice(("false", None))}}}
+        self._api.patch(RECORDS, meta["namespace"], meta["name"], answer)
+
+    def _delete(self, record: Obj) -> None:
+        self._api.delete(RECORDS, record["metadata"]["namespace"], record["metadata"]["name"])
+
+    def _of_bundle(self, record: Obj, act: Callable[[Obj], None]) -> bool:
+        mine = (record["spec"]["policy"], record["spec"]["bundle"]["name"])
+
+        def is_other(one: Obj) -> bool:
+            theirs = (one["spec"]["policy"], (one["spec"].get("bundle") or {}).get("name"))
+            return theirs == mine and one["metadata"]["name"] != record["metadata"]["name"]
+
+        other = self._scene.chosen(RECORDS, is_other)
+        if other is None:
+            return False
+        act(other)
+        return True
+
+    # -- its workload --------------------------------------------------------------------------------------
+
+    def _deployment(self, spec: Obj) -> str:
+        """The name of the Deployment whose pod is moved, "" for none."""
+        owner = spec.get("owner") or {}
+        if owner.get("kind") != "ReplicaSet":
+            return str((spec.get("surge") or {}).get("deployment", ""))
+        return str(owner["name"]).rpartition("-")[0]
+
+    def _edit(self, namespace: str, name: str, change: Callable[[Obj], None]) -> None:
+        workload = copied(self._api.get(DEPLOYMENTS, namespace, name))
+        change(workload)
+        self._api.update(DEPLOYMENTS, workload)
+
+    def _grow_there(self, record: Obj, name: str) -> None:
+        """The new pod comes to the node that the moved one is to leave."""
+        self._turn_back(record["spec"]["fromNode"])
+        self._edit(record["metadata"]["namespace"], name, _scaled(+1))
+
+    def _delete_youngest(self, spec: Obj) -> bool:
+        """That may be the replacement."""
+        owner = self._deployment(spec)
+        found = [
+            each
+            for each in self._scene.cluster.objects("pods")
+            if (each["metadata"].get("labels") or {}).get("app") == owner
+            and each["metadata"]["uid"] != spec["pod"]["uid"]
+        ]
+        if not found:
+            return False
+        meta = max(found, key=lambda each: int(each["metadata"]["resourceVersion"]))["metadata"]
+        self._api.delete("pods", meta["namespace"], meta["name"])
+        return True
+
+
+def _scaled(more: int) -> Callable[[Obj], None]:
+    def change(workload: Obj) -> None:
+        workload["spec"]["replicas"] = max(1, workload["spec"]["replicas"] + more)
+
+    return change
+
+
+def _rolled_out(edit: str) -> Callable[[Obj], None]:
+    def change(workload: Obj) -> None:
+        workload["spec"]["template"]["metadata"].setdefault("annotations", {})["edited"] = edit
+
+    return change
+
+
+def _kind_of(exchange: Exchange) -> tuple[str, dict[str, str]] | None:
+    asked = f"{exchange.request.method} {exchange.request.path}"
+    for kind, pattern in REQUESTS.items():
+        if found := pattern.fullmatch(asked):
+            return kind, found.groupdict()
+    return None
+
+
+def _target(exchange: Exchange) -> str:
+    """The pod that an EvictionRequest names."""
+    target = (_body(exchange).get("spec") or {}).get("target") or {}
+    return str((target.get("pod") or {}).get("name", ""))
+
+
+def _body(exchange: Exchange) -> Obj:
+    try:
+        parsed = orjson.loads(exchange.request.body or b"{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
