@@ -110,4 +110,6 @@ CASES = (
         "a log line with a name of 4,100 characters",
     ),
     Case("extenders", b'{"":[{}],"error":" "}', "a refusal that says nothing"),
+    Case("snapshots", b"*" + b"k" * 4100, "a message of 4,100 characters"),
+    Case("snapshots", b"!" + b"k" * 4100, "a message of 4,100 characters"),
 )

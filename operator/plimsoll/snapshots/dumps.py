@@ -51,6 +51,9 @@ _METRICS = "metrics.k8s.io"
 #: How deeply YAML may be nested; its parser has no bound of its own.
 _DEEPEST = 100
 
+#: Characters that a sentence repeats of what a file says.
+_SHOWN = 200
+
 _NOT_THERE = "the files have none"
 
 
@@ -203,11 +206,13 @@ def yaml_documents(text: bytes, place: str) -> Iterator[Any]:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             elif isinstance(event, yaml.AliasEvent):
-                raise SnapshotError(place, f"it has an alias (*{event.anchor}); write the value itself")
+                name = str(event.anchor)[:_SHOWN]
+                raise SnapshotError(place, f"it has an alias (*{name}); write the value itself")
         yield from yaml.load_all(text, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as exc:
         where = "" if exc.problem_mark is None else f" in line {exc.problem_mark.line + 1}"
-        raise SnapshotError(place, f"it is neither JSON nor YAML{where}: {exc.problem}") from exc
+        problem = str(exc.problem)[:_SHOWN]
+        raise SnapshotError(place, f"it is neither JSON nor YAML{where}: {problem}") from exc
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as exc:
         first = str(exc).splitlines()[0]
         raise SnapshotError(place, f"it is neither JSON nor YAML: {first}") from exc
