@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -106,3 +107,31 @@ async def test_lines_of_a_watch_come_whole() -> None:
 
     assert b"".join(got) == LINE * 3
     assert all(each.endswith(b"\n") for each in got)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcdserver: leader changed"}}\n',
+        b'{"type":"ERROR","object":{"kind":"Status","code":410}}\n',
+        b"<html>no healthy upstream</html>\n",
+        b'{"type":"ADDED"}\n',
+        b'{"type":"ADDED","object":7}\n',
+        b'{"type":"ADDED","object":{}}\n',
+        b"\xff\n",
+        b"[" * 100_000 + b"\n",
+    ],
+    ids=["500", "410", "page", "no object", "number", "no metadata", "no text", "deep"],
+)
+async def test_a_watch_that_says_that_something_is_wrong_is_begun_again(
+    line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kopf ends at all of these but a 410, which makes it list again; what came before is kept."""
+    monkeypatch.setattr("plimsoll.app.kopf_session.TROUBLE_S", 0.0)
+    got: list[bytes] = []
+    async with answering(chunked(LINE, LINE + line + LINE)) as ask:
+        await seen(await ask("/policies?watch=true"), got)
+
+    *events, last = b"".join(got).splitlines(keepends=True)
+    assert events == [LINE, LINE]
+    assert json.loads(last)["object"]["code"] == 410

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from kube.scripted_server import ToldServer
+from plimsoll.cluster.listed_objects import ObjectReader
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.reflector import SLICE, Reflector
 from plimsoll.kube.session.session import Session
@@ -286,6 +287,35 @@ async def test_an_object_that_cannot_be_read_harms_only_itself(told: tuple[ToldS
         await sink.until(["+a", "synced pods", "+b"])
 
     assert [name for name, _ in observer.skipped] == ["default/bad", "default/worse"]
+
+
+async def test_an_object_that_breaks_what_compares_it_harms_only_itself(
+    told: tuple[ToldServer, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named and counts as gone; the watch goes on."""
+    server, session = told
+    observer = RememberingObserver()
+    share = ObjectReader.sharing
+
+    def sharing(reader: ObjectReader, new: Any, old: Any) -> Any:
+        if new.spec.scheduler_name == "hostile":
+            raise RecursionError("too deep")
+        return share(reader, new, old)
+
+    monkeypatch.setattr(ObjectReader, "sharing", sharing)
+    hostile = {"schedulerName": "hostile"}
+    server.then(a_list(wire("bad", 1, spec=hostile), wire("a", 2), wire("b", 3)))
+    server.then_stream(
+        line("MODIFIED", wire("a", 15, spec=hostile)), line("ADDED", wire("c", 16)), hold=asyncio.Event()
+    )
+
+    async with reflecting(session, observer=observer) as sink:
+        await sink.until(["+a", "+b", "synced pods", "-a", "+c"])
+
+    assert observer.skipped == [
+        ("default/bad", "RecursionError('too deep')"),
+        ("default/a", "RecursionError('too deep')"),
+    ]
 
 
 async def test_a_placed_pod_counts_without_what_cannot_be_read_of_it(

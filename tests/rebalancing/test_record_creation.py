@@ -1,8 +1,10 @@
-"""Records whose creation got no answer."""
+"""Records whose creation got no answer, and those that a process may not write any more."""
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+
+import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -28,23 +30,25 @@ class LossyRecords(FakeRecords):
         return self.refusals.pop() if self.refusals else await super().delete(namespace, name)
 
 
+SPEC = EvictionSpec.model_validate(
+    {
+        "pod": {"namespace": "a", "name": "web-1", "uid": "u"},
+        "policy": "p",
+        "strategy": "s",
+        "mode": "Enforce",
+        "planner": "Proven",
+        "reason": "r",
+        "fromNode": "n",
+    }
+)
+
+
 async def test_a_record_that_may_exist_is_deleted_until_the_server_has_done_it() -> None:
     """No move follows it, so left behind it would stay open for ever."""
     records, clock = LossyRecords(), FakeClock()
     store = EvictionRecordStore(records, clock, RememberingObserver())
-    spec = EvictionSpec.model_validate(
-        {
-            "pod": {"namespace": "a", "name": "web-1", "uid": "u"},
-            "policy": "p",
-            "strategy": "s",
-            "mode": "Enforce",
-            "planner": "Proven",
-            "reason": "r",
-            "fromNode": "n",
-        }
-    )
 
-    making = asyncio.create_task(store.create("a/r-1", spec, Phase.PLANNED, "Planned", "", now=0.0))
+    making = asyncio.create_task(store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0))
     for _ in range(3):
         await settled()
         await clock.advance(1.0)
@@ -53,3 +57,23 @@ async def test_a_record_that_may_exist_is_deleted_until_the_server_has_done_it()
     assert answer.verdict is WriteOutcome.UNKNOWN
     assert records.documents == {}
     assert store.known == {}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [(WriteOutcome.FENCED, []), (WriteOutcome.REFUSED, [("record a/r-1", "no")])],
+)
+async def test_a_write_that_a_deposed_leader_does_not_send_is_no_failure(
+    verdict: WriteOutcome, told: list[tuple[str, str]]
+) -> None:
+    """The next leader carries the record on; a refusal is one."""
+    records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
+    store = EvictionRecordStore(records, clock, observer)
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
+    records.answer = WriteResult(verdict, "no")
+
+    writing = asyncio.create_task(store.write("a/r-1", Phase.EVICTING, reason="Sent"))
+    await clock.advance(60)
+
+    assert (await writing).verdict is verdict
+    assert observer.failures == told

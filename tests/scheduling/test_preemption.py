@@ -102,7 +102,9 @@ async def test_a_victim_that_is_gone_has_made_room(verdict: WriteOutcome) -> Non
     assert stage.recorder.notes == []
 
 
-@pytest.mark.parametrize("verdict", [WriteOutcome.BUSY, WriteOutcome.UNKNOWN, WriteOutcome.REFUSED])
+@pytest.mark.parametrize(
+    "verdict", [WriteOutcome.BUSY, WriteOutcome.UNKNOWN, WriteOutcome.REFUSED, WriteOutcome.FENCED]
+)
 async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict: WriteOutcome) -> None:
     """The last victim stays until the others are sent, so that a retry finds the room incomplete."""
     stage = Stage(WriteResult(verdict, "later"))
@@ -111,7 +113,8 @@ async def test_a_victim_that_could_not_be_removed_means_trying_again(verdict: Wr
 
     assert stage.preemptor.victims == []
     assert stage.recorder.notes == []
-    assert stage.observer.failures == [("preempting default/a", "later")]
+    told = [("preempting default/a", "later")]
+    assert stage.observer.failures == ([] if verdict is WriteOutcome.FENCED else told)
 
 
 async def test_a_preemptor_that_breaks_means_trying_again() -> None:

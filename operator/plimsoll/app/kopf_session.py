@@ -7,12 +7,14 @@ served (404) when it asks before it has heard that the definition was deleted; s
 created again before kopf looks, it never asks again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
 import kopf
+import msgspec
 from aiohttp.connector import Connection
 
 from plimsoll.app.kopf_handlers import PLURAL
@@ -25,6 +27,9 @@ class NotServed(aiohttp.ClientConnectionError):
 class WholeLines:
     """The body of a watch: complete lines alone.
 
+    kopf ends when a watch says that something is wrong, with any code but 410, and at a line that is not
+    an event. Either is passed on as a 410, at which it lists again.
+
     Args:
         content: aiohttp's.
     """
@@ -33,7 +38,7 @@ class WholeLines:
         self._content = content
 
     async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
-        """Lines as they come, several in a piece.
+        """Lines as they come, several in a piece; one that is no event of an object is the last, as a 410.
 
         Raises:
             aiohttp.ClientPayloadError: The body has ended in the middle of a line.
@@ -42,7 +47,13 @@ class WholeLines:
         async for piece in self._content.iter_chunked(size):
             lines, end, rest = (rest + piece).rpartition(b"\n")
             if end:
-                yield lines + end
+                good, is_all = _events(lines + end)
+                if good:
+                    yield good
+                if not is_all:
+                    await asyncio.sleep(TROUBLE_S)
+                    yield GONE
+                    return
         if rest:
             raise aiohttp.ClientPayloadError(f"the watch ended in mid-line, after {len(rest)} bytes of it")
 
@@ -53,6 +64,42 @@ class WholeLines:
     def set_exception(self, *problem: Any) -> None:
         """Break the body."""
         self._content.set_exception(*problem)
+
+
+#: Seconds until a watch that says that something is wrong is given up: the next one may say the same.
+TROUBLE_S = 1.0
+
+#: What makes kopf list again.
+GONE = b'{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Gone","code":410}}\n'
+
+
+class _Object(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _Object
+
+
+#: The types of events of objects.
+_TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+def _events(lines: bytes) -> tuple[bytes, bool]:
+    """The lines up to the first that is not an event of an object, and whether these are all."""
+    good: list[bytes] = []
+    for line in filter(None, lines.split(b"\n")):
+        try:
+            is_known = _EVENT.decode(line).type in _TYPES
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            is_known = False
+        if not is_known:
+            return b"".join(good), False
+        good.append(line + b"\n")
+    return b"".join(good), True
 
 
 class WholeAnswer(aiohttp.ClientResponse):

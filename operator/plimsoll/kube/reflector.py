@@ -129,10 +129,8 @@ class Reflector:
         self._heard = False  #: whether the present watch has received anything
         self._has_answered = False  #: whether the server has accepted anything since the last failure
         self._opened = math.inf  #: when the present watch was accepted
-        self._begun, self._shown = (
-            0.0,
-            0,
-        )  #: when the present streamed list was begun, and objects of it so far
+        #: when the present streamed list was begun, and objects of it so far
+        self._begun, self._shown = 0.0, 0
         self.listed_from = -math.inf
         self._listed = Signal()
         self._needed_from = -math.inf
@@ -367,7 +365,18 @@ class Reflector:
         return value
 
     def _stored(self, new: Any) -> tuple[WatchEvent, ...]:
-        """The event of a new state; an object recreated under its name in the meantime is another one."""
+        """The events of a new state; one that breaks something of ours is skipped, as if it were gone."""
+        try:
+            return self._changes(new)
+        except Exception as exc:  # noqa: BLE001 - whatever one object holds, the others go on
+            meta = new.metadata
+            name = f"{meta.namespace}/{meta.name}".removeprefix("/")
+            self._observer.object_skipped(self._resource.name, name, repr(exc))
+            old = self._objects.pop(meta.namespace, meta.name)
+            return () if old is None else (event_of(old, None),)
+
+    def _changes(self, new: Any) -> tuple[WatchEvent, ...]:
+        """The events of a new state; an object recreated under its name in the meantime is another one."""
         meta = new.metadata
         old = self._objects.find(meta.namespace, meta.name)
         if old is None:

@@ -38,6 +38,11 @@ class WriteResult:
         return self.verdict is WriteOutcome.DONE
 
     @property
+    def is_failure(self) -> bool:
+        """Whether it was sent and, as far as is known, did not happen; a standby sends nothing."""
+        return self.verdict not in (WriteOutcome.DONE, WriteOutcome.FENCED)
+
+    @property
     def status(self) -> int:
         """The HTTP status that such an answer has, 0 for none."""
         return _STATUSES.get(self.verdict, 0)

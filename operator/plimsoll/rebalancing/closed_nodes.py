@@ -61,7 +61,8 @@ class ClosedNodes:
             if self._is_closed(node):
                 return True
             answer = WriteResult(WriteOutcome.UNKNOWN, f"the watch did not show it within {SEEN_S:.0f} s")
-        self.observer.failed(f"closing node {node}", answer.message)
+        if answer.is_failure:
+            self.observer.failed(f"closing node {node}", answer.message)
         await self.reopen(node)
         return False
 
@@ -72,7 +73,7 @@ class ClosedNodes:
     async def reopen(self, node: str) -> None:
         """Let pods come again."""
         answer = await self.closer.reopen(node)
-        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
+        if answer.is_failure and answer.verdict is not WriteOutcome.GONE:
             self.observer.failed(f"opening node {node}", answer.message)  # the next look tries again
 
     def observe(self, event: WatchEvent) -> None:

@@ -98,7 +98,8 @@ class Preemption:
         if answer.is_done:
             self._tell(victim, pod, f"Preempted by pod {pod.uid} on node {node}")
         elif answer.verdict not in (WriteOutcome.GONE, WriteOutcome.CONFLICT):
-            self._observer.failed(f"preempting {victim.key}", answer.message)
+            if answer.is_failure:
+                self._observer.failed(f"preempting {victim.key}", answer.message)
             return False
         return True
 

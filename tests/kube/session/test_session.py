@@ -77,6 +77,18 @@ async def test_no_answer_is_an_error_too(told: tuple[ToldServer, Session]) -> No
         await session.request("GET", "/api/v1/pods", timeout_s=0.05)
 
 
+async def test_a_watch_without_a_head_is_no_answer(
+    told: tuple[ToldServer, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not waited for as long as a watch may be silent."""
+    _, session = told
+    monkeypatch.setattr("plimsoll.kube.session.http_transport.HEAD_S", 0.05)
+
+    with pytest.raises(APIError, match="TimeoutError"):
+        async with session.stream("/api/v1/pods", {"watch": "true"}, 3600.0):
+            pass
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -89,7 +89,7 @@ def _detail(instruction: Any, now: float) -> str | TimerName:
             told = f"{evicted}/{verified}"
         case EmitEvent(_, reason):
             told = reason
-        case StopFollowing(_, spent):
+        case StopFollowing(_, spent, _):
             told = spent
         case FollowReplacement(_, _, since):
             told = f"since {since:%H:%M}" if since else ""

@@ -261,6 +261,17 @@ def test_the_replacement_of_a_move_that_ended_replaces_no_other_pod(spent: str, 
     assert [pod for _, _, pod in seen] == credited
 
 
+def test_a_replacement_that_is_gone_is_not_kept() -> None:
+    """It left before the record was closed."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow("web-1")
+    watch.tell(PodAdded(a_sibling("web-2")), PodDeleted(a_sibling("web-2")))
+
+    watch.stop("web-1", "uid-default-web-2")
+
+    assert not watch.sightings._spent
+
+
 # -- after a restart ---------------------------------------------------------------------------------
 
 
@@ -395,3 +406,20 @@ def _named(pod: Pod, name: str) -> Pod:
         ready=pod.is_ready,
         creationTimestamp="2026-01-01T00:00:00Z",
     )
+
+
+@pytest.mark.parametrize(("owner", "spent"), [("", {"uid-default-web-2"}), ("uid-other", set())])
+def test_the_replacement_that_a_finished_record_names_is_spent_while_it_is_there(
+    owner: str, spent: set[str]
+) -> None:
+    """Records last longer than pods: what is gone is not kept."""
+    watch = Watch(a_sibling("web-2"))
+    (known,) = watch.sightings._siblings
+    named = owner or known
+
+    watch.sightings.stop(StopFollowing("default/old-record", "uid-default-web-2", named))
+    watch.sightings.stop(StopFollowing("default/older-record", "uid-default-web-0", named))
+
+    assert watch.sightings._spent == spent
+    watch.tell(PodDeleted(a_sibling("web-2")))
+    assert not watch.sightings._spent

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.model.kinds.watch_event import ObjectAdded
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -47,4 +49,25 @@ async def test_rounds_that_lose_a_write_are_further_and_further_apart() -> None:
     reports.touch("default/train")
     await clock.advance(1)
     assert round(writer.written_s[-1] - writer.written_s[-2], 3) == 0.4
+    task.cancel()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [(WriteOutcome.FENCED, []), (WriteOutcome.REFUSED, [("status of PodGroup default/train", "no")])],
+)
+async def test_a_status_that_a_deposed_leader_does_not_send_is_no_failure(
+    verdict: WriteOutcome, told: list[tuple[str, str]]
+) -> None:
+    """The next leader writes it; a refusal is one."""
+    clock, groups, observer = FakeClock(), Groups(), RememberingObserver()
+    writer = FakeGroupStatuses()
+    writer.answer = WriteResult(verdict, "no")
+    reports = GroupReports(groups, writer, clock, observer)
+    groups.observe(ObjectAdded(a_group()))
+    reports.touch("default/train")
+    task = asyncio.ensure_future(reports.run())
+    await clock.advance(1)
+
+    assert observer.failures == told
     task.cancel()

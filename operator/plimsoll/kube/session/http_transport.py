@@ -1,8 +1,9 @@
 """HTTP over TCP and TLS: reads and watches by aiohttp, writes by connections of ours (docs/adr/0016)."""
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.request import getproxies_environment
 
 import aiohttp
@@ -17,6 +18,10 @@ AGENT = f"plimsoll/{plimsoll.__version__}"
 
 #: Concurrent connections for reading, and as many for writing.
 CONNECTIONS = 100
+
+#: Seconds until the head of an answer to a watch is there. An API server sends it when the watch begins; the
+#: request may have waited for its turn for 15 s before. A streamed list may be silent for longer.
+HEAD_S = 20.0
 
 #: Bytes of a watch that wait to be read before the server is held back.
 READ_BUFFER_BYTES = 2**21
@@ -121,14 +126,17 @@ class HTTPTransport:
         self, path: str, headers: Mapping[str, str], params: Mapping[str, str], silence_s: float
     ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
         """Status and body of an answer without end."""
-        async with self._http.get(
+        asking = self._http.get(
             self.address + path,
             params=params,
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s),
             server_hostname=self._server_hostname,
             proxy=self._proxy,
-        ) as response:
+        )
+        async with AsyncExitStack() as opened:
+            async with asyncio.timeout(HEAD_S):
+                response = await opened.enter_async_context(asking)
             yield response.status, response.content.iter_any()
 
     async def close(self) -> None:

@@ -182,7 +182,7 @@ class RequestWatch:
                 return
 
     def _report(self, request: EvictionRequest, answer: WriteResult) -> None:
-        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
+        if answer.is_failure and answer.verdict is not WriteOutcome.GONE:
             self.observer.failed(f"clearing up EvictionRequest {request.key}", answer.message)
 
 

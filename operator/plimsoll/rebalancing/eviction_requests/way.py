@@ -75,7 +75,7 @@ class EvictionsByRequest:
     async def _withdraw(self, order: WithdrawRequest) -> None:
         namespace, _, name = order.key.partition("/")
         answer = await self._requester.withdraw(EvictionRequest(namespace, name, ""))
-        if not answer.is_done and answer.verdict is not WriteOutcome.GONE:
+        if answer.is_failure and answer.verdict is not WriteOutcome.GONE:
             self._needs.observer.failed(f"withdrawing EvictionRequest {order.key}", answer.message)
 
     def _review(self, order: ReviewRequest) -> Sequence[Event]:

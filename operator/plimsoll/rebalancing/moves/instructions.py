@@ -101,6 +101,7 @@ class StopFollowing(MoveInstruction):
     """Look out no longer."""
 
     spent: str = ""  #: uid of the replacement that the record names, which replaces no other pod; or ""
+    owner: str = ""  #: uid of its owner, for the record of an earlier process
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ def _carry_on(step: Step, event: ProcessRestarted) -> None:
         case _:
             step.become(MoveStage.CLOSED)
             if event.status.replacement is not None:
-                step.order(StopFollowing(event.key, event.status.replacement.uid))
+                owner = event.spec.owner.uid if event.spec.owner is not None else ""
+                step.order(StopFollowing(event.key, event.status.replacement.uid, owner))
 
 
 def _cancel(step: Step, message: str) -> None:

@@ -92,12 +92,14 @@ class ReplacementSightings:
         return self._credit(followed, min(made_since, key=lambda pod: str(pod.metadata.creation_timestamp)))
 
     def stop(self, instruction: StopFollowing) -> None:
-        """Look out no longer; the pod that the record names as the replacement replaces no other pod."""
-        if instruction.spent:
-            self._spent.add(instruction.spent)
-        for waiting in list(self._waiting.values()):
+        """Look out no longer; the pod that the record names replaces no other pod, if it is still there."""
+        owners = {instruction.owner}
+        for owner, waiting in list(self._waiting.items()):
             for followed in [each for each in waiting if each.key == instruction.key]:
+                owners.add(owner)
                 self._forget(followed)
+        if any(instruction.spent in self._siblings.get(owner, {}) for owner in owners):
+            self._spent.add(instruction.spent)
 
     def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
         """What happened to replacements."""

@@ -261,7 +261,7 @@ class EvictionRecordStore:
             answer = await self.records.write_status(record.namespace, record.name, document)
             if answer.is_done:
                 self._unwritten.discard(record.key)
-            elif answer.verdict is not WriteOutcome.GONE:
+            elif answer.is_failure and answer.verdict is not WriteOutcome.GONE:
                 self._report(record, answer)
             if answer.verdict in _FINAL:
                 break

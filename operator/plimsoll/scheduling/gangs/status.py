@@ -97,7 +97,7 @@ class GroupReports:
             self._written[key] = (metadata.uid, document)
         elif answer.verdict in ROUND_RETRIES.repeats:
             self.touch(key)
-        elif answer.verdict is not WriteOutcome.GONE:
+        elif answer.is_failure and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"status of PodGroup {key}", answer.message)
         return answer
 
