@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from load_days.days import play
 from load_days.demand import Demand, Shape
 from load_days.measures import Tally
@@ -13,6 +14,7 @@ from load_days.scenarios import SCENARIOS, Fault, Happening, Scenario
 from load_days.score_plugins import mean_over
 from load_days.traces import SAMPLES, synthetic
 from load_days.world import World
+from plimsoll.load.readings import LoadSettings
 
 TRACES = synthetic(rows=40)
 SMALL = Scenario("small", 0.6, nodes=5, hours=1.0, warm_up=0.0, begins=0.25)
@@ -110,7 +112,7 @@ def test_what_happens_happens() -> None:
     assert len(world.tenants) > pods + 50
 
 
-def test_reversals_second_moves_and_wasted_moves_are_told_apart() -> None:
+def test_reversals_second_moves_and_wasted_moves_are_counted_apart() -> None:
     world = a_world()
     world.now = 60.0
     tally = Tally(world)
@@ -178,3 +180,12 @@ def test_every_kind_of_policy_plays_a_day(key: str) -> None:
 
 def test_scenarios_are_keyed_by_name() -> None:
     assert all(name == each.name for name, each in SCENARIOS.items())
+
+
+def test_the_load_book_learns_from_the_readings_and_its_forecasts_are_judged() -> None:
+    known = replace(POLICIES["B7"], book=LoadSettings())
+    lasting = replace(TRACES, batches=tuple(replace(each, seconds=86_400.0) for each in TRACES.batches))
+    day = play(replace(SMALL, mean=0.7, hours=1.0, deciding_s=300.0), known, lasting, 2)
+    assert day.figures.evictions > 0
+    assert 0 < day.forecasts.book < day.forecasts.by_request
+    assert 0 < day.forecasts.covered <= 100

@@ -1,4 +1,4 @@
-"""What every pod would use at every moment if its node let it; the truth that measures are taken from.
+"""Demand is the use of every pod at every moment if its node let it: the truth behind readings and measures.
 
 Formula, for pod ``i`` of workload ``w`` at time t, with x a row of the trace read at an offset of its own::
 
@@ -55,9 +55,10 @@ class Demand:
     """The use of all pods, by slot.
 
     Attributes:
-        factor: f; a world sets it so that the pods it begins with use what its scenario says.
+        factor: f; a world sets it so that its pods use what its scenario says.
         correlation: rho.
         wave: Amplitude of the daily wave, 0 for none.
+        cpu_means: Of each row of the trace.
         grain_s: Seconds between two moments; below 60 the grain is fine.
     """
 
@@ -69,7 +70,7 @@ class Demand:
     seed: int
     count: int = 0
     _held: dict[str, Floats] = field(default_factory=dict, init=False)
-    _cpu_means: Floats = field(init=False)
+    cpu_means: Floats = field(init=False)
     _memory_means: Floats = field(init=False)
     _chance: np.random.Generator = field(init=False)
     _noise: Floats = field(init=False)
@@ -78,7 +79,7 @@ class Demand:
     def __post_init__(self) -> None:
         names = ("row", "offset", "own_row", "own_offset", "cpu", "memory", "phase", "fixed", "started")
         self._held = {name: np.zeros(1024) for name in names}
-        self._cpu_means = self.traces.cpu[:, :SAMPLES].mean(axis=1)
+        self.cpu_means = self.traces.cpu[:, :SAMPLES].mean(axis=1)
         self._memory_means = self.traces.memory[:, :SAMPLES].mean(axis=1)
         self._chance = np.random.default_rng([self.seed, 7])
         self._noise = np.zeros(1024)
@@ -110,10 +111,10 @@ class Demand:
         """Milli-cores, shape (slots,); of one slot at several moments, shape (moments,)."""
         held = {name: each[slots] for name, each in self._held.items()}
         rows, own = held["row"].astype(np.intp), held["own_row"].astype(np.intp)
-        shared = _read(self.traces.cpu, rows, held["offset"], at) / self._cpu_means[rows] - 1
-        alone = _read(self.traces.cpu, own, held["own_offset"], at) / self._cpu_means[own] - 1
+        shared = _read(self.traces.cpu, rows, held["offset"], at) / self.cpu_means[rows] - 1
+        alone = _read(self.traces.cpu, own, held["own_offset"], at) / self.cpu_means[own] - 1
         moving = 1 + np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * alone
-        level = self._cpu_means[rows] * np.maximum(moving, 0.05)
+        level = self.cpu_means[rows] * np.maximum(moving, 0.05)
         if self.wave:
             level = level * (1 + self.wave * np.sin(2 * np.pi * at / DAY_S + held["phase"]))
         used: Floats = self.factor * held["cpu"] * level
@@ -124,11 +125,6 @@ class Demand:
             starting = (at - held["started"] < STARTING_S) & (held["started"] > 0)
             used = np.where(starting, np.minimum(STARTING * usual, held["cpu"] + usual), usual)
         return np.where(held["fixed"] > 0, held["fixed"], used)
-
-    def usual(self) -> float:
-        """Milli-cores that all pods so far use on average."""
-        rows = self._held["row"][: self.count].astype(np.intp)
-        return float((self.factor * self._held["cpu"][: self.count] * self._cpu_means[rows]).sum())
 
     def memory(self, at: float, slots: NDArray[np.intp]) -> Floats:
         """Bytes, shape (slots,)."""

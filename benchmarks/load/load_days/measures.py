@@ -1,4 +1,4 @@
-"""What a day came to: hot nodes, imbalance, moves and their worth, waiting; see docs/benchmarks/load.md."""
+"""Tally counts a day: hot nodes, imbalance, moves and their worth, pods that wait."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -38,12 +38,14 @@ class Tally:
     """Counts while the day goes on; after the warm-up only.
 
     Attributes:
-        line: Share of the cpu above which the policy wants pods off a node, or what counts as hot.
+        line: Share of the cpu above which the policy wants pods off a node, or what counts as hot; with
+            ``by_deviation`` it is that far above the mean.
         errors: Forecasts of a pod's use when it was placed, and what it then used: by kind of forecast.
     """
 
     world: World
     line: float = HOT_CPU
+    by_deviation: bool = False
     hot_cpu: float = 0.0
     hot_memory: float = 0.0
     moves: list[MovedPod] = field(default_factory=list)
@@ -57,6 +59,7 @@ class Tally:
     _overloads: list[Floats] = field(default_factory=list, init=False)
     _spreads: list[float] = field(default_factory=list, init=False)
     _peaks: list[float] = field(default_factory=list, init=False)
+    _after: list[float] = field(default_factory=list, init=False)
     _means: list[float] = field(default_factory=list, init=False)
     _requested: list[float] = field(default_factory=list, init=False)
     _unmet: float = field(default=0.0, init=False)
@@ -69,6 +72,12 @@ class Tally:
     def counts(self) -> bool:
         """Whether the warm-up is over."""
         return self.world.now > self.world.scenario.warm_up * HOUR_S
+
+    @property
+    def is_after_event(self) -> bool:
+        """Whether the hour after the scenario's happenings is not over."""
+        since = self.world.now - self.world.scenario.begins * HOUR_S
+        return 0 <= since < HOUR_S
 
     def step(self) -> None:
         """Look at all nodes; call once a grain."""
@@ -86,6 +95,8 @@ class Tally:
         self._overloads.append(np.maximum(shares - HOT_CPU, 0.0))
         self._spreads.append(float(shares.std()))
         self._peaks.append(float(shares.max() - shares.mean()))
+        if self.is_after_event:
+            self._after.append(float(shares.max() - shares.mean()))
         self._means.append(float(shares.mean()))
         self.pending += len(world.waiting) * minutes
         axis = world.cluster.requested[: len(here), 0].sum() / (len(here) * world.traces.node_cpu)
@@ -96,7 +107,8 @@ class Tally:
         if not self.counts:
             self._left[gone.owner, gone.node].append(self.world.now)
             return
-        wasted = _would_have_ended(self.world, gone.node, self.line)
+        mean = self._means[-1] if self.by_deviation and self._means else 0.0
+        wasted = _would_have_ended(self.world, gone.node, mean + self.line)
         self.moves.append(MovedPod(self.world.now, gone.owner, gone.node, wasted))
         self._left[gone.owner, gone.node].append(self.world.now)
         born = self._heirs.pop(gone.info.uid, None)
@@ -122,6 +134,7 @@ class Tally:
             unmet_core_minutes=self._unmet,
             spread=_mean(self._spreads) * 100,
             peak_over_mean=_mean(self._peaks) * 100,
+            after_event=max(self._after, default=0.0) * 100,
             mean=_mean(self._means) * 100,
             requested=_mean(self._requested) * 100,
             evictions=len(self.moves),
@@ -144,6 +157,7 @@ class DayFigures:
         unmet_core_minutes: Above 100 %.
         spread: Standard deviation of the nodes' use, mean over time, in points.
         peak_over_mean: The hottest node above the mean, mean over time, in points.
+        after_event: The hottest node above the mean, at most, in the hour after the happenings, in points.
         mean: Mean use of the nodes' cpu, in percent; ``requested`` is what pods requested.
         reversals: Replacements on a node that a pod of their owner was moved off within the hour.
         wasted: Moves off nodes that would have been below the line a quarter of an hour later anyway.
@@ -158,6 +172,7 @@ class DayFigures:
     unmet_core_minutes: float
     spread: float
     peak_over_mean: float
+    after_event: float
     mean: float
     requested: float
     evictions: int

@@ -1,4 +1,4 @@
-"""Movers: what evicts pods by load. Ours are the product's planners; Koordinator's is its formula.
+"""Movers evict pods by load: the planners of the product, and Koordinator's formula.
 
 Each decides from the readings that have arrived. The limits are the same for all: five moves a run, two of
 one node, one of a workload.
@@ -99,7 +99,7 @@ class ReplayedApi:
         return self.now()
 
     async def sleep(self, seconds: float) -> None:
-        """Nobody waits here."""
+        """No time passes here."""
 
     async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """Of every node that was measured."""

@@ -10,10 +10,12 @@ from load_days.world import SCHEDULER, World
 from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.load.readings import LoadSettings
+from plimsoll.planning.moves import Goal, Objective
 from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 
-#: Scores of kube-scheduler that place by requests; Trimaran's authors advise to switch them off beside it.
+#: Scores of kube-scheduler that place by requests; Trimaran's authors advise to switch them off with it.
 BY_REQUESTS = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 
 
@@ -32,6 +34,9 @@ def a_profile(
     return build_profile(config, Registry((*PLUGINS, *BASELINES)), defaults)
 
 
+#: The load book with its default settings.
+BOOK = LoadSettings()
+
 MakeMover = Callable[[World, History, Profile], Mover]
 
 
@@ -44,7 +49,9 @@ class ComparedPolicy:
     """One row of the tables.
 
     Attributes:
-        line: Share of the cpu above which it wants pods off a node; by it a move is judged as wasted.
+        line: Share of the cpu above which it wants pods off a node, or with ``by_deviation`` how far above
+            the mean; by it a move is judged as wasted.
+        book: How its load book is kept; None for a policy without.
         places_first: Whether it places the first pods, too, instead of the default profile.
     """
 
@@ -53,7 +60,9 @@ class ComparedPolicy:
     profile: Callable[[], Profile]
     mover: MakeMover = _no_moves
     line: float = 0.8
+    by_deviation: bool = False
     places_first: bool = False
+    book: LoadSettings | None = None
 
 
 def upstream(low: float, high: float, *, deviation: bool = False, taints: bool = False) -> MakeMover:
@@ -74,7 +83,7 @@ def upstream(low: float, high: float, *, deviation: bool = False, taints: bool =
 
 
 def koordinator(low: float, high: float, *, deviation: bool = False) -> MakeMover:
-    """LowNodeLoad beside LoadAwareScheduling."""
+    """LowNodeLoad together with LoadAwareScheduling."""
 
     def made(world: World, history: History, profile: Profile) -> Mover:
         return LowNodeLoad(world, history, profile, low, high, deviation)
@@ -122,14 +131,47 @@ def _oracle(percentile: int) -> Callable[[], Profile]:
     return made
 
 
+def _by_load(weight: int, *, without: tuple[str, ...] = (), **args: object) -> Callable[[], Profile]:
+    def made() -> Profile:
+        return a_profile(("NodeLoad", weight), args={"NodeLoad": args}, without=without)
+
+    return made
+
+
+def ours(
+    planner: Planner, low: float, high: float, *, rounds: int = 3, goal: Goal | None = None
+) -> MakeMover:
+    """LowNodeUtilization by the load book, distances from the mean, while the profile places by the same."""
+
+    def made(world: World, _history: History, profile: Profile) -> Mover:
+        args = low_node_utilization(low, high, deviation=True)
+        return PlannedMoves(
+            world,
+            {SCHEDULER: profile},
+            [("LowNodeUtilization", args)],
+            planner,
+            goal=goal or Goal(),
+            anomaly_rounds=rounds,
+        )
+
+    return made
+
+
 POLICIES = {
     each.key: each
     for each in (
         ComparedPolicy("B0", "requests only", a_profile),
         ComparedPolicy("B1", "LowNodeUtilization 45/65, Upstream", a_profile, upstream(45, 65), 0.65),
-        ComparedPolicy("B1d", "the same, mean -5/+10", a_profile, upstream(5, 10, deviation=True), 0.75),
         ComparedPolicy(
-            "B2", "B1d with soft taint", a_profile, upstream(5, 10, deviation=True, taints=True), 0.75
+            "B1d", "the same, mean -5/+10", a_profile, upstream(5, 10, deviation=True), 0.1, by_deviation=True
+        ),
+        ComparedPolicy(
+            "B2",
+            "B1d with soft taint",
+            a_profile,
+            upstream(5, 10, deviation=True, taints=True),
+            0.1,
+            by_deviation=True,
         ),
         ComparedPolicy("B3", "TargetLoadPacking 40", _packing(40)),
         ComparedPolicy("B3b", "TargetLoadPacking 50", _packing(50)),
@@ -140,7 +182,8 @@ POLICIES = {
             "the same, mean -5/+10",
             _koordinator,
             koordinator(5, 10, deviation=True),
-            0.75,
+            0.1,
+            by_deviation=True,
         ),
         ComparedPolicy("B6", "Crane Dynamic", _crane),
         ComparedPolicy(
@@ -148,9 +191,63 @@ POLICIES = {
             "LowNodeUtilization mean -5/+10, Proven, placed by requests",
             a_profile,
             proven_by_requests(5, 10, deviation=True),
-            0.75,
+            0.1,
+            by_deviation=True,
         ),
         ComparedPolicy("O", "oracle: future mean, no moves", _oracle(0), places_first=True),
         ComparedPolicy("O95", "oracle: future p95, no moves", _oracle(95), places_first=True),
     )
 }
+
+
+PLACED_BY_LOAD = _by_load(3)
+
+
+def _proven(
+    key: str,
+    title: str,
+    profile: Callable[[], Profile] = PLACED_BY_LOAD,
+    *,
+    rounds: int = 3,
+    book: LoadSettings = BOOK,
+) -> ComparedPolicy:
+    return ComparedPolicy(
+        key, title, profile, ours(Planner.PROVEN, 5, 10, rounds=rounds), 0.1, by_deviation=True, book=book
+    )
+
+
+#: Placed by the load book; and moved by it, too.
+OURS = (
+    ComparedPolicy("P1", "NodeLoad, weight 3", PLACED_BY_LOAD, book=BOOK),
+    _proven("P2", "P1 with LowNodeUtilization mean -5/+10, Proven"),
+    ComparedPolicy(
+        "P3",
+        "P1 with LowNodeUtilization mean -5/+10, Optimal",
+        _by_load(3),
+        ours(Planner.OPTIMAL, 5, 10, goal=Goal(objective=Objective.SMALLEST_SPREAD, seconds=0.5)),
+        0.1,
+        by_deviation=True,
+        book=BOOK,
+    ),
+)
+
+#: The same with one thing changed.
+VARIANTS = (
+    ComparedPolicy("P1w1", "NodeLoad, weight 1", _by_load(1), book=BOOK),
+    ComparedPolicy("P1w10", "NodeLoad, weight 10", _by_load(10), book=BOOK),
+    ComparedPolicy(
+        "P1o", "NodeLoad without the scores by requests", _by_load(3, without=BY_REQUESTS), book=BOOK
+    ),
+    ComparedPolicy(
+        "P1n", "P1 without history and predecessors", _by_load(3), book=LoadSettings(uses_history=False)
+    ),
+    _proven("P2w10", "P2, weight 10", _by_load(10)),
+    _proven("P2o", "P2 without the scores by requests", _by_load(3, without=BY_REQUESTS)),
+    _proven("P2r1", "P2, anomalyRounds 1", rounds=1),
+    _proven("P2h33s", "P2, half-life 33 s", book=LoadSettings(half_life_s=33.0)),
+    _proven("P2h5m", "P2, half-life 5 min", book=LoadSettings(half_life_s=300.0)),
+    _proven("P2h30m", "P2, half-life 30 min", book=LoadSettings(half_life_s=1_800.0)),
+)
+
+if "NodeLoad" in Registry(PLUGINS):
+    POLICIES |= {each.key: each for each in (*OURS, *VARIANTS)}

@@ -1,4 +1,4 @@
-"""What a metrics API says of the world: late, capped by the nodes, and wrong where the scenario has it."""
+"""Readings of the world as a metrics API has them: late, capped by the nodes, wrong where faults are."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Scenarios: how full the cluster is, what happens in it, and what is wrong with the readings."""
+"""Scenario is one day: the load of the cluster, the events in it, the faults of the readings."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,7 +9,7 @@ HOUR_S = 3_600.0
 class Happening(StrEnum):
     """What happens besides pods coming and going."""
 
-    BURST = "burst"  #: a hundred pods at once, a moment after a new node
+    BURST = "burst"  #: a hundred pods simultaneously, a moment after a new node
     NODE_LOSS = "node loss"  #: three nodes vanish; three new ones come eight hours later
     TOO_LARGE = "too large"  #: one pod that alone is over any line
 
@@ -66,7 +66,7 @@ def _with(*happenings: Happening) -> frozenset[Happening]:
     return frozenset(happenings)
 
 
-#: By name. The undisturbed ones have nothing but churn.
+#: All scenarios, keyed by name. The undisturbed ones have nothing but churn.
 SCENARIOS = {
     each.name: each
     for each in (

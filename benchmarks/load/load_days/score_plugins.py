@@ -27,7 +27,7 @@ MINUTE_S, HOUR_S, DAY_S = 60.0, 3_600.0, 86_400.0
 
 
 def mean_over(history: History, seconds: float, *, memory: bool = False) -> Floats:
-    """The mean of each node's readings, shape (numbers,), NaN where there is none."""
+    """The mean of each node's readings, shape (numbers,), NaN without readings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of nodes without readings
         found: Floats = np.nanmean(history.window(seconds, memory=memory), axis=0)

@@ -29,7 +29,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one tenant asked for at once: equal pods that live equally long.
+    """What one tenant asked for simultaneously: equal pods that live equally long.
 
     Attributes:
         cpu: Milli-cores of each.

@@ -1,8 +1,8 @@
 """The world: a cluster whose pods come, go, are placed by the engine, and use what the demand says.
 
-Time is virtual. The decisions are those of ``ProfileScheduler``; a pod that is placed runs at once. Pods of a
-workload arrive together and live equally long; a pod that leaves before its end is replaced by its owner with
-the same use. Nodes have numbers that stay, whatever rows they have in the cluster.
+Time is virtual. The decisions are those of ``ProfileScheduler``; a pod that is placed runs immediately. The
+pods of a workload arrive together and live equally long; a pod that leaves before its end is replaced by its
+owner with the same use. Nodes have numbers that stay, whatever rows they have in the cluster.
 """
 
 import random
@@ -63,6 +63,26 @@ class Tenant:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """A workload that is to come.
+
+    Attributes:
+        at: When.
+        ends: When its pods end.
+        shapes: Of its pods.
+    """
+
+    at: float
+    ends: float
+    shapes: tuple[Shape, ...]
+
+    def core_seconds(self, means: Floats, day: float) -> float:
+        """Milli-cores times seconds that it uses on a day, at f = 1."""
+        lasts = max(min(self.ends, day) - self.at, 0.0)
+        return lasts * sum(each.cpu * float(means[each.row]) for each in self.shapes)
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """A pod found a node."""
 
@@ -103,7 +123,7 @@ class World:
     demand: Demand = field(init=False)
     scheduler: ProfileScheduler = field(init=False)
     _chance: np.random.Generator = field(init=False)
-    _arrivals: list[tuple[float, Batch]] = field(default_factory=list, init=False)
+    _arrivals: list[Arrival] = field(default_factory=list, init=False)
     _workloads: int = field(default=0, init=False)
     _numbers: tuple[int, NDArray[np.intp]] = field(init=False)
     _refused: dict[tuple[bytes, int], tuple[int, int]] = field(default_factory=dict, init=False)
@@ -121,8 +141,6 @@ class World:
         for _ in range(scenario.nodes):
             self.add_node()
         self._draw()
-        room = scenario.nodes * self.traces.node_cpu
-        self.demand.factor = scenario.mean * room / self.demand.usual()
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -181,8 +199,8 @@ class World:
             self.remove(uid)
         for at in self._due(before):
             self._happen(at)
-        while self._arrivals and self._arrivals[-1][0] <= self.now:
-            self.arrive(self._arrivals.pop()[1])
+        while self._arrivals and self._arrivals[-1].at <= self.now:
+            self._arrive(self._arrivals.pop())
         self.place_waiting()
 
     def place_waiting(self) -> None:
@@ -235,15 +253,34 @@ class World:
 
     def arrive(self, batch: Batch, ends: float | None = None, fixed: float = 0.0) -> None:
         """A workload's pods wait from now on."""
+        self._arrive(
+            self._arrival(batch, self.now, self.now + batch.seconds if ends is None else ends, fixed)
+        )
+
+    def _arrival(self, batch: Batch, at: float, ends: float, fixed: float = 0.0) -> Arrival:
+        """How its pods use what they ask for."""
+        chance, rows = self._chance, len(self.traces.cpu)
+        row, offset = int(chance.integers(rows)), float(chance.uniform(0, SAMPLES))
+        phase = float(np.pi * chance.integers(2))
+        shapes = [
+            Shape(
+                row,
+                offset,
+                int(chance.integers(rows)),
+                float(chance.uniform(0, SAMPLES)),
+                batch.cpu,
+                batch.memory,
+                phase,
+                fixed,
+            )
+            for _ in range(batch.replicas)
+        ]
+        return Arrival(at, ends, tuple(shapes))
+
+    def _arrive(self, found: Arrival) -> None:
         self._workloads += 1
-        owner = f"w{self._workloads}"
-        row, offset = int(self._chance.integers(len(self.traces.cpu))), self._chance.uniform(0, SAMPLES)
-        phase = float(np.pi * self._chance.integers(2))
-        for _ in range(batch.replicas):
-            own_row = int(self._chance.integers(len(self.traces.cpu)))
-            own = float(self._chance.uniform(0, SAMPLES))
-            shape = Shape(row, offset, own_row, own, batch.cpu, batch.memory, phase, fixed)
-            self._join(owner, shape, self.now + batch.seconds if ends is None else ends)
+        for shape in found.shapes:
+            self._join(f"w{self._workloads}", shape, found.ends)
 
     def _join(self, owner: str, shape: Shape, ends: float) -> Tenant:
         slot = self.demand.add(shape, 0.0)
@@ -324,20 +361,27 @@ class World:
         cpu = np.array([each.cpu * each.replicas for each in batches], dtype=np.float64)
         room = scenario.requested * self.traces.node_cpu * scenario.nodes
         lasting = seconds / seconds.sum()
-        taken = 0.0
+        taken, first = 0.0, list[Arrival]()
         while taken < room:
             which = int(chance.choice(len(batches), p=lasting))
             batch = batches[which]
             replicas = max(1, min(batch.replicas, int((room - taken) / batch.cpu)))
             if replicas * batch.cpu > room - taken + 1_000:
                 replicas, batch = 1, replace(batch, cpu=1_000, memory=2 * 2**30)
-            self.arrive(replace(batch, replicas=replicas), ends=chance.uniform(0, 1) * batch.seconds)
+            ends = float(chance.uniform(0, 1)) * batch.seconds
+            first.append(self._arrival(replace(batch, replicas=replicas), 0.0, ends))
             taken += replicas * batch.cpu
         rate = room / float((cpu * seconds).mean())  # Little's law: batches a second
         at = 0.0
         while (at := at + chance.exponential(1 / rate)) < scenario.seconds:
-            self._arrivals.append((at, batches[int(chance.integers(len(batches)))]))
+            batch = batches[int(chance.integers(len(batches)))]
+            self._arrivals.append(self._arrival(batch, at, at + batch.seconds))
+        day, means = scenario.seconds, self.demand.cpu_means
+        wanted = sum(each.core_seconds(means, day) for each in (*first, *self._arrivals))
+        self.demand.factor = scenario.mean * scenario.nodes * self.traces.node_cpu * day / wanted
         self._arrivals.reverse()
+        for each in first:
+            self._arrive(each)
 
 
 def future(world: World, slot: int, ends: float) -> Floats:
