@@ -271,6 +271,60 @@ BY_HAND = (
             "without-a-scheme": "prometheus:9090",
         }.items()
     ),
+    *(
+        _A(
+            f"prometheus-{what}",
+            _rebalancing(
+                metricsProviders=[{"source": "Prometheus", "prometheus": {"url": "http://p:9090"} | fields}]
+            ),
+            f"spec.rebalancing.metricsProviders[0].prometheus{path}",
+        )
+        for what, path, fields in (
+            ("token-over-http", ".url", {"authToken": {"secretReference": {"name": "t"}}}),
+            ("password-over-http", ".url", {"basicAuth": {"secretName": "t"}}),
+            ("projected-token-over-http", ".url", {"serviceAccountToken": True}),
+            ("headers-over-http", ".url", {"headersSecret": "t"}),
+            ("tls-over-http", ".tls", {"tls": {"caSecret": "t"}}),
+            (
+                "two-credentials",
+                "",
+                {"url": "https://p", "basicAuth": {"secretName": "t"}, "serviceAccountToken": True},
+            ),
+            (
+                "verified-and-not",
+                ".tls.insecureSkipVerify",
+                {"url": "https://p", "tls": {"caSecret": "t", "insecureSkipVerify": True}},
+            ),
+            ("token-as-text", ".authToken", {"url": "https://p", "authToken": "s3cret"}),
+            ("no-query", ".queries.node.cpu.query", {"queries": {"node": {"cpu": {"unit": "Share"}}}}),
+            ("no-unit", ".queries.node.cpu.unit", {"queries": {"node": {"cpu": {"query": "q"}}}}),
+            (
+                "unit-of-another-resource",
+                ".queries.node",
+                {"queries": {"node": {"cpu": {"query": "q", "unit": "Bytes"}}}},
+            ),
+            (
+                "query-of-pods",
+                ".queries.node",
+                {"queries": {"node": {"pods": {"query": "q", "unit": "Share"}}}},
+            ),
+            (
+                "label-that-is-none",
+                ".queries.node.cpu.nodeLabel",
+                {"queries": {"node": {"cpu": {"query": "q", "unit": "Share", "nodeLabel": "a-b"}}}},
+            ),
+            (
+                "share-of-a-pod",
+                ".queries.pod.cpu.unit",
+                {"queries": {"pod": {"cpu": {"query": "q", "unit": "Share"}}}},
+            ),
+            (
+                "bytes-of-cpu",
+                ".queries.pod.cpu",
+                {"queries": {"pod": {"cpu": {"query": "q", "unit": "Bytes"}}}},
+            ),
+        )
+    ),
     # Rebalancing: mode and schedule.
     _A("mode-in-lower-case", _rebalancing(mode="dryRun"), "spec.rebalancing.mode"),
     _A("mode-of-another-tool", _rebalancing(mode="Evict"), "spec.rebalancing.mode"),
@@ -424,7 +478,8 @@ BY_HAND = (
 
 _VALID = {"name": "a", "schedulerName": "plimsoll", "key": "a", "operator": "Exists", "evictions": 0}
 """A valid value for each required field."""
-_VALID |= {"source": "KubernetesMetrics", "url": "http://a"}
+_VALID |= {"source": "KubernetesMetrics", "url": "http://a", "query": "q", "unit": "Cores"}
+_VALID |= {"secretName": "a", "secretReference": {"name": "a"}}
 
 
 def _valid(name: str, schema: dict[str, Any], value: str = "") -> Any:
@@ -471,7 +526,10 @@ def _breaches(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     if "maxItems" in schema:
         yield "too-many-items", list(_items(schema["items"], schema["maxItems"] + 1))
     if "maxProperties" in schema:
-        value = 1 if "x-kubernetes-int-or-string" in schema["additionalProperties"] else "a"
+        item = schema["additionalProperties"]
+        value: Any = 1 if "x-kubernetes-int-or-string" in item else "a"
+        if "required" in item:
+            value = {name: _valid(name, item) for name in item["required"]}
         yield "too-many-fields", {f"a{n}": value for n in range(schema["maxProperties"] + 1)}
 
 

@@ -17,7 +17,8 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.extender import ExtenderSpec, ExtenderTLS, ManagedResource
 from plimsoll.api.v1alpha1.limits import EvictionBudget
-from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec, PrometheusProviderSpec
+from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec
+from plimsoll.api.v1alpha1.prometheus import PodQueries, PrometheusProviderSpec, PrometheusTLS, UsageQueries
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -54,6 +55,7 @@ TLS = st.fixed_dictionaries(
         "keyData": st.just("YQ=="),
     },
 )
+POD_QUERY = st.fixed_dictionaries({"query": st.just("q"), "unit": st.sampled_from(["Cores", "Bytes"])})
 
 WIRE = {
     RebalancingSpec: st.fixed_dictionaries(
@@ -119,7 +121,34 @@ WIRE = {
                     st.sampled_from(["", ":9090", ":x", "/a", "/?", "#", "?query=a", "\n"]),
                 ).map("".join),
             )
-        }
+        },
+        optional={
+            "authToken": st.just({"secretReference": {"name": "token"}}),
+            "basicAuth": st.just({"secretName": "password"}),
+            "serviceAccountToken": st.booleans(),
+            "headersSecret": st.just("tenant"),
+            "tls": st.sampled_from([{}, {"caSecret": "ca"}]),
+            "allowPlainHTTP": st.booleans(),
+        },
+    ),
+    PrometheusTLS: st.fixed_dictionaries(
+        {}, optional={"caSecret": st.just("ca"), "insecureSkipVerify": st.booleans()}
+    ),
+    PodQueries: st.fixed_dictionaries({}, optional={"cpu": POD_QUERY, "memory": POD_QUERY}),
+    UsageQueries: st.fixed_dictionaries(
+        {},
+        optional={
+            "node": st.dictionaries(
+                st.one_of(
+                    st.sampled_from(["cpu", "memory", "pods", "MetricResource", "example.com/io", "a" * 254]),
+                    st.text("ab./-", max_size=4),
+                ),
+                st.fixed_dictionaries(
+                    {"query": st.just("q"), "unit": st.sampled_from(["Share", "Cores", "Bytes"])}
+                ),
+                max_size=3,
+            )
+        },
     ),
     NamespaceScope: st.fixed_dictionaries({}, optional={"include": NAMES, "exclude": NAMES}),
     PriorityThreshold: st.fixed_dictionaries(

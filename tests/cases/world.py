@@ -147,6 +147,7 @@ class World:
                 recorder,
                 self._statuses,
                 FakeMeter(),
+                FakeMeter(),
                 RolloutSurges(FakeRollouts(), cache.cluster.objects),
                 partial(EvictionsByRequest, FakeEvictionRequester()),
             ),

@@ -35,6 +35,7 @@ from plimsoll import __version__
 from plimsoll.app.settings import Settings
 from plimsoll.cli.commands.run import run as plimsoll_run
 from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.kube.usage.credentials import ADDRESSES, TOKEN_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -425,6 +426,44 @@ def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
     assert grants_with("enforce", "eviction-requests") - grants("enforce") == asked
     assert operators_grants(parsed(templated("enforce-values.yaml", *option))) - grants("enforce") == asked
     assert operators_grants(parsed(templated("", *option))) == grants("dry-run")
+
+
+def test_secrets_for_prometheus_are_read_by_their_names() -> None:
+    """By the component and by the chart alike, in the operator's namespace; none can be listed."""
+    component = list(
+        yaml.safe_load_all((DEPLOY / "components/prometheus-access/reading.yaml").read_text(encoding="utf-8"))
+    )
+    options = ("--set", "prometheus.secrets={a,b}", "--set", "prometheus.url=https://p")
+    chart = parsed(templated("", *options))
+    (role,) = [each for each in of_kind(chart, "Role") if each["metadata"]["name"] == "plimsoll-prometheus"]
+    right = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+
+    assert grants_with("dry-run", "prometheus-access") - grants("dry-run") == {("get", "", "secrets")}
+    assert operators_grants(chart) - grants("dry-run") == {("get", "", "secrets")}
+    assert component[0]["rules"] == [{**right, "resourceNames": ["plimsoll-prometheus"]}]
+    assert role["rules"] == [{**right, "resourceNames": ["a", "b"]}]
+
+
+def test_the_projected_token_comes_with_the_only_server_that_sees_it() -> None:
+    """The component and the chart mount the same; both names are those that the operator reads."""
+    ours = yaml.safe_load(
+        (DEPLOY / "components/prometheus-access/deployment.yaml").read_text(encoding="utf-8")
+    )["spec"]
+    charts = pod_template(parsed(templated("", "--set", "prometheus.url=https://p")))
+    spec = ours["template"]["spec"]
+
+    assert charts["metadata"]["annotations"] == {ADDRESSES: "https://p"}
+    assert ours["template"]["metadata"]["annotations"] == {ADDRESSES: ""}
+    assert charts["spec"]["volumes"] == spec["volumes"]
+    (mount,) = spec["containers"][0]["volumeMounts"]
+    assert charts["spec"]["containers"][0]["volumeMounts"] == [mount]
+    assert mount["mountPath"] == str(TOKEN_FOLDER)
+    token, address = spec["volumes"][0]["projected"]["sources"]
+    assert token["serviceAccountToken"]["path"] == "token"
+    assert address["downwardAPI"]["items"][0]["path"] == "url"
+    assert (
+        address["downwardAPI"]["items"][0]["fieldRef"]["fieldPath"] == f"metadata.annotations['{ADDRESSES}']"
+    )
 
 
 def test_the_operator_reviews_callers_only_where_it_is_asked_to() -> None:

@@ -16,7 +16,7 @@ from plimsoll.kube.pauses import OperatorLease, press
 from plimsoll.kube.pods import PodBinder, PodEvictor
 from plimsoll.kube.session.errors import LONGEST_MESSAGE, APIError, answer_of, error_of
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage import UsageMeter
+from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_pod
@@ -95,7 +95,10 @@ async def test_a_lease_without_a_time_zone_is_no_lease() -> None:
 )
 async def test_readings_that_make_no_sense_are_left_out(items: Any) -> None:
     """All of them, here."""
-    assert await UsageMeter(saying({"items": items})).nodes() == (WriteResult(WriteOutcome.DONE), [])
+    assert await UsageMeter(saying({"versions": [{"version": "v1"}], "items": items})).nodes() == (
+        WriteResult(WriteOutcome.DONE),
+        [],
+    )
 
 
 async def test_a_request_that_cannot_be_read_costs_no_other() -> None:

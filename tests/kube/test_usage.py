@@ -1,46 +1,38 @@
-"""The metrics API and Prometheus over HTTP: accepted samples, and messages of failures."""
+"""The metrics API over HTTP: its versions, and the readings that count."""
 
-import asyncio
-import functools
-import gzip
-import tracemalloc
-from asyncio.streams import StreamReader, StreamWriter
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kube.scripted_server import ToldServer, told_server
-from plimsoll.framework.descheduling.measurements import Sample
-from plimsoll.kube import usage
+from kube.scripted_server import ToldServer
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage import UsageMeter
+from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.ports.writes import WriteOutcome
+
+V1 = {"versions": [{"version": "v1beta1"}, {"version": "v1"}]}
 
 
 def node(
     name: str, cpu: str | None = "250m", memory: str = "1Gi", timestamp: str = "2026-01-01T00:00:00Z"
 ) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "timestamp": timestamp, "usage": {"cpu": cpu, "memory": memory}}
-
-
-def vector(*samples: tuple[str, ...]) -> dict[str, Any]:
-    """An answer of Prometheus with values by instance."""
-    result = [{"metric": {"instance": name}, "value": [1.5, value]} for name, value in samples]
-    return {"status": "success", "data": {"resultType": "vector", "result": result}}
+    usage = {"cpu": cpu, "memory": memory}
+    return {"metadata": {"name": name}, "timestamp": timestamp, "window": "10.5s", "usage": usage}
 
 
 async def test_nodes_are_read_in_billionths(told: tuple[ToldServer, Session]) -> None:
     """A quarter of a core and a gibibyte."""
     server, session = told
+    server.then(V1)
     server.then({"items": [node("n1")]})
 
     answer, (reading,) = await UsageMeter(session).nodes()
 
     assert answer.is_done
-    assert server.requests[0][:2] == ("GET", "/apis/metrics.k8s.io/v1beta1/nodes")
-    assert (reading.name, reading.taken) == ("n1", 1767225600.0)
+    assert [request[1] for request in server.requests] == [
+        "/apis/metrics.k8s.io",
+        "/apis/metrics.k8s.io/v1/nodes",
+    ]
+    assert (reading.name, reading.taken, reading.window_s) == ("n1", 1767225600.0, 10.5)
     assert reading.usage == {"cpu": 250_000_000, "memory": 2**30 * 10**9}
 
 
@@ -53,22 +45,32 @@ async def test_containers_of_a_pod_are_added_up(told: tuple[ToldServer, Session]
         "timestamp": "2026-01-01T00:00:00Z",
         "containers": [{"usage": usage}, {"usage": usage}],
     }
+    server.then(V1)
     server.then({"items": [pod]})
 
     _, (reading,) = await UsageMeter(session).pods()
 
-    assert (reading.name, reading.usage["cpu"]) == ("default/web-1", 200_000_000)
+    assert (reading.name, reading.usage["cpu"], reading.window_s) == ("default/web-1", 200_000_000, 0.0)
 
 
 @pytest.mark.parametrize(
     "broken",
-    [{}, {"metadata": {}}, node("bad", cpu="much"), node("bad", timestamp="soon"), node("bad", cpu=None), 7],
+    [
+        *({}, {"metadata": {}}, 7),
+        *(node("bad", cpu=cpu) for cpu in ("much", None, "-1", "-1n", "NaN", "1e300", "1000001")),
+        *(node("bad", memory=memory) for memory in ("-1Ki", "1e300", "2Ei", "9" * 1000)),
+        *(
+            node("bad", timestamp=moment)
+            for moment in ("soon", "2026-01-01T00:00:00", "0000-01-01T00:00:00Z")
+        ),
+    ],
 )
 async def test_a_reading_that_makes_no_sense_is_left_out(
     told: tuple[ToldServer, Session], broken: int | dict[str, Any]
 ) -> None:
     """The other nodes are measured all the same."""
     server, session = told
+    server.then(V1)
     server.then({"items": [broken, node("good")]})
 
     _, readings = await UsageMeter(session).nodes()
@@ -87,215 +89,77 @@ async def test_a_cluster_without_the_metrics_api_says_so(told: tuple[ToldServer,
     assert not readings
 
 
-@pytest.fixture
-async def prometheus(tmp_path: Path) -> AsyncIterator[Any]:
-    """A server with scripted answers, and its address."""
-    async with told_server(tmp_path) as (server, session):
-        yield server, session, session.address
+@pytest.mark.parametrize("part", [{"cpu": "-100m", "memory": "1Mi"}, {"cpu": "1", "memory": "-1"}])
+async def test_a_container_cannot_use_less_than_nothing(
+    told: tuple[ToldServer, Session], part: dict[str, str]
+) -> None:
+    """Though the pod's sum would be above zero."""
+    server, session = told
+    usage = {"cpu": "5", "memory": "1Gi"}
+    pod = {"metadata": {"namespace": "a", "name": "p"}, "containers": [{"usage": usage}, {"usage": part}]}
+    server.then(V1)
+    server.then({"items": [{**pod, "timestamp": "2026-01-01T00:00:00Z"}]})
 
+    answer, readings = await UsageMeter(session).pods()
 
-async def test_a_query_is_asked_as_it_is_written(prometheus: tuple[ToldServer, Session, str]) -> None:
-    """Encoded, appended to the address, with or without a slash at its end."""
-    server, session, address = prometheus
-    server.then(vector(("n1", "0.5")))
-
-    answer, samples = await UsageMeter(session).query(f"{address}/", 'rate(x{a="b"}[5m])')
-
-    assert answer.is_done
-    assert samples == [Sample({"instance": "n1"}, 0.5)]
-    assert server.requests[0][3].query["query"] == 'rate(x{a="b"}[5m])'
-    assert server.requests[0][3].path == "/api/v1/query"
+    assert (answer.is_done, readings) == (True, [])
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "sentence"),
+    ("group", "status", "version"),
     [
-        (
-            {"status": "error", "errorType": "bad_data", "error": "parse error: unexpected end"},
-            400,
-            "HTTP 400: error type bad_data, check the query",
-        ),
-        (
-            {"status": "error", "errorType": "timeout"},
-            503,
-            "HTTP 503: error type timeout, the query took too long",
-        ),
-        ({"status": "error"}, 503, "HTTP 503: no success"),
-        ({"status": "success", "data": {"resultType": "scalar", "result": []}}, 200, "a scalar, not"),
-        (b"<html>", 200, "this is not an answer of Prometheus' HTTP API, check the url"),
-        (b"", 502, "HTTP 502"),
-        (vector(("n1", "half")), 200, "not an answer of Prometheus"),
-        ({"status": "success", "data": {"resultType": "vector", "result": [7]}}, 200, "HTTP 200"),
+        ({"versions": [{"version": "v1beta1"}]}, 200, "v1beta1"),
+        ({"versions": [{"version": "v2"}, {"version": "v1"}, {"version": "v1beta1"}]}, 200, "v1"),
+        ({"kind": "Status", "message": "forbidden"}, 403, "v1beta1"),
     ],
 )
-async def test_an_invalid_answer_is_reported_in_a_sentence(
-    prometheus: tuple[ToldServer, Session, str], body: bytes | dict[str, Any], status: int, sentence: str
+async def test_the_version_is_discovered(
+    told: tuple[ToldServer, Session], group: dict[str, Any], status: int, version: str
 ) -> None:
-    """With the address and what to do."""
-    server, session, address = prometheus
-    server.then(body, status)
+    """The older one where the server has no other, or does not show its groups."""
+    server, session = told
+    server.then(group, status)
+    for _ in range(2):
+        server.then({"items": []})
+    meter = UsageMeter(session)
 
-    answer, samples = await UsageMeter(session).query(address, "up")
+    await meter.nodes()
+    await meter.pods()
 
-    assert answer.verdict is WriteOutcome.REFUSED
-    assert answer.message.startswith(f"Prometheus at {address} answered")
-    assert sentence in answer.message
-    assert not samples
+    assert [request[1] for request in server.requests[1:]] == [
+        f"/apis/metrics.k8s.io/{version}/nodes",
+        f"/apis/metrics.k8s.io/{version}/pods",
+    ]
 
 
-async def test_not_a_number_is_a_sample_that_no_strategy_takes(
-    prometheus: tuple[ToldServer, Session, str],
+async def test_a_version_that_is_gone_is_discovered_again(told: tuple[ToldServer, Session]) -> None:
+    """A metrics-server was replaced."""
+    server, session = told
+    server.then(V1)
+    server.then({"items": []})
+    server.then({"message": "not found"}, 404)
+    server.then({"versions": [{"version": "v1beta1"}]})
+    server.then({"items": [node("n1")]})
+    meter = UsageMeter(session)
+
+    outcomes = [await meter.nodes() for _ in range(3)]
+
+    assert [answer.verdict for answer, _ in outcomes] == [
+        WriteOutcome.DONE,
+        WriteOutcome.GONE,
+        WriteOutcome.DONE,
+    ]
+    assert server.requests[-1][1] == "/apis/metrics.k8s.io/v1beta1/nodes"
+
+
+@pytest.mark.parametrize("group", [{"versions": [{"version": "v3"}]}, {"versions": []}])
+async def test_versions_that_are_not_known_are_no_metrics_api(
+    told: tuple[ToldServer, Session], group: dict[str, Any]
 ) -> None:
-    """It is handed on; a strategy skips the node (tests/strategies)."""
-    server, session, address = prometheus
-    server.then(vector(("n1", "NaN"), ("n2", "0.1")))
+    """As if it were not served."""
+    server, session = told
+    server.then(group)
 
-    _, samples = await UsageMeter(session).query(address, "up")
+    answer, _ = await UsageMeter(session).nodes()
 
-    assert [sample.value == sample.value for sample in samples] == [False, True]
-
-
-async def test_a_prometheus_that_does_not_answer_is_given_up(
-    prometheus: tuple[ToldServer, Session, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run goes on without it."""
-    _, session, address = prometheus
-    monkeypatch.setattr(usage, "QUERY_TIMEOUT_S", 0.2)
-
-    answer, _ = await asyncio.wait_for(UsageMeter(session).query(address, "up"), 20)
-
-    assert answer.verdict is WriteOutcome.UNKNOWN
-    assert "did not answer within" in answer.message
-
-
-async def test_a_prometheus_that_is_not_there_is_named(prometheus: tuple[ToldServer, Session, str]) -> None:
-    """The port is closed."""
-    _, session, _ = prometheus
-
-    answer, _ = await UsageMeter(session).query("http://127.0.0.1:9", "up")
-
-    assert answer.verdict is WriteOutcome.UNKNOWN
-    assert answer.message.startswith("Prometheus at http://127.0.0.1:9 cannot be asked")
-
-
-async def test_an_endless_answer_is_cut_off(
-    prometheus: tuple[ToldServer, Session, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Memory has a bound for any server."""
-    server, session, address = prometheus
-    monkeypatch.setattr(usage, "LONGEST_ANSWER", 2**20)
-    server.then(b"x" * 2**21)
-
-    answer, _ = await UsageMeter(session).query(address, "up")
-
-    assert answer.message.endswith("answered more than 1 MiB")
-
-
-SECRET = "the-secret-of-another-service"
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "headers"),
-    [
-        ({"status": "error", "errorType": "bad_data", "error": SECRET}, 400, {}),
-        ({"status": "error", "errorType": SECRET, "error": SECRET}, 400, {}),
-        ({"status": SECRET}, 200, {}),
-        ({"status": "success", "data": {"resultType": SECRET, "result": []}}, 200, {}),
-        (vector(("n1", SECRET)), 200, {}),
-        ({SECRET: SECRET}, 200, {}),
-        (SECRET.encode(), 403, {}),
-        (b"", 302, {"Location": f"http://{SECRET}/"}),
-        (vector(("n1", "1")), 200, {"Content-Encoding": SECRET}),
-    ],
-)
-async def test_nothing_of_an_answer_is_shown(
-    prometheus: tuple[ToldServer, Session, str],
-    body: bytes | dict[str, Any],
-    status: int,
-    headers: dict[str, Any],
-) -> None:
-    """Else who may write policies could read what only the operator can reach."""
-    server, session, address = prometheus
-    server.then(body, status, headers)
-
-    answer, _ = await UsageMeter(session).query(address, "up")
-
-    assert answer.verdict is WriteOutcome.REFUSED
-    assert answer.message.startswith(f"Prometheus at {address} answered HTTP {status}: ")
-    assert SECRET not in answer.message
-
-
-async def test_nothing_is_shown_of_a_server_that_does_not_speak_http() -> None:
-    """The library's exceptions quote what they could not read."""
-
-    async def speak(_reader: StreamReader, writer: StreamWriter) -> None:
-        writer.write(f"220 {SECRET} ESMTP\r\n".encode())
-        writer.close()
-
-    server = await asyncio.start_server(speak, "127.0.0.1", 0)
-    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-    answer, _ = await UsageMeter(None).query(address, "up")  # type: ignore[arg-type] # a fake has only what is used
-    server.close()
-
-    assert answer.message == f"Prometheus at {address} cannot be asked: the answer is not HTTP"
-
-
-@pytest.mark.parametrize(
-    "suffix",
-    ["?x=", "#", "/a?b", "@evil", "/\\..", "\n", " "],
-    ids=["query", "fragment", "both", "user", "slash", "line", "space"],
-)
-async def test_an_address_that_chooses_more_than_a_prefix_is_not_asked(
-    prometheus: tuple[ToldServer, Session, str], suffix: str
-) -> None:
-    """Validation refuses it; so does who would use it, without showing what may be a password."""
-    server, session, address = prometheus
-    given = address.replace("//", "//user:password@") if suffix == "@evil" else address + suffix
-
-    answer, _ = await UsageMeter(session).query(given, "up")
-
-    assert answer.verdict is WriteOutcome.REFUSED
-    assert answer.message == "prometheus.url is not an address without user, query and fragment"
-    assert server.requests == []
-
-
-@functools.cache
-def a_bomb() -> bytes:
-    return gzip.compress(b" " * 10**8)
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "GZIP"])
-async def test_a_compressed_answer_is_refused_and_not_unpacked(
-    prometheus: tuple[ToldServer, Session, str], encoding: str
-) -> None:
-    """A hundred kilobytes would become a hundred megabytes."""
-    server, session, address = prometheus
-    server.then(a_bomb(), headers={"Content-Encoding": encoding})
-    tracemalloc.start()
-
-    answer, samples = await UsageMeter(session).query(address, "up")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-
-    assert server.requests[0][3].headers.getall("Accept-Encoding") == ["identity"]
-    assert answer.message == (
-        f"Prometheus at {address} answered HTTP 200: the answer is compressed, which was not asked for"
-    )
-    assert not samples
-    assert peak < 2**21
-
-
-async def test_an_answer_that_is_too_long_is_refused(
-    prometheus: tuple[ToldServer, Session, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However it is framed: here without a length."""
-    server, session, address = prometheus
-    monkeypatch.setattr(usage, "LONGEST_ANSWER", 2**20)
-    forever = asyncio.Event()
-    server.then_stream(*[b" " * 2**18] * 5, hold=forever)
-
-    answer, _ = await UsageMeter(session).query(address, "up")
-    forever.set()
-
-    assert answer.message == f"Prometheus at {address} answered more than 1 MiB"
+    assert answer.verdict is WriteOutcome.GONE

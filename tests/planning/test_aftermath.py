@@ -7,7 +7,7 @@ import pytest
 from planning.rounds import NOW, UNLIMITED, a_policy
 from plimsoll.framework.descheduling.measurements import Measurements, Planner, Sample
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.planning.aftermath import aftermath
+from plimsoll.planning.aftermath import aftermath, shifted
 from plimsoll.planning.moves import PlanningContext
 from plimsoll.planning.planners import make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -69,14 +69,14 @@ def test_measured_usage_follows_the_pods() -> None:
 def test_what_a_query_says_of_a_node_is_not_known_when_pods_have_left() -> None:
     """One pod a node and run, as upstream has it; the node is asked again before the next."""
     samples = [Sample({"instance": "hot"}, 0.8), Sample({"instance": "idle"}, 0.1)]
-    then = replace(around(), measurements=Measurements(samples=samples))
+    then = replace(around(), measurements=Measurements(samples={"load": samples}))
     policy = a_policy(QUERIED, evictor={}, limits=UNLIMITED, planner=Planner.OPTIMAL)
 
     made = make_plan(policy, a_hot_node(), then)
 
     assert len(made.moves) == 1
     _, later = aftermath(a_hot_node(), then, made.moves)
-    assert [sample.labels["instance"] for sample in later.measurements.samples] == ["idle"]
+    assert [sample.labels["instance"] for sample in (later.measurements.samples or {})["load"]] == ["idle"]
 
 
 def test_replacements_serve_and_are_young() -> None:
@@ -94,3 +94,16 @@ def test_replacements_serve_and_are_young() -> None:
     assert len(fork.pods) == len(cluster.pods) == 8
     with pytest.raises(KeyError):
         cluster.pods[heirs[0].uid]
+
+
+def test_what_queries_measure_moves_along() -> None:
+    """What they do not measure of pods is unknown of both nodes afterwards."""
+    usage = {"hot": {"cpu": 8, "x": 5}, "idle": {"cpu": 1, "x": 5}, "third": {"cpu": 2, "x": 5}}
+    known = Measurements(queried=usage, queried_pods={"default/p": {"cpu": 3}})
+
+    assert shifted(known, [("default/p", "hot", "idle")]).queried == {
+        "hot": {"cpu": 5},
+        "idle": {"cpu": 4},
+        "third": {"cpu": 2, "x": 5},
+    }
+    assert shifted(known, [("default/p", "hot", "hot")]).queried == usage

@@ -73,7 +73,7 @@ def test_measurements_that_make_no_sense_move_no_pod(value: float) -> None:
         },
     )
     samples = [Sample({"instance": "n0"}, 0.9), Sample({"instance": "n1"}, value)]
-    around = PlanningContext(now=NOW, measurements=Measurements(samples=samples))
+    around = PlanningContext(now=NOW, measurements=Measurements(samples={"load": samples}))
     cluster = a_cluster(
         [a_node("n0"), a_node("n1")], [a_pod(f"p{n}", node="n0", owner="ReplicaSet/x") for n in range(4)]
     )

@@ -147,6 +147,7 @@ class Scene:
                 self.recorder,
                 self.statuses,
                 self.meter,
+                self.meter,
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
                 requests or partial(EvictionsByRequest, self.requester),
             ),

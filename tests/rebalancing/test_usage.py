@@ -9,7 +9,8 @@ from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.runs.usage import HALF_LIFE_S, STALE_S, UsageCollector
+from plimsoll.rebalancing.queried_usage import STALE_S
+from plimsoll.rebalancing.runs.usage import HALF_LIFE_S, UsageCollector
 from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
@@ -23,11 +24,11 @@ BY_METRICS = {
         "metricsUtilization": {"source": "KubernetesMetrics"},
     },
 }
+LINES = {"thresholds": {"MetricResource": 20}, "targetThresholds": {"MetricResource": 50}}
 BY_QUERY = {
     "name": "LowNodeUtilization",
     "args": {
-        "thresholds": {"MetricResource": 20},
-        "targetThresholds": {"MetricResource": 50},
+        **LINES,
         "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "load"}},
     },
 }
@@ -45,13 +46,13 @@ def reading(name: str, cpu: float, taken: float) -> UsageReading:
 async def test_readings_are_smoothed_over_time() -> None:
     """After one half-life the old reading counts half."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock, {})
+    collector = UsageCollector(meter, meter, clock, {})
     meter.node_readings = [reading("n1", 1.0, clock.now())]
-    await collector.measure(a_spec())
+    await collector.measure(a_spec(), {})
 
     await clock.advance(HALF_LIFE_S)
     meter.node_readings = [reading("n1", 3.0, clock.now())]
-    found = await collector.measure(a_spec())
+    found = await collector.measure(a_spec(), {})
 
     assert found.nodes["n1"]["cpu"] == 2 * CORE  # type: ignore[index] # known to exist in this test
 
@@ -59,10 +60,10 @@ async def test_readings_are_smoothed_over_time() -> None:
 async def test_a_stale_reading_is_no_reading() -> None:
     """Only the node that is no longer measured is left out."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock, {})
+    collector = UsageCollector(meter, meter, clock, {})
     meter.node_readings = [reading("old", 1.0, clock.now() - STALE_S), reading("new", 1.0, clock.now())]
 
-    found = await collector.measure(a_spec())
+    found = await collector.measure(a_spec(), {})
 
     assert list(found.nodes) == ["new"]  # type: ignore[arg-type] # a fake has only what is used
 
@@ -70,9 +71,9 @@ async def test_a_stale_reading_is_no_reading() -> None:
 async def test_usage_that_no_policy_needs_is_not_read() -> None:
     """A policy by requests reads nothing, and no loop reads for it."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock, {})
+    collector = UsageCollector(meter, meter, clock, {})
 
-    found = await collector.measure(a_policy().spec.rebalancing)  # type: ignore[arg-type] # a fake has only what is used
+    found = await collector.measure(a_policy().spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
 
     assert (found.nodes, found.pods, found.samples) == (None, None, None)
     assert meter.asked == []
@@ -98,7 +99,7 @@ async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load() ->
     clock, meter = FakeClock(), FakeMeter()
     meter.answer = WriteResult(WriteOutcome.GONE)
 
-    found = await UsageCollector(meter, clock, {}).measure(a_spec())
+    found = await UsageCollector(meter, meter, clock, {}).measure(a_spec(), {})
 
     assert (found.nodes, found.pods) == (None, None)
     assert found.problem == "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
@@ -154,15 +155,15 @@ def test_a_source_that_no_provider_offers_is_refused(strategy: dict[str, Any], s
 async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
     """The reading was taken while the pod still ran there; the next one counts by itself, unsmoothed."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock, {})
+    collector = UsageCollector(meter, meter, clock, {})
     meter.node_readings = [reading("n1", 8.0, clock.now()), reading("n2", 1.0, clock.now())]
-    await collector.measure(a_spec())
+    await collector.measure(a_spec(), {})
     touched = {"n1": clock.now() + 1}
 
-    before = await collector.measure(a_spec(), touched)
+    before = await collector.measure(a_spec(), {}, touched)
     await clock.advance(30)
     meter.node_readings = [reading("n1", 2.0, clock.now()), reading("n2", 1.0, clock.now())]
-    after = await collector.measure(a_spec(), touched)
+    after = await collector.measure(a_spec(), {}, touched)
 
     assert list(before.nodes) == ["n2"]  # type: ignore[arg-type] # a fake has only what is used
     assert after.nodes["n1"]["cpu"] == 2 * CORE  # type: ignore[index] # known to exist in this test
@@ -171,16 +172,16 @@ async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
 async def test_a_query_says_nothing_of_a_node_shortly_after_a_move() -> None:
     """Over what time it averages is not known."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, clock, {})
+    collector = UsageCollector(meter, meter, clock, {})
     meter.samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
     touched = {"n1": clock.now()}
 
-    before = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), touched)
+    before = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), {}, touched)
     await clock.advance(STALE_S)
-    after = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), touched)
+    after = await collector.measure(a_spec(BY_QUERY, PROMETHEUS), {}, touched)
 
-    assert [each.labels["instance"] for each in before.samples] == ["n2"]
-    assert [each.labels["instance"] for each in after.samples] == ["n1", "n2"]
+    assert [each.labels["instance"] for each in (before.samples or {})["load"]] == ["n2"]
+    assert [each.labels["instance"] for each in (after.samples or {})["load"]] == ["n1", "n2"]
 
 
 async def test_a_move_is_not_repeated_for_the_load_that_it_took_away() -> None:
@@ -205,3 +206,146 @@ async def test_a_move_is_not_repeated_for_the_load_that_it_took_away() -> None:
 
     assert {"Settled"} == {phases[-1] for phases in scene.phases}
     assert scene.evictor.evicted == evicted
+
+
+BY_QUERIES = {
+    "name": "LowNodeUtilization",
+    "args": {
+        "thresholds": {"cpu": 20, "example.com/io": 90},
+        "targetThresholds": {"cpu": 50, "example.com/io": 95},
+        "metricsUtilization": {"source": "Prometheus"},
+    },
+}
+QUERIES = [
+    {
+        "source": "Prometheus",
+        "prometheus": {
+            "url": "http://prometheus:9090",
+            "queries": {
+                "node": {
+                    "cpu": {"query": "node_cpu", "unit": "Cores"},
+                    "example.com/io": {"query": "node_io", "unit": "Share"},
+                },
+                "pod": {"cpu": {"query": "pod_cpu", "unit": "Cores"}},
+            },
+        },
+    }
+]
+
+
+def busy(scene: Scene) -> None:
+    """Five pods on one node, which is busy; the other one is idle."""
+    now = scene.clock.now()
+    for number in (5, 6, 7):
+        scene.tell(PodAdded(web(number, "bad")))
+    scene.meter.vectors = {
+        "node_cpu": [Sample({"node": "bad"}, 3.6, now), Sample({"node": "good"}, 0.2, now)],
+        "node_io": [Sample({"node": "bad"}, 0.1, now), Sample({"node": "good"}, 0.1, now)],
+        "pod_cpu": [Sample({"namespace": "default", "pod": f"web-{n}"}, 0.9, now) for n in (1, 2, 5, 6, 7)],
+    }
+
+
+async def test_a_run_moves_by_what_several_queries_measure() -> None:
+    """One for each resource that thresholds name, all of them asked once."""
+    scene = Scene()
+    busy(scene)
+
+    async with scene.running(a_policy(strategies=[BY_QUERIES], metricsProviders=QUERIES)):
+        await scene.run()
+
+    assert [query for _, query in scene.meter.asked] == ["node_cpu", "node_io", "pod_cpu"]
+    assert len(scene.evictor.evicted) == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), -1.0, 1e300, float("inf")])
+async def test_a_hostile_value_of_a_query_leaves_its_node_out(value: float) -> None:
+    """The run ends, and nothing is moved for it."""
+    scene = Scene()
+    busy(scene)
+    now = scene.clock.now()
+    scene.meter.vectors["node_cpu"][0] = Sample({"node": "bad"}, value, now)
+
+    async with scene.running(a_policy(strategies=[BY_QUERIES], metricsProviders=QUERIES)):
+        await scene.run()
+
+    assert scene.statuses.statuses[POLICY]["lastRun"]["failures"] == []
+    assert scene.evictor.evicted == []
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        UsageReading("bad", {"cpu": -CORE, "memory": 0}, 0.0),
+        UsageReading("bad", {"cpu": 10**309 * CORE, "memory": 0}, 0.0),
+        UsageReading("bad", {"cpu": 4 * CORE, "memory": 0}, 4e9),
+        UsageReading("bad", {}, 0.0),
+    ],
+    ids=["negative", "huge", "from the future", "empty"],
+)
+async def test_a_hostile_reading_leaves_its_node_out(hostile: UsageReading) -> None:
+    """Till a sound one comes, which counts immediately."""
+    scene = Scene()
+    now = scene.clock.now()
+    for number in (5, 6, 7):
+        scene.tell(PodAdded(web(number, "bad")))
+    taken = max(hostile.taken, now)
+    scene.meter.node_readings = [
+        UsageReading(hostile.name, hostile.usage, taken),
+        reading("good", 0.2, now),
+        reading("unknown", 4.0, now),
+    ]
+    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+
+    async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS)):
+        await scene.run()
+        evicted = list(scene.evictor.evicted)
+        failures = scene.statuses.statuses[POLICY]["lastRun"]["failures"]
+        later = now + 30
+        scene.meter.node_readings = [reading("bad", 3.6, later), reading("good", 0.2, later)]
+        scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, later) for n in (1, 2, 5, 6, 7)]
+        await scene.clock.advance(30)
+        await scene.run()
+
+    assert (evicted, failures) == ([], [])
+    assert len(scene.evictor.evicted) == 1
+
+
+async def test_each_strategy_gets_what_its_own_query_returns() -> None:
+    """Profiles of descheduler may each have one; a policy that keeps its behaviour has them all."""
+    clock, meter = FakeClock(), FakeMeter()
+    meter.vectors = {"load": [Sample({"instance": "n1"}, 0.1)], "psi": [Sample({"instance": "n1"}, 0.2)]}
+    metrics = {"source": "Prometheus", "prometheus": {"query": "psi"}}
+    other = {"name": "LowNodeUtilization", "args": {**LINES, "metricsUtilization": metrics}}
+    spec = a_policy(strategies=[BY_QUERY, other], metricsProviders=PROMETHEUS, planner="Upstream").spec
+
+    found = await UsageCollector(meter, meter, clock, {}).measure(spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
+
+    assert found.samples == meter.vectors
+
+
+async def test_a_query_that_fails_stops_only_what_needs_it() -> None:
+    """The metrics API is measured all the same, and the sentence is of the query."""
+    clock, meter = FakeClock(), FakeMeter()
+    meter.node_readings = [reading("n1", 1.0, clock.now())]
+    broken = FakeMeter()
+    broken.answer = WriteResult(WriteOutcome.UNKNOWN, "no server")
+    strategies, providers = [BY_METRICS, BY_QUERIES], [*METRICS, *QUERIES]
+    spec = a_policy(strategies=strategies, metricsProviders=providers, planner="Upstream").spec
+
+    found = await UsageCollector(meter, broken, clock, {}).measure(spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
+
+    assert list(found.nodes or ()) == ["n1"]
+    assert (found.queried, found.problem) == (None, "no server")
+
+
+def test_thresholds_that_no_query_measures_are_refused() -> None:
+    """The sentence says where to add it."""
+    lines = {"thresholds": {"gpu": 1}, "targetThresholds": {"gpu": 2}}
+    strategy = {
+        "name": "LowNodeUtilization",
+        "args": {**lines, "metricsUtilization": {"source": "Prometheus"}},
+    }
+    with pytest.raises(
+        ConfigurationError, match=r"thresholds.gpu: no query of source Prometheus measures it"
+    ):
+        Scene().rebalancers.check(a_policy(strategies=[strategy], metricsProviders=QUERIES))

@@ -97,6 +97,8 @@ QUERIED = {
     "targetThresholds": {"MetricResource": 50},
 }
 
+MIXED = {"MetricResource": 30, "cpu": 30}
+
 
 @pytest.mark.parametrize(
     ("limit", "expected"), [pytest.param(None, 1, id="one-a-node"), pytest.param(3, 3, id="as-limited")]
@@ -105,7 +107,7 @@ def test_a_query_moves_one_pod_a_node_or_as_many_as_limited(limit: int | None, e
     """What a pod uses is unknown, so the need is not looked at again in between."""
     samples = [Sample({"instance": f"n{n}"}, value) for n, value in ((1, 0.5696), (2, 0.4245), (3, 0.2038))]
     nodes = [a_node(f"n{n}") for n in (1, 2, 3)]
-    context = a_context(nodes, pods_on("n1", 5), measurements=Measurements(samples=samples))
+    context = a_context(nodes, pods_on("n1", 5), measurements=Measurements(samples={"load": samples}))
     args = {} if limit is None else {"evictionLimits": {"node": limit}}
 
     assert len(evicted(a_strategy(LowNodeUtilization, **QUERIED, **args), context)) == expected
@@ -115,7 +117,7 @@ def test_a_node_without_measurement_stops_upstream_only() -> None:
     """Upstream fails and evicts nothing; Proven leaves that node out."""
     samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
     nodes, pods = [a_node(f"n{n}") for n in (1, 2, 3)], pods_on("n1", 3)
-    measured = Measurements(samples=samples)
+    measured = Measurements(samples={"load": samples})
     strategy = a_strategy(LowNodeUtilization, **QUERIED)
 
     with pytest.raises(PluginError, match="no sample for node n3"):
@@ -131,7 +133,7 @@ def test_a_node_without_measurement_stops_upstream_only() -> None:
         ({"thresholds": {"cpu": 10}, "targetThresholds": {"memory": 50}}, "different resources"),
         ({"thresholds": {"cpu": 60}, "targetThresholds": {"cpu": 50}}, "greater than"),
         ({**THRESHOLDS, "evictableNamespaces": {"include": ["a"]}}, "inclusion is not supported"),
-        ({**THRESHOLDS, "metricsUtilization": {"source": "Prometheus"}}, "query is required"),
+        ({**QUERIED, "metricsUtilization": {"source": "Prometheus"}}, "query is required"),
         (
             {**THRESHOLDS, "metricsUtilization": {"source": "KubernetesMetrics", "metricsServer": True}},
             "metricsServer cannot be set",
@@ -142,7 +144,7 @@ def test_a_node_without_measurement_stops_upstream_only() -> None:
         ),
         (
             {**THRESHOLDS, "metricsUtilization": {"source": "Prometheus", "prometheus": {"query": "x"}}},
-            "exactly one key, MetricResource",
+            "a query of the strategy measures MetricResource, which",
         ),
         ({**THRESHOLDS, "tresholds": {}}, "Extra inputs"),
     ],
@@ -151,6 +153,36 @@ def test_arguments_that_make_no_sense_are_refused(args: dict[str, Any], message:
     """With upstream's words where it has them."""
     with pytest.raises(ValueError, match=message):
         a_strategy(LowNodeUtilization, **args)
+
+
+def test_queries_of_resources_go_by_what_they_measure() -> None:
+    """One pod where pods are not measured; nodes without a value stay out of it, and Upstream then stops."""
+    args = {"thresholds": {"cpu": 30, "x": 30}, "targetThresholds": {"cpu": 50, "x": 50}}
+    strategy = a_strategy(LowNodeUtilization, metricsUtilization={"source": "Prometheus"}, **args)
+    nodes = [a_node(name, cpu="4") for name in ("n1", "n2", "n3")]
+    percent = 10**9
+    usage = {"n1": {"cpu": 10**9, "x": 90 * percent}, "n2": {"cpu": 0, "x": 0}, "n3": {"cpu": 4 * 10**9}}
+    measured = Measurements(queried=usage)
+    pods = pods_on("n1", 5)
+
+    assert evicted(strategy, a_context(nodes, pods, measurements=measured, exact=False)) == ["n1-0"]
+    with pytest.raises(PluginError, match="returned no sound value for node n3"):
+        evicted(strategy, a_context(nodes, pods, measurements=measured))
+    with pytest.raises(PluginError, match="there is no answer to the Prometheus queries: no server"):
+        evicted(strategy, a_context(nodes, pods, measurements=Measurements(problem="no server")))
+    with pytest.raises(PluginError, match="measure cpu, x of no node"):
+        evicted(strategy, a_context(nodes, pods, measurements=Measurements(queried={}), exact=False))
+
+
+def test_queries_of_pods_say_how_many_have_to_go() -> None:
+    """Each takes what it uses along; one that is not measured stays."""
+    args = {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}}
+    strategy = a_strategy(LowNodeUtilization, metricsUtilization={"source": "Prometheus"}, **args)
+    nodes = [a_node("n1", cpu="4"), a_node("n2", cpu="4")]
+    used = {"default/n1-0": {"memory": 1}, **{f"default/n1-{n}": {"cpu": 10**9} for n in (1, 2, 3)}}
+    measured = Measurements(queried={"n1": {"cpu": 4 * 10**9}, "n2": {"cpu": 0}}, queried_pods=used)
+
+    assert evicted(strategy, a_context(nodes, pods_on("n1", 5), measurements=measured)) == ["n1-1", "n1-2"]
 
 
 COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -42,6 +42,7 @@ from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
 from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
+from plimsoll.rebalancing.runs.usage import source_of
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
 from recordings.policies import policy_of
 from recordings.server import Evicted, RecordedServer
@@ -98,7 +99,7 @@ def decide(case: Mapping[str, Any]) -> Decided:
     except ConfigurationError as exc:
         return Decided(UpstreamOutcome(), error=str(exc))
     now = datetime.fromisoformat(case["now"])
-    planning_context = PlanningContext(now, unplaced, measurements=_measurements(case, given.sources))
+    planning_context = PlanningContext(now, unplaced, measurements=_measurements(case, given))
     terminates = case.get("evictionMode") == "terminate"
     refusing = case.get("evictionErrors") or {}
 
@@ -201,9 +202,10 @@ def _bare(statuses: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(msgspec.structs.replace(each, resources=None, allocated_resources={}) for each in statuses)
 
 
-def _measurements(case: Mapping[str, Any], sources: frozenset[str]) -> Measurements:
-    samples = case.get("prometheus") if PROMETHEUS in sources else None
-    metrics = KUBERNETES_METRICS in sources
+def _measurements(case: Mapping[str, Any], given: DeschedulerPolicy) -> Measurements:
+    samples = case.get("prometheus") if PROMETHEUS in given.sources else None
+    metrics = KUBERNETES_METRICS in given.sources
+    args = [source_of(each.args)[1] for profile in given.profiles for each in profile.plugin_config]
     return Measurements(
         nodes={
             # A resource that the metrics server leaves out counts as not used.
@@ -224,7 +226,7 @@ def _measurements(case: Mapping[str, Any], sources: frozenset[str]) -> Measureme
         else None,
         samples=None
         if samples is None
-        else [Sample(each["metric"], float(each["value"])) for each in samples],
+        else {query: [Sample(each["metric"], float(each["value"])) for each in samples] for query in args},
     )
 
 

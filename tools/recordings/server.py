@@ -124,6 +124,7 @@ class RecordedServer:
                 FakeRecorder(),
                 FakePolicyStatuses(),
                 _meter(measurements, now.timestamp()),
+                _meter(measurements, now.timestamp()),
                 RolloutSurges(FakeRollouts(), self._cache.cluster.objects),
                 partial(EvictionsByRequest, FakeEvictionRequester()),
             ),
@@ -182,7 +183,7 @@ def _meter(measurements: Measurements, now: float) -> FakeMeter:
     meter = FakeMeter()
     meter.node_readings = [UsageReading(*each, now) for each in (measurements.nodes or {}).items()]
     meter.pod_readings = [UsageReading(*each, now) for each in (measurements.pods or {}).items()]
-    meter.samples = list(measurements.samples or ())
+    meter.vectors = {query: list(samples) for query, samples in (measurements.samples or {}).items()}
     return meter
 
 

@@ -34,6 +34,7 @@ from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs.usage import UsageCollector
 from plimsoll.strategies import EVICTORS, IN_TREE
+from plimsoll.testing.fakes import FakeMeter
 
 T = TypeVar("T")
 
@@ -172,7 +173,7 @@ class PlannedMoves:
     def __post_init__(self) -> None:
         registry = StrategyRegistry(IN_TREE)
         self.api = ReplayedApi(self.world)
-        self.collector = UsageCollector(self.api, self.api, {})
+        self.collector = UsageCollector(self.api, FakeMeter(), self.api, {})
         self.config = RebalancingConfig(
             strategies=[registry.build(name, dict(args), name) for name, args in self.strategies],
             evictors=(EvictorRegistry(EVICTORS).build("DefaultEvictor", {}, "evictor"),),
@@ -193,7 +194,7 @@ class PlannedMoves:
 
     def measure(self) -> Measurements:
         """What the operator's collector makes of the readings."""
-        return now_or_never(self.collector.measure(self._spec, self._touched if self.touched else {}))
+        return now_or_never(self.collector.measure(self._spec, {}, self._touched if self.touched else {}))
 
     def decide(self, tally: Tally) -> None:
         """Plan, and evict."""

@@ -11,7 +11,9 @@ from plimsoll.kube.deployments import DeploymentRollouts
 from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodEvictor
-from plimsoll.kube.usage import UsageMeter
+from plimsoll.kube.usage.credentials import PrometheusCredentials
+from plimsoll.kube.usage.metrics_api import UsageMeter
+from plimsoll.kube.usage.prometheus import PrometheusClient
 from plimsoll.policies.status import RetriedStatuses
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -43,6 +45,7 @@ def rebalancing_wing(
             recorder=parts.recorder,
             statuses=statuses,
             meter=UsageMeter(session),
+            prometheus=PrometheusClient(PrometheusCredentials(session, namespace)),
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),
             requests=functools.partial(EvictionsByRequest, requester),
         ),

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.framework.descheduling.measurements import Measurements
-from plimsoll.rebalancing.runs.usage import STALE_S, source_of
+from plimsoll.rebalancing.queried_usage import STALE_S, sound
+from plimsoll.rebalancing.runs.usage import source_of
 from plimsoll.snapshots.content import UsageContent
 
 #: Why a strategy that asks Prometheus finds nothing.
@@ -27,11 +28,11 @@ def measured(
     problem = NOT_ASKED if PROMETHEUS in sources else ""
     if KUBERNETES_METRICS not in sources:
         return Measurements(problem=problem)
-    fresh = [each for each in usage.nodes if now - each.taken < STALE_S]
+    fresh = [each for each in sound(usage.nodes, now) if now - each.taken < STALE_S]
     return Measurements(
         nodes=None
         if usage.problem and not usage.nodes
         else {each.name: dict(each.usage) for each in fresh if each.taken > touched.get(each.name, 0.0)},
-        pods={each.name: dict(each.usage) for each in usage.pods if now - each.taken < STALE_S},
+        pods={each.name: dict(each.usage) for each in sound(usage.pods, now) if now - each.taken < STALE_S},
         problem=usage.problem or problem,
     )

@@ -9,7 +9,7 @@ from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage import UsageMeter
+from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.decoding import read_with
 from plimsoll.ports.usage import UsageReading
 from plimsoll.rebalancing.runs.usage import usage_problem

@@ -12,11 +12,12 @@ from plimsoll.framework.args import parse_args
 from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.descheduling.strategy import Strategy, StrategyKind
-from plimsoll.migration.descheduler_file import DeschedulerProfile, as_decoded
+from plimsoll.migration.descheduler_file import PROMETHEUS, DeschedulerProfile, as_decoded
 from plimsoll.migration.documents import Path
 from plimsoll.migration.report import path_text
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.strategies.default_evictor import DefaultEvictorArgs
+from plimsoll.strategies.low_node_utilization import LowNodeUtilizationArgs
 
 STRATEGIES = StrategyRegistry(IN_TREE)
 EVICTOR_CLASSES = EvictorRegistry(EVICTORS)
@@ -103,9 +104,20 @@ def _configs(
         for field in ("apiVersion", "kind"):
             if not isinstance(args.get(field), str | None):
                 raise ConfigurationError(path_text((*where, "args", field)), "must be a string")
-        parse_args(known.args_model, args, path_text((*where, "args")))
+        parsed = parse_args(known.args_model, args, path_text((*where, "args")))
+        if isinstance(parsed, LowNodeUtilizationArgs):
+            _check_query(parsed, path_text((*where, "args", "metricsUtilization")))
         configs.setdefault(config.name, ((*where, "args"), args))
     return configs
+
+
+def _check_query(args: LowNodeUtilizationArgs, where: str) -> None:
+    """A policy of ours may have its queries elsewhere; descheduler knows only this place."""
+    metrics = args.metrics_utilization
+    if metrics is None or metrics.source != PROMETHEUS:
+        return
+    if metrics.prometheus is None or not metrics.prometheus.query:
+        raise ConfigurationError(where, "prometheus query is required with source Prometheus")
 
 
 def _enabled(

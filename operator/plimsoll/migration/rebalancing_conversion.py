@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plimsoll.api.schema.fields import MAX_COUNT
-from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS, is_plain_url
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.prometheus import HTTPS, is_plain_url
 from plimsoll.framework import ConfigurationError
 from plimsoll.migration.descheduler_file import DeschedulerPolicy, read_policy
 from plimsoll.migration.descheduler_profiles import CheckedProfile, EnabledStrategy, checked_profile
@@ -301,12 +302,22 @@ def _providers(given: DeschedulerPolicy) -> Iterator[tuple[str, Any, Note | None
                     "a policy takes an address like http://prometheus.monitoring.svc:9090, with a path if"
                     " need be; a user, a password, a query and a fragment are not allowed",
                 )
-            providers.append({"source": PROMETHEUS, "prometheus": {"url": url}})
+            prometheus: dict[str, Any] = {"url": url}
+            providers.append({"source": PROMETHEUS, "prometheus": prometheus})
             yield target, None, carried((*at, "source"), f"{target}.source")
             yield target, None, carried((*at, "prometheus", "url"), f"{target}.prometheus.url")
-            if provider.prometheus.auth_token is not None:
-                text = "Prometheus is asked without a token; let the operator's address read it without one."
-                yield target, None, dropped((*at, "prometheus", "authToken"), text)
+            token = provider.prometheus.auth_token
+            if token is not None and token.secret_reference is not None:
+                prometheus["authToken"] = {"secretReference": {"name": token.secret_reference.name}}
+                secret = (*at, "prometheus", "authToken", "secretReference")
+                text = "The Secret is read from the operator's namespace; copy it there and annotate it."
+                there = f"{target}.prometheus.authToken.secretReference"
+                yield target, None, Note(FieldChange.RENAMED, secret, there, text)
+                if not url.startswith(HTTPS):
+                    prometheus["allowPlainHTTP"] = True
+                    there = f"{target}.prometheus.allowPlainHTTP"
+                    text = "descheduler shows the token over http://, where others can read it; use https://."
+                    yield target, None, Note(FieldChange.KEPT, None, there, text)
         else:
             yield (
                 target,

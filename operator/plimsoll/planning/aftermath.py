@@ -91,15 +91,28 @@ def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo
 
 def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measurements:
     """Measured usage when pods have moved; ``trips`` are pod keys with the nodes left and entered."""
-    if known.nodes is None and known.samples is None:
+    if known.nodes is None and known.samples is None and known.queried is None:
         return known
     left = {source for _, source, target in trips if source != target}
-    nodes, samples = known.nodes, known.samples
+    nodes, samples, queried = known.nodes, known.samples, known.queried
     if nodes is not None:
         nodes = _shifted(nodes, known.pods or {}, trips)
     if samples is not None:
-        samples = [sample for sample in samples if sample.labels.get("instance") not in left]
-    return replace(known, nodes=nodes, samples=samples)
+        samples = {
+            query: [sample for sample in found if sample.labels.get("instance") not in left]
+            for query, found in samples.items()
+        }
+    if queried is not None:
+        entered = {target for _, source, target in trips if source != target}
+        pods = known.queried_pods or {}
+        carried = {resource for usage in pods.values() for resource in usage}
+        queried = {  # what is not measured of pods cannot be moved along
+            name: {each: amount for each, amount in usage.items() if each in carried}
+            if name in left | entered
+            else usage
+            for name, usage in _shifted(queried, pods, trips).items()
+        }
+    return replace(known, nodes=nodes, samples=samples, queried=queried)
 
 
 def _shifted(

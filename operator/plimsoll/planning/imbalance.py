@@ -45,7 +45,7 @@ def imbalance(
         (resource, UsageKind.REQUESTS): _deviation(part.requested[:, column], part.allocatable[:, column])
         for resource, column in COLUMNS.items()
     }
-    measured = measurements.nodes
+    measured = measurements.queried if measurements.nodes is None else measurements.nodes
     if measured is not None:
         for resource, unit in BILLIONTHS.items():
             known = [

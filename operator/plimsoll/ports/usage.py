@@ -4,8 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.ports.writes import WriteResult
+
+#: More than any machine has, in billionths: a million cores, an exbibyte.
+LARGEST = {"cpu": 10**6 * 10**9, "memory": 2**60 * 10**9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +19,23 @@ class UsageReading:
     Attributes:
         name: Of the node, or ``namespace/name`` of the pod.
         usage: Billionths by resource: cpu and memory.
-        taken: When, in seconds since the epoch.
+        taken: When, in seconds since the epoch: the end of the window.
+        window_s: Seconds over which it is averaged; 0 where the source does not say so.
     """
 
     name: str
     usage: Mapping[str, int]
     taken: float
+    window_s: float = 0.0
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether some machine could use these amounts."""
+        return all(0 <= amount <= LARGEST.get(name, 0) for name, amount in self.usage.items())
 
 
 class UsageReader(Protocol):
-    """Reads actual usage."""
+    """Reads the metrics API."""
 
     async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """Of every node that is measured."""
@@ -32,5 +43,11 @@ class UsageReader(Protocol):
     async def pods(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """Of every pod that is measured."""
 
-    async def query(self, url: str, promql: str) -> tuple[WriteResult, Sequence[Sample]]:
-        """The instant vector that a Prometheus query returns."""
+
+class PrometheusReader(Protocol):
+    """Asks Prometheus servers."""
+
+    async def query(
+        self, server: PrometheusProviderSpec, queries: Sequence[str]
+    ) -> Sequence[tuple[WriteResult, Sequence[Sample]]]:
+        """The instant vectors that the queries return, in their order."""

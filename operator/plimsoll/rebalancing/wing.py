@@ -32,7 +32,7 @@ from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
-from plimsoll.ports.usage import UsageReader
+from plimsoll.ports.usage import PrometheusReader, UsageReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.controller import Rebalancers
@@ -81,6 +81,7 @@ class RebalancingPorts:
     recorder: EventRecorder
     statuses: PolicyStatusWriter
     meter: UsageReader
+    prometheus: PrometheusReader
     surges: SurgeWay
     requests: RequestWayFactory
 
@@ -229,7 +230,7 @@ class RebalancingWing:
         self.upstream = UpstreamEnforcement(
             policies, keeper, feeder, machine, pending, objects, self.planning, clock
         )
-        self._collector = UsageCollector(ports.meter, clock, policies)
+        self._collector = UsageCollector(ports.meter, ports.prometheus, clock, policies)
         inputs = RunInputs(book, keeper, self._collector, configs, contexts, surges, executor, clock)
         self.runs = PolicyRuns(
             policies, self.planning, inputs, modes, self.upstream, reports, statistics, degraded

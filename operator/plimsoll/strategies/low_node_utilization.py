@@ -50,6 +50,7 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     check_thresholds,
     why_idle,
 )
+from plimsoll.toolkit.descheduling.queried_resources import QueriedResources
 
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"
@@ -109,9 +110,15 @@ class LowNodeUtilizationArgs(PluginArgs):
                 raise ValueError("metricsServer cannot be set together with source KubernetesMetrics")
             if metrics.prometheus is not None:
                 raise ValueError("prometheus configuration is not allowed with source KubernetesMetrics")
-        asked = metrics is not None and metrics.source == PROMETHEUS
-        if asked and not (metrics and metrics.prometheus and metrics.prometheus.query):
-            raise ValueError("prometheus query is required with source Prometheus")
+        if metrics is not None and metrics.source == PROMETHEUS:
+            own = metrics.prometheus is not None and bool(metrics.prometheus.query)
+            if not own and (not self.thresholds or METRIC_RESOURCE in self.thresholds):
+                raise ValueError("prometheus query is required with source Prometheus")
+            if own and METRIC_RESOURCE not in self.thresholds:
+                raise ValueError(
+                    f"a query of the strategy measures {METRIC_RESOURCE}, which thresholds do not have; put"
+                    " queries of resources under metricsProviders"
+                )
         check_thresholds(self.thresholds)
         check_thresholds(self.target_thresholds)
         if set(self.thresholds) != set(self.target_thresholds):
@@ -268,12 +275,11 @@ def _source(args: LowNodeUtilizationArgs) -> UsageSource:
     if metrics is not None and (metrics.source == KUBERNETES_METRICS or metrics.metrics_server):
         return MeasuredUsage(args.thresholds)
     if metrics is not None and metrics.source == PROMETHEUS:
-        for thresholds in (args.thresholds, args.target_thresholds):
-            if set(thresholds) != {METRIC_RESOURCE}:
-                raise ValueError(
-                    f"with source Prometheus the thresholds have exactly one key, {METRIC_RESOURCE}"
-                )
-        return QueriedUsage()
+        if METRIC_RESOURCE not in args.thresholds:
+            return QueriedResources(args.thresholds)
+        if len(args.thresholds) > 1:
+            raise ValueError(f"thresholds with {METRIC_RESOURCE} have no other key")
+        return QueriedUsage(metrics.prometheus.query if metrics.prometheus is not None else "")
     if metrics is not None:
         return NoUsage(metrics.source)
     return RequestedUsage(args.thresholds)

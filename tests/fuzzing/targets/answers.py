@@ -6,18 +6,33 @@ from functools import partial
 
 from fuzzing.target import Broken, Target, kind_of, outcome
 from fuzzing.targets.servers import checked
+from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec
 from plimsoll.engine.extenders.asks import NodeDocuments, filter_ask, prioritize_ask
 from plimsoll.engine.extenders.extender import Extender
-from plimsoll.kube.usage import _vector
+from plimsoll.kube.usage.prometheus import _vector
 from plimsoll.model.kinds import extender_wire as wire
+from plimsoll.ports.usage import LARGEST
+from plimsoll.rebalancing.queried_usage import node_usage, pod_usage
 from plimsoll.testing.builders import a_node
 
 NODES = (a_node("n1"), a_node("n2"))
+KNOWN_NODES = {node.name: node for node in NODES}
+QUERIES = {
+    "cpu": NodeQuerySpec(query="q", unit="Cores"),
+    "example.com/io": NodeQuerySpec(query="q", unit="Share"),
+}
 
 
 def prometheus(data: bytes) -> object:
     """The answer to a query."""
     result, samples = _vector("Prometheus at http://p", 200, data)
+    answers, now = {"cpu": samples, "example.com/io": samples}, 1435781451.781
+    for name, usage in node_usage(answers, QUERIES, KNOWN_NODES, now).items():
+        if name not in KNOWN_NODES or not all(0 <= amount <= 100 * 10**9 for amount in usage.values()):
+            raise Broken(f"usage of {name!r}: {usage}"[:300])
+    for pod, usage in pod_usage({"cpu": samples}, now).items():
+        if not 0 <= usage["cpu"] <= len(samples) * LARGEST["cpu"]:
+            raise Broken(f"usage of {pod!r}: {usage}"[:300])
     return checked(result), len(samples)
 
 
@@ -52,17 +67,17 @@ ASKS = (filter_ask(EXTENDER, NODES, NodeDocuments()), prioritize_ask(EXTENDER, N
 TARGETS = (
     Target(
         "prometheus",
-        "kube.usage",
-        "answers of a Prometheus that a policy names",
+        "kube.usage.prometheus, rebalancing.queried_usage",
+        "answers of a Prometheus that a policy names, and the usage in them",
         prometheus,
         lambda: [
             (
                 b'{"status":"success","data":{"resultType":"vector","result":'
-                b'[{"metric":{"instance":"n1"},"value":[1435781451.781,"0.75"]}]}}'
+                b'[{"metric":{"instance":"n1","namespace":"a","pod":"p"},"value":[1435781451.781,"0.75"]}]}}'
             ),
             b'{"status":"error","errorType":"bad_data","error":"x"}',
         ],
-        (b'"NaN"', b'"+Inf"', b'"matrix"'),
+        (b'"NaN"', b'"+Inf"', b'"-1"', b'"1e300"', b'"matrix"'),
     ),
     Target(
         "extenders",

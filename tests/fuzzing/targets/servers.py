@@ -23,7 +23,7 @@ from plimsoll.kube.pods import PodBinder, PodDocuments, PodEvictor
 from plimsoll.kube.session import pod_proxy
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import Session
-from plimsoll.kube.usage import UsageMeter
+from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.leases import Lease
 from plimsoll.ports.observer import Observer
@@ -122,7 +122,7 @@ async def _measured(session: Session) -> object:
     for read in (meter.nodes, meter.pods):
         answer, readings = await read()
         for each in readings:
-            if not math.isfinite(each.taken):
+            if not math.isfinite(each.taken) or not each.is_sound:
                 raise Broken(f"a reading of {each.name!r} at {each.taken}"[:300])
             if not all(isinstance(amount, int) for amount in each.usage.values()):
                 raise Broken("usage that is no number")
@@ -198,6 +198,7 @@ def _both(*seeds: object) -> Callable[[], list[bytes]]:
 
 METRICS = {
     "kind": "NodeMetricsList",
+    "versions": [{"version": "v1"}],
     "items": [
         {
             "metadata": {"name": "n1", "namespace": "a"},
@@ -291,7 +292,7 @@ TARGETS = (
     ),
     Target(
         "metrics",
-        "kube.usage",
+        "kube.usage.metrics_api",
         "readings of metrics.k8s.io",
         asked(_measured),
         _both(METRICS),

@@ -139,9 +139,9 @@ class TestQueries:
         samples = [Sample({"instance": "n1"}, 0.5695), sample]
 
         with pytest.raises(UsageError, match="from 0 to 1 labelled instance"):
-            QueriedUsage().nodes(a_context(NODES, measurements=Measurements(samples=samples)))
+            QueriedUsage().nodes(a_context(NODES, measurements=Measurements(samples={"": samples})))
         usages = QueriedUsage().nodes(
-            a_context(NODES, measurements=Measurements(samples=samples), exact=False)
+            a_context(NODES, measurements=Measurements(samples={"": samples}), exact=False)
         )
         assert [(usage.name, usage.used) for usage in usages] == [("n1", {"MetricResource": 56 * 10**9})]
 
@@ -149,7 +149,7 @@ class TestQueries:
         """Upstream takes the last one; which is right is unknown, so here the node is left out."""
         samples = [Sample({"instance": "n1"}, 0.1), Sample({"instance": "n1"}, 0.9)]
         same = [Sample({"instance": "n2"}, 0.5), Sample({"instance": "n2"}, 0.5)]
-        measurements = Measurements(samples=[*samples, *same])
+        measurements = Measurements(samples={"": [*samples, *same]})
 
         (first, _) = QueriedUsage().nodes(a_context(NODES, measurements=measurements))
         context = a_context(NODES, measurements=measurements, exact=False)
@@ -170,7 +170,7 @@ class TestQueries:
     )
     def test_an_answer_about_no_node_is_reported(self, samples: list[Sample], told: str) -> None:
         """An empty vector, other labels, addresses instead of names: nothing happens, and not in silence."""
-        context = a_context(NODES, measurements=Measurements(samples=samples), exact=False)
+        context = a_context(NODES, measurements=Measurements(samples={"": samples}), exact=False)
 
         with pytest.raises(UsageError, match=told):
             QueriedUsage().nodes(context)

@@ -18,10 +18,17 @@ class Planner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One element of the instant vector that a Prometheus query returned."""
+    """One element of the instant vector that a Prometheus query returned.
+
+    Attributes:
+        labels: Of the series.
+        value: Any number, infinite and none included.
+        taken: When, in seconds since the epoch.
+    """
 
     labels: Mapping[str, str]
     value: float
+    taken: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +38,18 @@ class Measurements:
     Attributes:
         nodes: From the metrics API: amounts by node and resource, in billionths.
         pods: Likewise by pod key (``namespace/name``), the sum of its containers.
-        samples: What the strategy's Prometheus query returned.
+        samples: What strategies' own Prometheus queries returned, by query; one without an answer is missing.
+        queried: From the policy's Prometheus queries: amounts by node and resource, in billionths; of other
+            resources than cpu and memory, percent.
+        queried_pods: Likewise by pod key.
         problem: Why something of it is missing, or "".
     """
 
     nodes: Mapping[str, Mapping[str, int]] | None = None
     pods: Mapping[str, Mapping[str, int]] | None = None
-    samples: Sequence[Sample] | None = None
+    samples: Mapping[str, Sequence[Sample]] | None = None
+    queried: Mapping[str, Mapping[str, int]] | None = None
+    queried_pods: Mapping[str, Mapping[str, int]] | None = None
     problem: str = ""
 
 

@@ -45,12 +45,20 @@ class ContainerImage(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     size_bytes: Int64 = 0
 
 
+class NodeAddress(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Where the node is reached; series of Prometheus may name it so."""
+
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """What was observed of the node; quantities as written."""
 
     allocatable: dict[str, str | Int64 | float] = {}
     capacity: dict[str, str | Int64 | float] = {}
     conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
 
@@ -85,6 +93,7 @@ def decide_the_same(old: Node, new: Node) -> bool:
         and old.labels == new.labels
         and old.status.allocatable == new.status.allocatable
         and old.status.images == new.status.images
+        and old.status.addresses == new.status.addresses
         and _states(old) == _states(new)
         and old.metadata.annotations == new.metadata.annotations
         and old.status.declared_features == new.status.declared_features

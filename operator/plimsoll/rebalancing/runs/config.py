@@ -12,6 +12,7 @@ from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionBudget
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.prometheus import METRIC_RESOURCE
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
@@ -112,6 +113,8 @@ def rebalancing_of(
 
 def _check_sources(spec: RebalancingSpec) -> None:
     provided = {each.source for each in spec.metrics_providers}
+    servers = (each.prometheus for each in spec.metrics_providers if each.prometheus is not None)
+    queried = {name for server in servers for name in server.queries.node}
     for position, strategy in enumerate(spec.strategies):
         source, _ = source_of(strategy.args)
         if source in (KUBERNETES_METRICS, PROMETHEUS) and source not in provided:
@@ -119,6 +122,16 @@ def _check_sources(spec: RebalancingSpec) -> None:
                 f"{WHERE}.strategies[{position}].args.metricsUtilization.source",
                 f"{source} is not among {WHERE}.metricsProviders; add it there",
             )
+        thresholds = strategy.args.get("thresholds")
+        if source != PROMETHEUS or not isinstance(thresholds, Mapping):
+            continue
+        for name in thresholds:
+            if name != METRIC_RESOURCE and name not in queried:
+                raise ConfigurationError(
+                    f"{WHERE}.strategies[{position}].args.thresholds.{name}",
+                    f"no query of source Prometheus measures it; add it to {WHERE}.metricsProviders, under"
+                    " prometheus.queries.node",
+                )
 
 
 def _open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> Iterator[EvictionBudget]:

@@ -1,11 +1,12 @@
 """RunInputs gather what a run of a policy reads: its config, a fork of the cluster, usage, past moves."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.reservations import ReservationBook
-from plimsoll.framework.descheduling.measurements import Planner
+from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
@@ -62,7 +63,7 @@ class RunInputs:
         if leaves_by_request(policy):
             await breakers.probe.refresh(immediately=True)
         started = self.clock.now()
-        self.contexts.learn(name, await self.collector.measure(spec, touched_nodes(records, started)))
+        self.contexts.learn(name, await self._measured(spec, touched_nodes(records, started)))
         memory = memory_of(records, started, breakers.access.granted)
         breakers.displacements.look(name)
         self.executor.post(HoldUpsChanged())
@@ -77,6 +78,10 @@ class RunInputs:
         recent = context.recent + self.executor.machine.left(name)
         context = replace(context, over_for=self._over.get(name, {}), recent=recent)
         return RunInput(started, rebalancing, fork, context, memory)
+
+    async def _measured(self, spec: RebalancingSpec, touched: Mapping[str, float]) -> Measurements:
+        nodes = {node.name: node for node in self.book.cache.cluster.nodes}
+        return await self.collector.measure(spec, nodes, touched)
 
     def learn(self, name: str, plan: EvictionPlan) -> None:
         """Count the runs in a row in which strategies found nodes over-used."""

@@ -3,7 +3,9 @@
 The metrics API is read every fifteen seconds while some policy wants it, and smoothed over time as
 descheduler does: half of a reading's weight is gone after 33 seconds (0.9 every 5 s). A node whose latest
 reading is older than five minutes counts as not measured, which harms decisions about that node only.
-Prometheus is asked once in each run.
+Prometheus is asked once in each run: the queries of the policy, and those of its strategies.
+
+A reading that no machine could produce, or of a time that has not come, is left out on arrival.
 
 A node that a pod has been moved off or to is not measured either until a reading is newer than the move, so
 that no move is repeated for a load that is gone; smoothing then starts from that reading. Over what time a
@@ -13,18 +15,21 @@ Source: descheduler v0.36, ``pkg/descheduler/metricscollector``. Differs: it kee
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
+from plimsoll.model.kinds.node import Node
 from plimsoll.ports.clock import Clock
-from plimsoll.ports.usage import UsageReader, UsageReading
+from plimsoll.ports.usage import PrometheusReader, UsageReader, UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.queried_usage import STALE_S, Usage, all_queries, node_usage, pod_usage, sound
 
-#: Seconds between two readings, seconds after which one is too old, and in which half its weight is gone.
-PERIOD_S, STALE_S, HALF_LIFE_S = 15.0, 300.0, 33.0
+#: Seconds between two readings, and in which half of a reading's weight is gone.
+PERIOD_S, HALF_LIFE_S = 15.0, 33.0
 
 
 @dataclass(eq=False)
@@ -32,6 +37,7 @@ class UsageCollector:
     """Keeps what nodes and pods use, while one of ``policies`` reads the metrics API."""
 
     meter: UsageReader
+    prometheus: PrometheusReader
     clock: Clock
     policies: Mapping[str, SchedulingPolicy]
     _nodes: dict[str, UsageReading] = field(default_factory=dict, init=False)
@@ -51,13 +57,18 @@ class UsageCollector:
             await self.clock.sleep(PERIOD_S)
 
     async def measure(
-        self, spec: RebalancingSpec, touched: Mapping[str, float] | None = None
+        self, spec: RebalancingSpec, cluster: Mapping[str, Node], touched: Mapping[str, float] | None = None
     ) -> Measurements:
-        """What strategies need to know; ``touched`` has the times of moves off or to nodes (epoch)."""
+        """What strategies need to know.
+
+        Args:
+            spec: Whose strategies ask.
+            cluster: The nodes, keyed by name.
+            touched: When a pod was last moved off or to a node, by node (epoch).
+        """
         touched = touched or {}
-        asked = (source_of(each.args) for each in spec.strategies)
-        sources = {source: query for source, query in asked if source}
-        nodes = pods = samples = None
+        sources = {source_of(each.args)[0] for each in spec.strategies}
+        nodes = pods = None
         problem = ""
         if KUBERNETES_METRICS in sources:
             await self._collect()
@@ -72,15 +83,51 @@ class UsageCollector:
                     if _is_fresh(each, now) and each.taken > touched.get(name, 0.0)
                 }
             if answer.is_done:
-                pods = {each.name: dict(each.usage) for each in readings if _is_fresh(each, now)}
-        if PROMETHEUS in sources:
-            url = next(
-                (each.prometheus.url for each in spec.metrics_providers if each.prometheus is not None), ""
-            )
-            answer, found = await self.meter.query(url, sources[PROMETHEUS])
-            problem = problem or usage_problem(answer)
-            samples = _settled(found, touched, self.clock.now()) if answer.is_done else None
-        return Measurements(nodes=nodes, pods=pods, samples=samples, problem=problem)
+                pods = {each.name: dict(each.usage) for each in sound(readings, now) if _is_fresh(each, now)}
+        found = Measurements(nodes=nodes, pods=pods, problem=problem)
+        server = next(
+            (each.prometheus for each in spec.metrics_providers if each.prometheus is not None), None
+        )
+        if PROMETHEUS in sources and server is not None:
+            found = await self._queried(found, spec, server, cluster, touched)
+        return found
+
+    async def _queried(
+        self,
+        found: Measurements,
+        spec: RebalancingSpec,
+        server: PrometheusProviderSpec,
+        cluster: Mapping[str, Node],
+        touched: Mapping[str, float],
+    ) -> Measurements:
+        """With what the queries of the policy, and the one of its strategies, return."""
+        asked = (source_of(each.args) for each in spec.strategies)
+        own = list(dict.fromkeys(query for source, query in asked if source == PROMETHEUS and query))
+        queries = list(all_queries(server.queries.node, server.queries.pod))
+        texts = [*(query for *_, query in queries), *own]
+        answers = await self.prometheus.query(server, texts) if texts else ()
+        now = self.clock.now()
+        problem = found.problem or next(
+            (text for answer, _ in answers if (text := usage_problem(answer))), ""
+        )
+        vectors: dict[str, dict[str, Sequence[Sample]]] = {"node": {}, "pod": {}}
+        for (kind, resource, _), (answer, vector) in zip(queries, answers, strict=False):
+            if answer.is_done:
+                vectors[kind][resource] = vector
+        samples = {
+            query: _settled(vector, touched, now)
+            for query, (answer, vector) in zip(own, answers[len(queries) :], strict=True)
+            if answer.is_done
+        }
+        usage: Usage | None = None
+        if vectors["node"]:
+            usage = {
+                name: amounts
+                for name, amounts in node_usage(vectors["node"], server.queries.node, cluster, now).items()
+                if now - touched.get(name, float("-inf")) >= STALE_S
+            }
+        pods = pod_usage(vectors["pod"], now) if vectors["pod"] else None
+        return replace(found, samples=samples, queried=usage, queried_pods=pods, problem=problem)
 
     async def _collect(self) -> None:
         now = self.clock.now()
@@ -89,6 +136,7 @@ class UsageCollector:
         answer, readings = await self.meter.nodes()
         self._problem = usage_problem(answer)
         if answer.is_done:
+            readings = sound(readings, now)
             elapsed = 0.0 if self._read_at is None else now - self._read_at
             self._nodes = {each.name: self._smoothed(each, elapsed) for each in readings}
             self._latest = {each.name: each for each in readings}

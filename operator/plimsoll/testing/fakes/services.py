@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from plimsoll.access.rights import Right
+from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.ports.extenders import Endpoint, Reply
 from plimsoll.ports.leases import Lease
@@ -58,6 +59,7 @@ class FakeMeter:
         node_readings: What nodes use.
         pod_readings: What pods use.
         samples: What a query returns.
+        vectors: What certain queries return instead.
         asked: Queries, with where they went.
     """
 
@@ -66,6 +68,7 @@ class FakeMeter:
         self.node_readings: list[UsageReading] = []
         self.pod_readings: list[UsageReading] = []
         self.samples: list[Sample] = []
+        self.vectors: dict[str, list[Sample]] = {}
         self.asked: list[tuple[str, str]] = []
 
     async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
@@ -76,10 +79,15 @@ class FakeMeter:
         """As given."""
         return self.answer, self.pod_readings if self.answer.is_done else ()
 
-    async def query(self, url: str, promql: str) -> tuple[WriteResult, Sequence[Sample]]:
+    async def query(
+        self, server: PrometheusProviderSpec, queries: Sequence[str]
+    ) -> Sequence[tuple[WriteResult, Sequence[Sample]]]:
         """As given."""
-        self.asked.append((url, promql))
-        return self.answer, self.samples if self.answer.is_done else ()
+        self.asked += [(server.url, query) for query in queries]
+        return [
+            (self.answer, self.vectors.get(query, self.samples) if self.answer.is_done else ())
+            for query in queries
+        ]
 
 
 class FakeAccessReviewer:

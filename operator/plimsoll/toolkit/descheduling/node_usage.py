@@ -1,4 +1,4 @@
-"""Usage of each node by requests, the metrics API, or a Prometheus query.
+"""Usage of each node by requests, the metrics API, or Prometheus queries.
 
 Units: billionths, so that sums of odd quantities stay exact; rounded up to milli-cpu and whole units
 where upstream rounds. A query's pseudo-resource is in percent of 100. Percentages are floats.
@@ -183,15 +183,15 @@ class MeasuredUsage:
             )
         found = self.some(context.nodes, context)
         if not found and context.nodes:
-            raise UsageError(_because("the metrics API has a recent measurement of no node", context))
-        _tell_left_out("the metrics API has no recent measurement", found, context)
+            raise UsageError(because("the metrics API has a recent measurement of no node", context))
+        tell_left_out("the metrics API has no recent measurement", found, context)
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
         """As measured."""
         measured = context.measurements.nodes
         if measured is None:
-            raise UsageError(_because("there are no measurements of the metrics API", context))
+            raise UsageError(because("there are no measurements of the metrics API", context))
         found = []
         for name in names:
             sample = measured.get(name)
@@ -219,17 +219,20 @@ class QueriedUsage:
 
     resources: tuple[str, ...] = (METRIC_RESOURCE,)
 
+    def __init__(self, query: str = "") -> None:
+        self._query = query
+
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
         """In whole percent, cut off."""
         found = self.some(context.nodes, context)
         if not found and context.nodes:
-            raise UsageError(_of_no_node(context.measurements.samples or ()))
-        _tell_left_out("the Prometheus query returned no single value from 0 to 1", found, context)
+            raise UsageError(_of_no_node((context.measurements.samples or {}).get(self._query, ())))
+        tell_left_out("the Prometheus query returned no single value from 0 to 1", found, context)
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
         """In whole percent, cut off."""
-        shares = _shares(context.measurements, exact=context.is_exact)
+        shares = _shares(context.measurements, self._query, exact=context.is_exact)
         found = []
         for name in names:
             if name not in shares:
@@ -270,13 +273,14 @@ class NoUsage:
         return None
 
 
-def _shares(measurements: Measurements, *, exact: bool) -> dict[str, float]:
-    if measurements.samples is None:
+def _shares(measurements: Measurements, query: str, *, exact: bool) -> dict[str, float]:
+    samples = (measurements.samples or {}).get(query)
+    if samples is None:
         why = f": {measurements.problem}" if measurements.problem else ""
         raise UsageError(f"there is no answer to the Prometheus query{why}")
     shares: dict[str, float] = {}
     contradicted = set()
-    for sample in measurements.samples:
+    for sample in samples:
         instance = sample.labels.get("instance")
         sound = 0 <= sample.value <= 1
         if instance is None or not sound:
@@ -308,7 +312,7 @@ def _labelled(sample: Sample) -> str:
     return f"labelled {', '.join(sorted(sample.labels)[:SHOWN]) or 'nothing'}"
 
 
-def _tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyContext) -> None:
+def tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyContext) -> None:
     """Say of which nodes nothing is known: they are neither emptied nor filled in this run."""
     left_out = sorted(set(context.nodes) - {each.name for each in found})
     if left_out:
@@ -318,7 +322,8 @@ def _tell_left_out(lacking: str, found: Iterable[NodeUsage], context: StrategyCo
         )
 
 
-def _because(sentence: str, context: StrategyContext) -> str:
+def because(sentence: str, context: StrategyContext) -> str:
+    """A sentence, and what is wrong with the source."""
     problem = context.measurements.problem
     return f"{sentence}: {problem}" if problem else sentence
 

@@ -1,0 +1,149 @@
+"""Reads usage of nodes and pods from what a policy's Prometheus queries returned.
+
+A value that makes no sense (no number, negative, more than twice what the node has, from the future, of an
+unknown node) is left out; two different values of one node contradict each other, and both are left out. A
+share may exceed 1 by a tenth, as rates of short windows do, and then counts as 1.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec, PodQueries
+from plimsoll.framework.descheduling.measurements import Sample
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.quantity import QuantityError, nanos
+from plimsoll.ports.usage import LARGEST, UsageReading
+
+BILLION = 10**9
+
+#: How far ahead of ours another clock may be, and how old a value may be, in seconds.
+AHEAD_S, STALE_S = 60.0, 300.0
+
+#: A share up to which a value is rounding, and how many times its room a node may seem to use.
+LARGEST_SHARE, LARGEST_USE = 1.1, 2
+
+#: What other resources than cpu and memory are measured in: percent of a hundred.
+PERCENT = 100 * BILLION
+
+Usage = dict[str, dict[str, int]]
+"""Amounts in billionths: of a node or a pod, and of a resource of it."""
+
+
+@dataclass(frozen=True)
+class NodeNames:
+    """Finds the node that a label names."""
+
+    nodes: Mapping[str, Node]
+    _by_address: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for name, node in self.nodes.items():
+            for each in node.status.addresses:
+                if each.type == "InternalIP":
+                    self._by_address[each.address] = name
+
+    def of(self, labels: Mapping[str, str], label: str | None) -> str:
+        """The node's name, "" where none is known by such labels."""
+        for each in (label,) if label is not None else ("node", "instance"):
+            value = labels.get(each, "")
+            host = _host(value)
+            for name in (value, host, self._by_address.get(value, ""), self._by_address.get(host, "")):
+                if name in self.nodes:
+                    return name
+        return ""
+
+
+def _host(address: str) -> str:
+    """An address without its port; an IPv6 address has brackets where it has a port."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    try:
+        ip_address(address)
+    except ValueError:
+        return address.rpartition(":")[0]
+    return address
+
+
+def node_usage(
+    answers: Mapping[str, Sequence[Sample]],
+    queries: Mapping[str, NodeQuerySpec],
+    nodes: Mapping[str, Node],
+    now: float,
+) -> Usage:
+    """What nodes use.
+
+    Args:
+        answers: By the name of the query; one without an answer is missing.
+        queries: The same queries.
+        nodes: Those that are known, keyed by name.
+        now: Seconds since the epoch.
+    """
+    names = NodeNames(nodes)
+    found: Usage = {}
+    for resource, samples in answers.items():
+        query = queries[resource]
+        contradicted = set()
+        for sample in samples:
+            name = names.of(sample.labels, query.node_label)
+            amount = _amount(sample, resource, query.unit, nodes[name], now) if name else None
+            if amount is None:
+                continue
+            if found.setdefault(name, {}).setdefault(resource, amount) != amount:
+                contradicted.add(name)
+        for name in contradicted:
+            del found[name][resource]
+    return found
+
+
+def _amount(sample: Sample, resource: str, unit: str, node: Node, now: float) -> int | None:
+    if not _is_recent(sample, now) or not 0 <= sample.value < math.inf:
+        return None
+    room = _room(node, resource)
+    if unit == "Share":
+        return round(min(sample.value, 1.0) * room) if sample.value <= LARGEST_SHARE else None
+    return round(sample.value * BILLION) if sample.value * BILLION <= LARGEST_USE * room else None
+
+
+def _room(node: Node, resource: str) -> int:
+    if resource not in LARGEST:
+        return PERCENT
+    try:
+        return max(nanos((node.status.allocatable or node.status.capacity).get(resource, 0)), 0)
+    except QuantityError:
+        return 0
+
+
+def _is_recent(sample: Sample, now: float) -> bool:
+    return now - STALE_S < sample.taken <= now + AHEAD_S
+
+
+def pod_usage(answers: Mapping[str, Sequence[Sample]], now: float) -> Usage:
+    """What pods use, by ``namespace/name``: the sum of their series; by the name of the resource asked."""
+    found: Usage = {}
+    for resource, samples in answers.items():
+        unsound = set()
+        for sample in samples:
+            pod = f"{sample.labels.get('namespace', '')}/{sample.labels.get('pod', '')}"
+            if not _is_recent(sample, now) or not 0 <= sample.value * BILLION <= LARGEST[resource]:
+                unsound.add(pod)
+                continue
+            usage = found.setdefault(pod, {})
+            usage[resource] = usage.get(resource, 0) + round(sample.value * BILLION)
+        for pod in unsound:
+            found.pop(pod, None)
+    return found
+
+
+def all_queries(queries: Mapping[str, NodeQuerySpec], pods: PodQueries) -> Iterable[tuple[str, str, str]]:
+    """Every query: ``node`` or ``pod``, the name of the resource, the text."""
+    yield from (("node", name, each.query) for name, each in sorted(queries.items()))
+    for name, one in (("cpu", pods.cpu), ("memory", pods.memory)):
+        if one is not None:
+            yield "pod", name, one.query
+
+
+def sound(readings: Iterable[UsageReading], now: float) -> list[UsageReading]:
+    """Readings that make sense: amounts that some machine could use, of a time that has come."""
+    return [each for each in readings if each.is_sound and each.taken <= now + AHEAD_S]
