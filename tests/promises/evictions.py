@@ -57,8 +57,9 @@ class EvictionPromise:
         records = self._book.announced(meta["uid"], at)
         if not records:
             self._findings.violated(at, f"{author.name} evicted {meta['name']} without a record of that")
-        if len(records) > 1:
-            names = " and ".join(each.key[1] for each in records)
+        ours = [each for each in records if not each.is_meddled]
+        if len(ours) > 1:
+            names = " and ".join(each.key[1] for each in ours)
             self._findings.violated(at, f"{meta['name']} was evicted with two records: {names}")
         for record in records:
             record.evicted_at = at

@@ -61,6 +61,17 @@ def test_an_eviction_has_one_record() -> None:
     assert stream.said == ["web-1 was evicted with two records: a and b"]
 
 
+def test_a_record_that_somebody_else_made_evicting_is_not_the_operators() -> None:
+    """It was planned for nothing, and says more than its writer did."""
+    stream = a_cluster()
+    stream.record("web-1", "a", phases=("Planned",), owner=None)
+    stream.enter("a", "Evicting", by=UNKNOWN)
+    stream.record("web-1", "b", phases=("Planned", "Evicting"), owner=None)
+    stream.evict("web-1")
+
+    assert stream.said == []
+
+
 @pytest.mark.parametrize("uid", ["uid-old", ""])
 def test_an_eviction_names_the_pod_that_was_meant(uid: str) -> None:
     """By its uid, as precondition."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
+from roadstead.values.status_errors import StatusError
 from simulation.cluster import POLICIES, RECORDS
 from simulation.deeds.scene import Scene, Way
 from simulation.faults import FaultKind
@@ -82,7 +83,15 @@ class AdministratorDeeds:
         self._api.delete(POLICIES, None, "serve")
         again = {**copied(kept), "metadata": {"name": "serve"}}
         again["spec"].pop("suspend", None)  # it may come when people resume nothing any more
-        self._scene.later(lambda: self._api.create(POLICIES, again))
+
+        def create() -> None:
+            try:
+                self._api.create(POLICIES, again)
+            except StatusError as error:
+                if error.code in (403, 404):  # the definition is gone, or going
+                    self._scene.later(create)
+
+        self._scene.later(create)
         return True
 
     def _take_rights(self) -> None:
