@@ -103,6 +103,21 @@ def leftovers(operator: Operator, records: Collection[str]) -> Iterator[str]:
         yield f"{operator.fence.under_way} writes wait for their answers"
     if problem := operator.unready():
         yield f"it is not ready: {problem}"
+    elif operator.sharing is None:
+        yield from idle_leader(operator.fence.seconds_left(), leads=operator.leadership.acquired.is_set())
+
+
+def idle_leader(seconds_left: float, *, leads: bool) -> Iterator[str]:
+    """Whether a process that says it is ready leads, and sends no write; or would send one as a standby.
+
+    Args:
+        seconds_left: Those for which its fence is open.
+        leads: Whether it does.
+    """
+    if leads and not seconds_left:
+        yield "it says that it is ready and leads, and its fence is shut"
+    if seconds_left and not leads:
+        yield "it stands by, and its fence is open"
 
 
 def _of_scheduling(operator: Operator) -> Iterator[str]:

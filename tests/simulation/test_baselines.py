@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from simulation.baselines import remembered, stray_tasks
+import pytest
+
+from simulation.baselines import idle_leader, remembered, stray_tasks
 
 FRESH = Counter({"heartbeat": 1, "condition writer": 8, "red.0": 1, "(Event.wait)": 4})
 
@@ -24,6 +26,20 @@ def test_a_task_too_many_or_too_few_is_found() -> None:
         "2 tasks 'left behind', where a fresh process has 0",
         "20 tasks without a name, where a fresh process has 4: 16 (Event.wait)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds_left", "leads", "said"),
+    [
+        (8.0, True, []),
+        (0.0, True, ["it says that it is ready and leads, and its fence is shut"]),
+        (0.0, False, []),
+        (8.0, False, ["it stands by, and its fence is open"]),
+    ],
+)
+def test_who_leads_may_write(seconds_left: float, leads: bool, said: list[str]) -> None:
+    """A leader at rest has renewed its lease a moment ago."""
+    assert list(idle_leader(seconds_left, leads=leads)) == said
 
 
 @dataclass
