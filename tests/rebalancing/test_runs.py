@@ -189,6 +189,22 @@ async def test_predictions_of_a_policy_that_went_meanwhile_go() -> None:
     assert gone.records.documents == {}
 
 
+async def test_a_prediction_of_an_earlier_process_that_is_outdated_is_remembered_by_nothing() -> None:
+    """The watch of records may be down while it is deleted, such as when their definition was away."""
+    scene = Scene()
+    scene.rebalancers.retain_predictions({POLICY})
+    async with scene.running(a_policy("DryRun")):
+        await predicted(scene)
+
+    later = Scene(*scene.records.documents.values())
+    async with later.running():
+        assert list(later.wing.executor.machine.moves) == list(later.records.documents)
+        await later.clock.advance(predictions.STARTING_S + 1)
+
+    assert later.records.documents == {}
+    assert not later.wing.executor.machine.moves
+
+
 async def test_records_of_moves_stay() -> None:
     """They are history, whatever the policy does now."""
     scene = Scene()

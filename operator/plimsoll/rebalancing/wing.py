@@ -224,7 +224,7 @@ class RebalancingWing:
         # The runs.
         feeder = MoveFeeder(executor, revalidator, empties)
         self.retention = Retention(policies, keeper, executor.post, clock, observer)
-        self._predictions = predictions = Predictions(keeper, clock, observer)
+        self._predictions = predictions = Predictions(keeper, executor.post, clock, observer)
         proposals = Proposals(executor, feeder, keeper, observer)
         modes = PlanModes(policies, self.retention, predictions, proposals, feeder, breakers)
         self.upstream = UpstreamEnforcement(

@@ -4,13 +4,14 @@ Predictions go with their policy, and with its mode.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
+from plimsoll.rebalancing.moves.events import RecordDeleted
 from plimsoll.rebalancing.records.drafts import first_message, first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -29,6 +30,7 @@ class Predictions:
     """Writes predictions, and deletes those of policies that predict no longer."""
 
     keeper: EvictionRecordStore
+    post: Callable[[RecordDeleted], None]  #: receives the events of those that are deleted
     clock: Clock
     observer: Observer
     _predicting: frozenset[str] = field(default_factory=frozenset, init=False)
@@ -50,7 +52,7 @@ class Predictions:
             all_known = self.clock.monotonic() - began >= STARTING_S
             try:
                 for record in self._outdated(all_known=all_known):
-                    await self.keeper.drop(record, "outdated")
+                    await self._drop(record)
             except Exception as exc:  # noqa: BLE001 - whatever one record holds, the next look comes
                 self.observer.failed("deleting predictions", repr(exc))
             seconds = AGAIN_S if all_known else STARTING_S
@@ -65,6 +67,11 @@ class Predictions:
             and (all_known or record.spec.policy in self._ended)
         ]
 
+    async def _drop(self, record: Record) -> None:
+        """Delete a record; after a restart it is among the moves, and the watch need not show its end."""
+        if await self.keeper.drop(record, "outdated"):
+            self.post(RecordDeleted(record.key))
+
     async def write(self, totals: RunTotals) -> None:
         """Record what a run predicts; the same prediction is one record, however often it is made.
 
@@ -74,7 +81,7 @@ class Predictions:
         moves = {key_of(move, policy, mode, totals.cycle): move for move in totals.plan.moves}
         for record in keeper.of_policy(policy):
             if record.spec.mode is mode and record.key not in moves and not totals.plan.failures:
-                await keeper.drop(record, "outdated")
+                await self._drop(record)
         for key, move in moves.items():
             if key in keeper.known:
                 continue
