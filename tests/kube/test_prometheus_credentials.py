@@ -20,6 +20,7 @@ from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.credentials import ADDRESSES, PrometheusCredentials
 from plimsoll.kube.usage.prometheus import PrometheusClient
 from plimsoll.ports.writes import WriteOutcome
+from plimsoll.testing.fakes import RememberingObserver
 
 TOKEN = "s3cret-0f-the-0perator"
 AUTH = {"authToken": {"secretReference": {"name": "prom"}}}
@@ -306,12 +307,14 @@ async def test_a_silent_server_costs_one_timeout(
     monkeypatch.setattr("plimsoll.kube.usage.prometheus.QUERY_TIMEOUT_S", 0.2)
     provider = PrometheusProviderSpec(url=session.address)
 
-    results = await PrometheusClient(PrometheusCredentials(session, "plimsoll")).query(
-        provider, ["a", "b", "c"]
-    )
+    observer = RememberingObserver()
+    client = PrometheusClient(PrometheusCredentials(session, "plimsoll"), observer)
+
+    results = await client.query(provider, ["a", "b", "c"])
 
     assert [result.verdict for result, _ in results] == [WriteOutcome.UNKNOWN] * 3
     assert len(server.requests) == 1
+    assert observer.asked == [("Prometheus", "unanswered")] * 3
 
 
 async def test_a_query_that_fails_costs_no_other(told: tuple[ToldServer, Session]) -> None:

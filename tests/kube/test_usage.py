@@ -8,6 +8,7 @@ from kube.scripted_server import ToldServer
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.ports.writes import WriteOutcome
+from plimsoll.testing.fakes import RememberingObserver
 
 V1 = {"versions": [{"version": "v1beta1"}, {"version": "v1"}]}
 
@@ -140,7 +141,8 @@ async def test_a_version_that_is_gone_is_discovered_again(told: tuple[ToldServer
     server.then({"message": "not found"}, 404)
     server.then({"versions": [{"version": "v1beta1"}]})
     server.then({"items": [node("n1")]})
-    meter = UsageMeter(session)
+    observer = RememberingObserver()
+    meter = UsageMeter(session, observer)
 
     outcomes = [await meter.nodes() for _ in range(3)]
 
@@ -150,6 +152,7 @@ async def test_a_version_that_is_gone_is_discovered_again(told: tuple[ToldServer
         WriteOutcome.DONE,
     ]
     assert server.requests[-1][1] == "/apis/metrics.k8s.io/v1beta1/nodes"
+    assert observer.asked == [("KubernetesMetrics", each) for each in ("answered", "refused", "answered")]
 
 
 @pytest.mark.parametrize("group", [{"versions": [{"version": "v3"}]}, {"versions": []}])

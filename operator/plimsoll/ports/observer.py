@@ -101,6 +101,12 @@ class Observer:
     def record_changed(self, policy: str, strategy: str, phase: str) -> None:
         """An Eviction record reached a phase."""
 
+    def move_reversed(self, policy: str) -> None:
+        """A move took a pod to a node that another one took a pod of its owner off within the hour before."""
+
+    def usage_asked(self, source: str, result: str) -> None:
+        """The metrics API or a Prometheus was asked for usage: answered, refused or unanswered."""
+
     def record_dropped(self, policy: str, why: str) -> None:
         """A record was not written, or was deleted by retention."""
 

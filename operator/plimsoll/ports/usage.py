@@ -6,7 +6,7 @@ from typing import Protocol
 
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
-from plimsoll.ports.writes import WriteResult
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: More than any machine has, in billionths: a million cores, an exbibyte.
 LARGEST = {"cpu": 10**6 * 10**9, "memory": 2**60 * 10**9}
@@ -32,6 +32,13 @@ class UsageReading:
     def is_sound(self) -> bool:
         """Whether some machine could use these amounts."""
         return all(0 <= amount <= LARGEST.get(name, 0) for name, amount in self.usage.items())
+
+
+def result_of(answer: WriteResult) -> str:
+    """What an answer is counted as."""
+    if answer.is_done:
+        return "answered"
+    return "unanswered" if answer.verdict is WriteOutcome.UNKNOWN else "refused"
 
 
 class UsageReader(Protocol):

@@ -59,6 +59,18 @@ class RebalancingMetrics(Observer):
             "Eviction records that reached a phase. Labeled by policy, strategy and phase.",
             ["policy", "strategy", "phase"],
         )
+        self.reversed = counter(
+            "plimsoll_rebalancer_reversed_moves",
+            "Moves to a node that another move took a pod of the same owner off within the hour before. "
+            "Labeled by policy.",
+            ["policy"],
+        )
+        self.sources = counter(
+            "plimsoll_load_source_requests",
+            "Lists and queries of actual usage. Labeled by source (KubernetesMetrics or Prometheus) and "
+            "result: answered; refused (the source or the policy is at fault); unanswered.",
+            ["source", "result"],
+        )
         self.dropped = counter(
             "plimsoll_rebalancer_dropped_records",
             "Records that could not be written, or were deleted by retention. Labeled by policy and why.",
@@ -76,6 +88,7 @@ class RebalancingMetrics(Observer):
         """Count and time."""
         for each in RunResult:  # a rate needs the series before its first increase
             self.runs.labels(policy, each.value)
+        self.reversed.labels(policy)
         self.runs.labels(policy, result).inc()
         if result != RunResult.SKIPPED:
             self.run_seconds.labels(policy).observe(seconds)
@@ -89,6 +102,16 @@ class RebalancingMetrics(Observer):
         for each in Phase:  # the series must exist before its first increase
             self.phases.labels(policy, strategy, each.value)
         self.phases.labels(policy, strategy, phase).inc()
+
+    def move_reversed(self, policy: str) -> None:
+        """Count."""
+        self.reversed.labels(policy).inc()
+
+    def usage_asked(self, source: str, result: str) -> None:
+        """Count."""
+        for each in ("answered", "refused", "unanswered"):  # the series must exist before its first increase
+            self.sources.labels(source, each)
+        self.sources.labels(source, result).inc()
 
     def record_dropped(self, policy: str, why: str) -> None:
         """Count."""

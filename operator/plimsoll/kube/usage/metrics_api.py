@@ -9,10 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from plimsoll.api.schema.fields import duration_s
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized, answer_of, readable
 from plimsoll.kube.session.session import Session
 from plimsoll.model.quantity import nanos
-from plimsoll.ports.usage import UsageReading
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.usage import UsageReading, result_of
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 GROUP = "/apis/metrics.k8s.io"
@@ -27,8 +29,9 @@ class UsageMeter:
     The version is discovered with the first reading, and again after the API was gone.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, observer: Observer | None = None) -> None:
         self._session = session
+        self._observer = observer or Observer()
         self._version = ""
 
     async def nodes(self) -> tuple[WriteResult, Sequence[UsageReading]]:
@@ -40,6 +43,13 @@ class UsageMeter:
         return await self._read("pods", _pod_reading)
 
     async def _read(
+        self, resource: str, reading: Callable[[Mapping[str, Any]], UsageReading]
+    ) -> tuple[WriteResult, Sequence[UsageReading]]:
+        answer, readings = await self._listed(resource, reading)
+        self._observer.usage_asked(KUBERNETES_METRICS, result_of(answer))
+        return answer, readings
+
+    async def _listed(
         self, resource: str, reading: Callable[[Mapping[str, Any]], UsageReading]
     ) -> tuple[WriteResult, Sequence[UsageReading]]:
         try:

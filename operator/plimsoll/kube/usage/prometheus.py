@@ -12,6 +12,7 @@ from ssl import SSLContext, SSLError
 import aiohttp
 import msgspec
 
+from plimsoll.api.v1alpha1.metrics_providers import PROMETHEUS
 from plimsoll.api.v1alpha1.prometheus import HTTPS, PrometheusProviderSpec, is_plain_url
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.kube.extenders import tls_context
@@ -20,6 +21,8 @@ from plimsoll.kube.session.session import JSON
 from plimsoll.kube.usage.credentials import CredentialsError, PrometheusCredentials, ShownCredentials
 from plimsoll.model.decoding import read_with
 from plimsoll.ports.extenders import TLSSettings
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.usage import result_of
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 #: Seconds that Prometheus gets to answer, and bytes of an answer that are read.
@@ -29,10 +32,20 @@ QUERY_TIMEOUT_S, LONGEST_ANSWER = 10.0, 2**24
 class PrometheusClient:
     """Asks for instant vectors."""
 
-    def __init__(self, credentials: PrometheusCredentials) -> None:
+    def __init__(self, credentials: PrometheusCredentials, observer: Observer | None = None) -> None:
         self._credentials = credentials
+        self._observer = observer or Observer()
 
     async def query(
+        self, server: PrometheusProviderSpec, queries: Sequence[str]
+    ) -> Sequence[tuple[WriteResult, Sequence[Sample]]]:
+        """The instant vectors that queries return now, in their order; each outcome is counted."""
+        found = await self._answers(server, queries)
+        for answer, _ in found:
+            self._observer.usage_asked(PROMETHEUS, result_of(answer))
+        return found
+
+    async def _answers(
         self, server: PrometheusProviderSpec, queries: Sequence[str]
     ) -> Sequence[tuple[WriteResult, Sequence[Sample]]]:
         """The instant vectors that queries return now, in their order.

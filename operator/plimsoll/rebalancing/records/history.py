@@ -6,6 +6,7 @@ rebalancing: they use up none of its limits, and neither begin nor end a rest.
 
 from collections.abc import Iterable
 
+from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.planning.history import Fate, Memory, PastMove
@@ -106,6 +107,32 @@ def recently_moved(records: Iterable[Record], now: float) -> frozenset[str]:
         and record.status.replacement is not None
         and now - ended_at(record) < SETTLING_S
     )
+
+
+def is_reversal(record: Record, records: Iterable[Record]) -> bool:
+    """Whether a move took a pod to a node that another took one of its owner off an hour before at most.
+
+    A replacement that came back to the node that it was moved off does not count: its move is ``Returned``.
+    """
+    landed, owner, sent = record.status.replacement, _owner(record), latest_sent(record)
+    if record.phase is not Phase.SETTLED or landed is None or not owner:
+        return False
+    return landed.node != record.spec.from_node and any(
+        other.phase is Phase.SETTLED
+        and other.key != record.key
+        and _owner(other) == owner
+        and other.spec.from_node == landed.node
+        and 0.0 <= sent - latest_sent(other) < SETTLING_S
+        for other in records
+    )
+
+
+def _owner(record: Record) -> str:
+    """The uid of the workload whose pod is moved; "" for a victim, a restart, and a pod without an owner."""
+    spec = record.spec
+    if is_victim(record) or spec.purpose is Purpose.RESTART or spec.owner is None:
+        return ""
+    return spec.owner.uid if spec.surge is None else spec.surge.uid
 
 
 def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:

@@ -25,7 +25,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.records.history import counts_as_sent, latest_sent
+from plimsoll.rebalancing.records.history import counts_as_sent, is_reversal, latest_sent
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
@@ -275,6 +275,8 @@ class EvictionRecordStore:
         spec, latest = record.spec, record.status.transitions[-1]
         phase = str(latest.phase)
         self.observer.record_changed(spec.policy, spec.strategy, phase)
+        if is_reversal(record, self.known.values()):
+            self.observer.move_reversed(spec.policy)
         facts: dict[str, object] = {
             "pod": f"{spec.pod.namespace}/{spec.pod.name}",
             "uid": spec.pod.uid,

@@ -31,6 +31,8 @@ class RememberingObserver(Observer):
         failures: Where something broke and was contained, and what.
         heard: Of which collection the server told something, in order.
         runs: Policy, result and seconds of each run that has ended.
+        reversals: Policies whose moves undid others.
+        asked: Sources of usage that were asked, with what came of it.
     """
 
     def __init__(self) -> None:
@@ -38,6 +40,16 @@ class RememberingObserver(Observer):
         self.failures: list[tuple[str, str]] = []
         self.heard: list[str] = []
         self.runs: list[tuple[str, str, float]] = []
+        self.reversals: list[str] = []
+        self.asked: list[tuple[str, str]] = []
+
+    def move_reversed(self, policy: str) -> None:
+        """Keep the policy."""
+        self.reversals.append(policy)
+
+    def usage_asked(self, source: str, result: str) -> None:
+        """Keep it."""
+        self.asked.append((source, result))
 
     def run_finished(self, policy: str, result: str, seconds: float) -> None:
         """Keep it."""
