@@ -34,6 +34,8 @@ from plimsoll.engine.gang import place_together
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Node, Pod, Registry
+from plimsoll.load.keeper import LoadKeeper
+from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -43,6 +45,8 @@ SEED = 7
 SIZES = "100,1000,5000,50000"
 MANY_NODES = 10_000
 """Beyond so many nodes a tenth of the attempts is measured: making the cluster takes the time."""
+BY_LOAD = "+load"
+"""Behind the name of a family: the same with the plugin NodeLoad (weight 3), and nodes that were measured."""
 ALL = "all"
 """Instead of a number of templates: every pod has its own."""
 
@@ -75,13 +79,23 @@ class Cell:
         return 1e6 / self.cpu_us
 
 
-def scheduler(cluster: Cluster) -> ProfileScheduler:
-    """The default profile, ties broken by a seeded die."""
+def read_nodes(cluster: Cluster) -> None:
+    """Attach a load book, and measure every node."""
+    rng = random.Random(SEED)
+    used = (LoadReading(node.name, rng.random() * 2e9, rng.random() * 2**33, 1.0) for node in cluster.nodes)
+    LoadKeeper(cluster).observe(1.0, nodes=LoadReadings.of(used))
+
+
+def scheduler(cluster: Cluster, *, by_load: bool = False) -> ProfileScheduler:
+    """The default profile, ties broken by a seeded die; maybe with NodeLoad."""
     rng = random.Random(SEED)
     profile = build_profile(
         ProfileConfig("default-scheduler"),
         Registry(IN_TREE),
-        [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+        [
+            Enabled(*each)
+            for each in ({**DEFAULT_PLUGINS, "NodeLoad": 3} if by_load else DEFAULT_PLUGINS).items()
+        ],
     )
     return ProfileScheduler(profile, cluster, choose=rng.randrange)
 
@@ -141,7 +155,7 @@ def pods_of(pattern: Mapping[str, Any], prefix: str, count: int, templates: int 
 
 def prepared(family: str, node_count: int) -> tuple[Cluster, Mapping[str, Any]]:
     """The cluster of a workload with its initial pods, spread evenly."""
-    workload = yaml.safe_load(WORKLOADS.read_text(encoding="utf-8"))[family]
+    workload = yaml.safe_load(WORKLOADS.read_text(encoding="utf-8"))[family.removesuffix(BY_LOAD)]
     cluster = Cluster()
     for node in nodes_of(workload, node_count):
         cluster.set_node(node)
@@ -158,7 +172,10 @@ def measure(family: str, node_count: int, templates: int | None, most: int) -> C
     measured = workload["measured"]
     count = min(most, int(measured["perNode"] * node_count))
     pods = list(pods_of(measured, "measured", count, templates))
-    engine = scheduler(cluster)
+    by_load = family.endswith(BY_LOAD)
+    if by_load:
+        read_nodes(cluster)
+    engine = scheduler(cluster, by_load=by_load)
     for pod in pods_of(measured, "warm-up", min(10, count), 10):
         apply(cluster, schedule(engine, cluster.templates.info(pod)), engine)
     outcomes: dict[str, int] = {}

@@ -456,6 +456,8 @@ ROWS = [
         "needs-less",
     ),
     check("NodeDeclaredFeatures", info(), own(info(), info(labels={"x": "y"})), SLEEPS, "needs-the-same"),
+    check("NodeLoad", info(), node(None, OPEN), WAKES, "new"),
+    check("NodeLoad", info(), placed(on()), WAKES, "somebody-left"),
 ]
 
 

@@ -26,7 +26,9 @@ from plimsoll.framework.capabilities import (
     Dated,
     EasesLocally,
     Framed,
+    GivesWay,
     Linear,
+    Marked,
     NodeSignature,
     NotesSkips,
     RunsInParallel,
@@ -40,6 +42,11 @@ class DatedPlugin(Plugin, Dated, Protocol):
     """A plugin that tells whether its answers still hold."""
 
 
+@runtime_checkable
+class MarkedPlugin(Plugin, Marked, Protocol):
+    """A plugin that tells what else its answers follow from."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stages:
     """Plugins of one profile, in calling order.
@@ -51,6 +58,8 @@ class Stages:
         row_filter: Filters that look at a node's own pods as well, likewise.
         near_score: Score plugins that look no further than the node, with their weight.
         node_score_names: Names of those that look at node objects only.
+        marked: Plugins that look at a node's own pods, and of a template at something that changes.
+        yielding: Position of the filter whose refusals do not count where no node is feasible; the last one.
         dated: Plugins that look further than the node and tell whether their answers still hold.
         far_names: Plugins that look further than the node in PreFilter or Filter.
         individual: Whether some plugin looks at more of a pod than its template: then nothing is kept from
@@ -70,6 +79,8 @@ class Stages:
     row_score: tuple[tuple[ScorePlugin, int], ...]
     far_score: tuple[tuple[ScorePlugin, int], ...]
     far_score_names: frozenset[str]
+    marked: tuple[MarkedPlugin, ...]
+    yielding: int | None
     dated: tuple[DatedPlugin, ...]
     far_names: frozenset[str]
     individual: bool
@@ -196,6 +207,12 @@ def stages_of(
         row_score=tuple(each for each in scored if each[0].reads is Reads.ROW),
         far_score_names=frozenset(each.name for each, _ in scored if each.reads > Reads.ROW),
         far_score=tuple(each for each in scored if each[0].reads > Reads.ROW),
+        marked=tuple(
+            plugin
+            for plugin in everyone.values()
+            if isinstance(plugin, MarkedPlugin) and reads_of(plugin) is Reads.ROW
+        ),
+        yielding=len(filters) - 1 if filters and gives_way(filters[-1]) else None,
         dated=tuple(
             plugin
             for plugin in everyone.values()
@@ -204,6 +221,11 @@ def stages_of(
         far_names=frozenset(plugin.name for plugin in (*pre_filter, *filters) if not is_near(plugin)),
         individual=any(reads_of(plugin) is Reads.POD for plugin in (*pre_filter, *filters)),
     )
+
+
+def gives_way(plugin: Plugin) -> bool:
+    """Whether a filter's refusals do not count where no node would be feasible otherwise."""
+    return isinstance(plugin, GivesWay) and plugin.gives_way
 
 
 def is_near(plugin: Plugin) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from plimsoll.engine.extenders.extender import Extender
-from plimsoll.engine.plugin_reach import Capabilities, Stages, capabilities_of, stages_of
+from plimsoll.engine.plugin_reach import Capabilities, Stages, capabilities_of, gives_way, stages_of
 from plimsoll.framework import (
     MAX_SCORE,
     BindPlugin,
@@ -159,6 +159,8 @@ def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[
     for point in EXTENSION_POINTS:
         entries = _expanded(point, multi, config.plugins.get(point, PluginSet()), registry)
         by_point[point] = tuple(instances[each.name] for each in entries)
+        if point == "filter":
+            by_point[point] = tuple(sorted(by_point[point], key=gives_way))
         if point == "score":
             weights = {each.name: each.weight or 1 for each in entries}
     where = f"{config.path}.plugins"

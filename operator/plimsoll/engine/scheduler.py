@@ -145,8 +145,16 @@ class ProfileScheduler:
         if lane is None:
             lane = self.refreshed(pod)
         if not self.nominator.by_node and SURGED not in pod.pod.metadata.annotations:
-            return Filtered(lane, NONE, lane.feasible)
+            return Filtered(lane, NONE, lane.feasible if len(lane.feasible) else self._yielded(lane))
         return self._with_nominated(lane, pod, only)
+
+    def _yielded(self, lane: TemplateCache) -> RowArray:
+        """Without a feasible row, those that only a filter refuses that gives way then."""
+        position = self.profile.stages.yielding
+        if position is None:
+            return lane.feasible
+        found: RowArray = np.flatnonzero(lane.failed == position)
+        return found
 
     def names(self, rows: RowArray) -> list[str]:
         """The names of these nodes."""
@@ -319,7 +327,7 @@ class ProfileScheduler:
         left = _left_row(pod, self.cluster)
         if left is not None and lane.rejected.is_success and int(lane.failed[left]) == FEASIBLE:
             overrides = RowStatuses.of({**overrides, left: LEFT})
-        rows = lane.feasible
+        rows = lane.feasible if len(lane.feasible) else self._yielded(lane)
         if len(overrides) and len(rows):
             stays = np.ones(len(lane.failed), dtype=np.bool_)
             stays[overrides.rows] = False

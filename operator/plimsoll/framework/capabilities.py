@@ -85,6 +85,26 @@ class Dated(Protocol):
 
 
 @runtime_checkable
+class Marked(Protocol):
+    """A plugin that reads ROW, and of a template something that may change although no row does."""
+
+    def mark(self, template: PodTemplate, snapshot: Snapshot) -> Hashable:
+        """Equal as long as its answers about rows that have not changed are the same."""
+
+
+@runtime_checkable
+class GivesWay(Protocol):
+    """A filter whose refusals do not count for a pod that no node takes and some would without them.
+
+    It is asked after all others.
+    """
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether it does, with its arguments."""
+
+
+@runtime_checkable
 class Linear(Protocol):
     """A filter that reads ``Snapshot.requested`` of a node's pods and nothing else of them.
 

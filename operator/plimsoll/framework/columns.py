@@ -1,8 +1,10 @@
 """Columns of the mirrored cluster for authors of plugins: counts, sums and indexes."""
 
+from plimsoll.load.expectations import SPREAD_UNITS as SPREAD_UNITS
 from plimsoll.load.expectations import Basis as Basis
 from plimsoll.load.expectations import Expectation as Expectation
 from plimsoll.load.load_book import LoadBook as LoadBook
+from plimsoll.load.readings import PER_COLUMN_UNIT as PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState as LoadState
 from plimsoll.model.columns.cluster import Cluster as Cluster
 from plimsoll.model.columns.columns import CountColumns as CountColumns

@@ -6,6 +6,7 @@ A rule says the same as the plugin's ``filter`` or ``score``: numbers in place o
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from plimsoll.framework.cycle_state import CycleState
+from plimsoll.model.columns.columns import IntArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 
@@ -65,6 +66,24 @@ class BalanceRule(NamedTuple):
     resources: tuple[tuple[int, int], tuple[int, int]]
 
 
+class UsageRule(NamedTuple):
+    """Points by how much is left of cpu and memory: the weighted mean of both, rounded down.
+
+    Every node has some of both, less than ``EXACT_AMOUNT``.
+
+    Attributes:
+        used: Shape (2, capacity) int64, in the units of the columns; changed in place as pods come and go.
+        axes: On the R axis.
+        amounts: What the pod takes.
+        weights: Of the two, at least one positive.
+    """
+
+    used: IntArray
+    axes: tuple[int, int]
+    amounts: tuple[int, int]
+    weights: tuple[int, int]
+
+
 @runtime_checkable
 class RuledFilter(Protocol):
     """A filter that reads ROW and may state its answers as a rule."""
@@ -79,7 +98,7 @@ class RuledScore(Protocol):
 
     def score_rule(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> AllocationRule | BalanceRule | None:
+    ) -> AllocationRule | BalanceRule | UsageRule | None:
         """The rule of this pod's template while no node changes; None: ask ``score``.
 
         It holds as long as no sum of requests is near the largest amount (``Snapshot.is_large``).

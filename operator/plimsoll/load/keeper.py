@@ -100,6 +100,7 @@ class LoadKeeper:
         columns = self._shares(book, rows, measured, stale, now)
         changed = self._refresh(book, rows, columns, measured | stale, now)
         book.version += 1
+        book.middle = self._middle(book)
         self._forget(now)
         self.cluster.touch(changed)
         return changed
@@ -277,6 +278,16 @@ class LoadKeeper:
         book.replace(columns, sums, system, known)
         found: RowArray = np.flatnonzero(changed)
         return found
+
+    def _middle(self, book: LoadBook) -> tuple[int, int]:
+        """Median load of the nodes that are measured, in percent of their room; 0 without any."""
+        room = self._room()
+        counted = (book.known[: len(room)] == LoadState.MEASURED) & (room > 0).all(axis=1)
+        if not counted.any():
+            return 0, 0
+        shares = 100.0 * book.load[: len(room)][counted] / room[counted]
+        cpu, memory = np.rint(np.minimum(np.median(shares, axis=0), 100.0)).astype(int).tolist()
+        return cpu, memory
 
     def _forget(self, now: float) -> None:
         """Drop what was read of pods, nodes and workloads that are long gone."""

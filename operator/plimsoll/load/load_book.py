@@ -11,7 +11,8 @@ notes those rows that it changes (`plimsoll.load.keeper`).
 Axis letters: N nodes, P placed pods. Units: cpu in billionths of a core, memory in bytes.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from plimsoll.load.habits import Habits
 from plimsoll.load.predecessors import Predecessors
 from plimsoll.load.readings import FloatArray, LoadSettings
 from plimsoll.load.states import LoadState
+from plimsoll.load.used_columns import UsedColumns
 from plimsoll.model.columns.columns import IntArray, RowArray, grown
 from plimsoll.model.columns.pod_counts import HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
@@ -52,10 +54,12 @@ class LoadBook:
         sums: Shape (capacity, 7) int64: the sums of the shares' columns.
         system: Shape (capacity, 2) int64: what the node uses besides what its pods are expected to; negative
             where that is less.
+        used: What pods use on each node, for scores.
         known: Shape (capacity,) int8: UNKNOWN, STALE, or MEASURED for a node with a fresh reading of its own.
         read_at: Shape (capacity,): when the latest reading of the node was taken, 0 without one.
         now: When the book was refreshed.
         version: Rises when the prior of some template may have changed.
+        middle: Median load of the measured nodes at the latest refresh in percent: cpu, memory.
     """
 
     def __init__(self, cluster: HasCapacity, priors: Priors | None = None) -> None:
@@ -63,6 +67,7 @@ class LoadBook:
         self.predecessors = Predecessors()
         self.now = 0.0
         self.version = 0
+        self.middle = (0, 0)
         self._base = Shares({}, np.zeros((0, 8), dtype=np.int64))
         self._own: dict[str, Expectation] = {}  #: shares of pods that came since the base was made
         self._gone: set[str] = set()  #: pods of the base that left since
@@ -71,6 +76,7 @@ class LoadBook:
         self.system: IntArray = np.zeros((cluster.capacity, 2), dtype=np.int64)
         self.known: NDArray[np.int8] = np.zeros(cluster.capacity, dtype=np.int8)
         self.read_at: FloatArray = np.zeros(cluster.capacity)
+        self.used = UsedColumns(cluster.capacity)
         #: not rounded, and not held back where it has hardly changed
         self.exact_system: FloatArray = np.zeros((cluster.capacity, 2))
 
@@ -105,6 +111,15 @@ class LoadBook:
         known = LoadState(int(self.known[row]))
         is_estimated = known is LoadState.MEASURED and self.sums[row, UNMEASURED] > 0
         return LoadState.ESTIMATED if is_estimated else known
+
+    def level(self, node_mark: Hashable, room_of: Callable[[], IntArray]) -> None:
+        """Bring ``used`` up to the nodes as they are; their room has shape (N, 2), in the cluster's units."""
+        mark = node_mark, self.now, self.middle
+        if mark == self.used.mark:
+            return
+        room = room_of()
+        is_measured = self.known[: len(room)] == LoadState.MEASURED
+        self.used.level(mark, self.middle, room, is_measured, (self.system, self.sums))
 
     # -- pods ------------------------------------------------------------------------------------------------
 
@@ -141,6 +156,7 @@ class LoadBook:
         self._own[pod.uid] = share
         self._write()
         self.sums[row] += columns_of(share)[:SUMMED]
+        self.used.renew(row, self.system, self.sums)
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left; what it used is what its replacement will use."""
@@ -153,6 +169,7 @@ class LoadBook:
             self.version += 1
         self._write()
         self.sums[row] -= columns_of(share)[:SUMMED]
+        self.used.renew(row, self.system, self.sums)
 
     def move_row(self, source: int, target: int) -> None:
         """A node changed its row."""
@@ -160,28 +177,32 @@ class LoadBook:
         for column in (self.sums, self.system, self.known, self.read_at, self.exact_system):
             column[target] = column[source]
         self.forget_row(source)
+        self.used.grow(len(self.sums))
 
     def forget_row(self, row: int) -> None:
         """The node of that row is gone."""
         self._write()
         for column in (self.sums, self.system, self.known, self.read_at, self.exact_system):
             column[row] = 0
+        self.used.grow(len(self.sums))
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
         self.sums, self.system = grown(self.sums, capacity), grown(self.system, capacity)
         self.known, self.read_at = grown(self.known, capacity), grown(self.read_at, capacity)
         self.exact_system = grown(self.exact_system, capacity)
+        self.used.grow(capacity)
         self._is_shared = False
 
     def fork(self) -> "LoadBook":
         """An independent copy; columns are shared until either side writes."""
         twin = LoadBook(_NO_ROWS, self.priors)
         twin.predecessors = self.predecessors.fork()
-        twin.now, twin.version = self.now, self.version
+        twin.now, twin.version, twin.middle = self.now, self.version, self.middle
         twin._base, twin._own, twin._gone = self._base, dict(self._own), set(self._gone)
         twin.sums, twin.system, twin.known = self.sums, self.system, self.known
         twin.read_at, twin.exact_system = self.read_at, self.exact_system
+        twin.used = self.used.fork()
         twin._is_shared = self._is_shared = True
         return twin
 
@@ -224,6 +245,7 @@ class LoadBook:
         self._write()
         count = len(sums)
         self.sums[:count], self.system[:count], self.known[:count] = sums, system, known
+        self.used.renew_all(self.system, self.sums)
 
 
 class Shares:
@@ -278,9 +300,12 @@ class Settled(NamedTuple):
     came: Sequence[str]
 
 
+@lru_cache(maxsize=4_096)
 def columns_of(share: Expectation) -> IntArray:
     """A share as its columns, shape (8,)."""
-    return np.array((*share[:6], share.basis is not Basis.MEASURED, share.basis), dtype=np.int64)
+    columns = np.array((*share[:6], share.basis is not Basis.MEASURED, share.basis), dtype=np.int64)
+    columns.flags.writeable = False
+    return columns
 
 
 def within_limits(used: Expectation, template: PodTemplate) -> Expectation:

@@ -11,6 +11,8 @@ from plimsoll.api.v1alpha1.scheduling import PluginsSpec
 from plimsoll.framework import ConfigurationError
 from plimsoll.migration.documents import Path
 from plimsoll.migration.extender_conversion import extender_spec
+from plimsoll.migration.load_plugins import BY_LOAD, NODE_LOAD, load_args
+from plimsoll.migration.load_plugins import POINTS as LOAD_POINTS
 from plimsoll.migration.report import FieldChange, Note, ReportWriter, carried, differs, dropped, path_text
 from plimsoll.migration.scheduler_process import process_notes
 from plimsoll.plugins import DEFAULT_PLUGINS
@@ -140,15 +142,31 @@ def _plugin_set(
             where = (*at, key, position)
             plugin = _object(item, where)
             name = str(plugin.get("name") or "")
+            sentence = ""
+            if name in BY_LOAD and key == "enabled":
+                reason = _left_out(name, at, items)
+                if reason:
+                    notes.append(dropped(where, reason))
+                    continue
+                name, sentence = NODE_LOAD, f"{NODE_LOAD} does the work of {name}."
             if name not in known and not (key == "disabled" and name == "*"):
                 notes.append(dropped(where, _absent(name, key)))
                 continue
             weight = {"weight": plugin["weight"]} if key == "enabled" and plugin.get("weight") else {}
-            notes.append(carried(where, f"{target}.{key}[{len(items)}]"))
+            notes.append(carried(where, f"{target}.{key}[{len(items)}]", sentence))
             items.append({"name": name, **weight})
         if items:
             chosen[key] = items
     return chosen
+
+
+def _left_out(name: str, at: Path, items: Sequence[Mapping[str, Any]]) -> str:
+    """Why a plugin that places by load is left out at a point; "" when it is not."""
+    if at[-1] not in LOAD_POINTS:
+        return f"{NODE_LOAD} does the work of {name}, and has no {at[-1]}."
+    if any(each["name"] == NODE_LOAD for each in items):
+        return f"{NODE_LOAD} does the work of {name}, and is enabled already."
+    return ""
 
 
 def _absent(name: str, key: str) -> str:
@@ -162,11 +180,23 @@ def _absent(name: str, key: str) -> str:
 def _configs(
     profile: Mapping[str, Any], at: Path, known: Collection[str], notes: list[Note]
 ) -> Iterator[dict[str, Any]]:
-    count = 0
+    count, is_by_load = 0, False
     for position, item in enumerate(_list(profile.get("pluginConfig"), (*at, "pluginConfig"))):
         where = (*at, "pluginConfig", position)
         config = _object(item, where)
         name = str(config.get("name") or "")
+        if name in BY_LOAD:
+            target = f"{WHERE}.pluginConfig[{count}]"
+            if is_by_load:
+                notes.append(dropped(where, f"{NODE_LOAD} has arguments already; {name}'s are left out."))
+                continue
+            is_by_load, count = True, count + 1
+            notes.append(carried((*where, "name"), f"{target}.name", f"{NODE_LOAD} does the work of {name}."))
+            given = _object(config.get("args") or {}, (*where, "args"))
+            wanted = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
+            found = load_args(name, wanted, where, target, notes)
+            yield {"name": NODE_LOAD, "args": found} if found else {"name": NODE_LOAD}
+            continue
         if name not in known:
             notes.append(dropped(where, _absent(name, "enabled")))
             continue

@@ -11,6 +11,7 @@ from plimsoll.plugins.image_locality import ImageLocality
 from plimsoll.plugins.inter_pod_affinity import InterPodAffinity
 from plimsoll.plugins.node_affinity import NodeAffinity
 from plimsoll.plugins.node_declared_features import NodeDeclaredFeatures
+from plimsoll.plugins.node_load import NodeLoad
 from plimsoll.plugins.node_name import NodeName
 from plimsoll.plugins.node_ports import NodePorts
 from plimsoll.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -34,6 +35,7 @@ IN_TREE: tuple[type[fwk.Plugin], ...] = (
     InterPodAffinity,
     NodeAffinity,
     NodeDeclaredFeatures,
+    NodeLoad,
     NodeName,
     NodePorts,
     NodeResourcesBalancedAllocation,

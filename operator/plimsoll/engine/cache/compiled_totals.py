@@ -14,7 +14,7 @@ from plimsoll.engine.kernel.library import MOST_CHANGES, ColumnAddresses
 from plimsoll.engine.kernel.points import CompiledPoints
 from plimsoll.engine.plugin_calls import asked, counted, named
 from plimsoll.framework import CycleState, IntArray, PodInfo, ScorePlugin, Snapshot
-from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, RuledScore
+from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, RuledScore, UsageRule
 from plimsoll.model.columns.columns import RowArray
 
 
@@ -113,6 +113,7 @@ def compiled_totals(
     snapshot = Snapshot(columns.cluster)
     allocation: tuple[AllocationRule, int] | None = None
     balance: tuple[BalanceRule, int] | None = None
+    usage: tuple[UsageRule, int] | None = None
     for plugin, weight in plugins:
         states = ruled.get(plugin.name)
         if states is None:
@@ -125,11 +126,13 @@ def compiled_totals(
             allocation = rule, weight
         elif isinstance(rule, BalanceRule) and balance is None:
             balance = rule, weight
+        elif isinstance(rule, UsageRule) and usage is None:
+            usage = rule, weight
         else:
             return None
 
     def finished(base: int | IntArray) -> CompiledTotals:
-        points = CompiledPoints(columns, base, len(snapshot), allocation, balance)
+        points = CompiledPoints(columns, base, len(snapshot), allocation, balance, usage)
         return CompiledTotals(plugins, points, columns, base)
 
     return finished

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from plimsoll.engine.cache.filter_results import EXCLUDED, FEASIBLE, FilterResults
+from plimsoll.engine.cache.marks import Marks
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.scores import ScoreTable, TemplateScores
 from plimsoll.engine.kernel.library import MOST_CHANGES
@@ -78,6 +79,7 @@ class TemplateCache:
         self._standing: frozenset[str] = frozenset()
         self._by_row: frozenset[str] = frozenset()
         self._watched: list[tuple[Dated, Edition]] | None = None
+        self._marks = Marks(profile.stages.marked)
         self._tick = -1
         self._node_tick = -1
         self._epoch = -1
@@ -88,9 +90,9 @@ class TemplateCache:
     def refresh(self, pod: PodInfo) -> None:
         """Bring masks up to date with the cluster, for this pod of the template."""
         cluster = self.cluster
-        rows = None
-        snapshot = Snapshot(cluster)
-        if self._epoch == cluster.epoch and self._objects_version == cluster.objects.version:
+        rows, snapshot = None, Snapshot(cluster)
+        is_other = self._stages.marked and self._marks.differ(pod.template, snapshot)
+        if not is_other and self._epoch == cluster.epoch and self._objects_version == cluster.objects.version:
             if self._tick == cluster.tick and not self._stages.individual:
                 return
             if self._node_tick == cluster.node_tick and self._all_stand(pod, snapshot):
@@ -262,11 +264,9 @@ class TemplateCache:
         """Ask every PreFilter plugin in order, for those near only where no answer is kept."""
         self.rejected = SUCCESS
         allowed: frozenset[str] | None = None
-        skipped, narrowing = set[str](), set[str]()
         framed = self._frames.of(pod.template)
         known = None if framed is None else framed.pre_filter
-        if known is not None:
-            skipped.update(known.skipped)
+        skipped, narrowing = set[str]() if known is None else set(known.skipped), set[str]()
         for plugin in self.profile.pre_filter if known is None else known.asked:
             answer = self._answers.get(plugin.name)
             if answer is None:

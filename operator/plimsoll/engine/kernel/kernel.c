@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EDITION 1
+#define EDITION 2
 #define FEASIBLE 32767
 
 /* Wider vectors where the processor has them; they compute the same. */
@@ -46,6 +46,8 @@ typedef struct {
     int64_t base_all;
     int64_t count, is_least, weights, weight, balance_weight;
     scored balanced[2];
+    int64_t usage_weights, usage_weight;
+    scored usage[2];
     scored resources[];
 } points;
 
@@ -154,6 +156,12 @@ static inline int32_t gain_of(const scored *restrict one, const scored *restrict
     return (150 + with - without) >> 1;
 }
 
+/* 0..100: how much is left of cpu and memory besides what pods use. */
+static inline int64_t left_of(const scored *restrict one, const scored *restrict other, int64_t weights, int64_t row) {
+    return (one->weight * allocation_of(one->allocatable[row], one->taken[row], one->amount, 1)
+            + other->weight * allocation_of(other->allocatable[row], other->taken[row], other->amount, 1)) / weights;
+}
+
 static inline int64_t points_of(const points *self, int64_t row) {
     int64_t total = self->base ? self->base[row] : self->base_all;
     if (self->weights) {
@@ -166,6 +174,8 @@ static inline int64_t points_of(const points *self, int64_t row) {
     }
     if (self->balance_weight)
         total += self->balance_weight * gain_of(&self->balanced[0], &self->balanced[1], row);
+    if (self->usage_weights)
+        total += self->usage_weight * left_of(&self->usage[0], &self->usage[1], self->usage_weights, row);
     return total;
 }
 
@@ -214,6 +224,9 @@ WIDE void plimsoll_points_all(const points *self, int64_t nodes) {
             totals[row] += balance_weight * ((150 + with - without) >> 1);
         }
     }
+    if (self->usage_weights)
+        for (int64_t row = 0; row < nodes; row++)
+            totals[row] += self->usage_weight * left_of(&self->usage[0], &self->usage[1], self->usage_weights, row);
 }
 
 /* -- the best rows --------------------------------------------------------------------------------- */

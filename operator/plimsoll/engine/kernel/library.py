@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plimsoll.model.columns.cluster import Cluster
 
 #: As in ``kernel.c``: rises with each change of a structure or function.
-EDITION = 1
+EDITION = 2
 
 #: So many changes are renewed one by one, also of the same row; of more, the distinct rows.
 MOST_CHANGES = 4096

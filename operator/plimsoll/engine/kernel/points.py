@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from plimsoll.engine.kernel.library import ColumnAddresses, address
 from plimsoll.framework import IntArray
-from plimsoll.framework.resource_rules import AllocationRule, BalanceRule
+from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, UsageRule
 from plimsoll.model.columns.columns import RowArray
 
 #: Words of the structure ``points``.
@@ -23,6 +23,7 @@ class CompiledPoints:
         nodes: How many nodes there are.
         allocation: How room is scored, and its weight in the total; None: it is not.
         balance: How balance is scored, likewise.
+        usage: How what pods use is scored, likewise.
 
     Attributes:
         totals: Shape (N,).
@@ -37,6 +38,7 @@ class CompiledPoints:
         nodes: int,
         allocation: tuple[AllocationRule, int] | None,
         balance: tuple[BalanceRule, int] | None,
+        usage: tuple[UsageRule, int] | None = None,
     ) -> None:
         allocatable, requested, nonzero, step = columns.current()
         assert columns.kernel is not None
@@ -61,10 +63,18 @@ class CompiledPoints:
             words.append(balance[1])
             for axis, amount in balance[0].resources:
                 words += (allocatable + axis * step, requested + axis * step, amount, 0)
+        if usage is None:
+            words += (0,) * 10
+        else:
+            rule_, weight = usage
+            start, row = address(rule_.used), rule_.used.strides[0]
+            words += (sum(rule_.weights), weight)
+            for at, axis in enumerate(rule_.axes):
+                words += (allocatable + axis * step, start + at * row, rule_.amounts[at], rule_.weights[at])
         for axis, minimum, amount, weight in resources:
             taken = requested + axis * step if minimum is None else nonzero + minimum * step
             words += (allocatable + axis * step, taken, amount, weight)
-        self._arrays = columns.arrays, base
+        self._arrays = columns.arrays, base, None if usage is None else usage[0].used
         self._words = array("q", words)
         self._at = self._words.buffer_info()[0]
 

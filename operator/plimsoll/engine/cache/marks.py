@@ -1,0 +1,32 @@
+"""Marks say whether plugins that look at a node's own pods answer otherwise although no row has changed."""
+
+from collections.abc import Hashable
+
+from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_reach import MarkedPlugin
+from plimsoll.framework import PodTemplate, Snapshot
+
+
+class Marks:
+    """The marks of one template."""
+
+    def __init__(self, plugins: tuple[MarkedPlugin, ...]) -> None:
+        self._plugins = plugins
+        self._latest: list[Hashable] = []
+
+    def differ(self, template: PodTemplate, snapshot: Snapshot) -> bool:
+        """Whether some mark is another one than at the latest call.
+
+        Raises:
+            PluginError: A plugin raised.
+        """
+        if not self._plugins:
+            return False
+        found: list[Hashable] = []
+        for plugin in self._plugins:
+            with calling(plugin.name, "mark"):
+                found.append(plugin.mark(template, snapshot))
+        if found == self._latest:
+            return False
+        self._latest = found
+        return True

@@ -1,0 +1,286 @@
+"""NodeLoad: favour the nodes whose pods use least, by measurement; refuse busy ones if asked.
+
+Formula, per node n over cpu and memory, in what the load book expects (measured, or estimated)::
+
+    used[n, r]   = min(allocatable[n, r], load[n, r] + expected[pod, r])
+    LeastUsed      s[n, r] = 100 * (allocatable[n, r] - used[n, r]) // allocatable[n, r]
+                   score   = (sum_r(weight[r] * s[n, r]) + dominant * min_r(s[n, r])) // sum of all weights
+    TargetUsed     U = 100 * (load + expected) / allocatable of cpu, X = targetUtilization
+                   score   = X + (100 - X) * U / X up to X; X * (100 - U) / (100 - X) up to 100; then 0
+    LowVariation   risk    = mean + margin * deviation^(1 / sensitivity), as shares, either summand at most 1
+                   score   = 100 * (1 - risk / 2), the lower one of cpu and memory
+    refused        where round(100 * (load + expected) / allocatable) > usageThresholds[r]; with
+                   ``aggregated`` of the peak load
+
+Units: billionths of a core and bytes in; points out, int64, 0..100, higher is better, not normalised: a
+difference of points is a difference of load.
+Edges: a node that is not measured counts with the median share of those that are, or with what its pods are
+expected to use if that is more; without any measurement, with the latter. Pods of DaemonSets are never
+refused. What a pod is expected to use is taken to five binary digits.
+Source: koordinator a7a1b76b, ``loadaware/load_aware.go``; scheduler-plugins 903da7df, ``trimaran``.
+Differs: one model of load for all three strategies, in which pods count as soon as they are placed; a node
+without measurement is neither best nor worst; expired measurements refuse no pod unless asked to; where load
+alone refuses every node it refuses none; no pod is preempted for load. Shares of requests and the age of
+measurements are the book's, not arguments.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+
+from plimsoll import framework as fwk
+from plimsoll.framework.columns import (
+    CPU,
+    MEMORY,
+    PER_COLUMN_UNIT,
+    SPREAD_UNITS,
+    Expectation,
+    LoadBook,
+    LoadState,
+)
+from plimsoll.framework.resource_rules import UsageRule
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+Resource: TypeAlias = Literal["cpu", "memory"]
+
+RESOURCES: tuple[Resource, Resource] = ("cpu", "memory")
+PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
+
+#: Codes of refusals: the resource's place and one, then expired.
+EXPIRED = 3
+
+#: Binary digits of what a pod is expected to use.
+DIGITS = 5
+
+Percent: TypeAlias = dict[Resource, NonNegativeInt]
+
+
+class LoadScoringStrategy(fwk.PluginArgs):
+    """A formula."""
+
+    type: Literal["LeastUsed", "TargetUsed", "LowVariation"] = Field(
+        default="LeastUsed",
+        description="LeastUsed: as LoadAwareScheduling; TargetUsed: as TargetLoadPacking;"
+        " LowVariation: as LoadVariationRiskBalancing.",
+    )
+
+
+class AggregatedUsage(fwk.PluginArgs):
+    """Lines for the peak instead of the level."""
+
+    usage_thresholds: Percent = Field(default={}, description="Percent by resource.")
+    usage_aggregation_type: Literal["p90", "p95", "p99"] = Field(
+        default="p95", description="Any percentile is the node's expected peak."
+    )
+
+
+class NodeLoadArgs(fwk.PluginArgs):
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
+
+    scoring_strategy: LoadScoringStrategy = Field(
+        default=LoadScoringStrategy(), description="How nodes are scored."
+    )
+    resource_weights: dict[Resource, NonNegativeInt] = Field(
+        default={"cpu": 1, "memory": 1}, description="Weight by resource, for LeastUsed."
+    )
+    dominant_resource_weight: NonNegativeInt = Field(
+        default=0, description="Weight of the resource that is used most, for LeastUsed."
+    )
+    target_utilization: int = Field(
+        default=40, ge=1, le=99, description="Percent of cpu up to which TargetUsed packs."
+    )
+    safe_variance_margin: NonNegativeFloat = Field(
+        default=1.0, description="Factor of the deviation, for LowVariation."
+    )
+    safe_variance_sensitivity: NonNegativeFloat = Field(
+        default=1.0, description="Root of the deviation, for LowVariation; 0 counts as infinitely sensitive."
+    )
+    usage_thresholds: Percent = Field(
+        default={}, description="Percent by resource above which a node is refused; none: no node is."
+    )
+    aggregated: AggregatedUsage = Field(
+        default=AggregatedUsage(), description="The same for the peak, in place of usageThresholds."
+    )
+    when_all_over: Literal["Admit", "Refuse"] = Field(
+        default="Admit", description="Admit: where load alone refuses every node it refuses none."
+    )
+    enable_schedule_when_node_metrics_expired: bool = Field(
+        default=True, description="Whether nodes with expired measurements pass the filter."
+    )
+
+    @model_validator(mode="after")
+    def _scores(self) -> "NodeLoadArgs":
+        if not sum(self.resource_weights.values()) + self.dominant_resource_weight:
+            raise ValueError("all weights are 0; give one resource a weight")
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Loads:
+    """Nodes as the plugin sees them, shape (N, 2) each."""
+
+    room: fwk.IntArray
+    load: fwk.IntArray
+    peak: fwk.IntArray
+    deviation: FloatArray
+
+
+class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.EnqueueExtensions):
+    """Favour nodes that are used little, as measured."""
+
+    name: ClassVar = "NodeLoad"
+    args_model: ClassVar = NodeLoadArgs
+    reads: ClassVar = fwk.Reads.ROW
+
+    def __init__(self, args: NodeLoadArgs) -> None:
+        self._args = args
+        self._by_peak = bool(args.aggregated.usage_thresholds)
+        lines = args.aggregated.usage_thresholds or args.usage_thresholds
+        self._lines = [(at, lines[name]) for at, name in enumerate(RESOURCES) if lines.get(name)]
+        weights = [args.resource_weights.get(name, 0) for name in RESOURCES]
+        self._weights = np.array(weights, dtype=np.int64)
+
+    @property
+    def gives_way(self) -> bool:
+        """Unless ``whenAllOver`` is Refuse."""
+        return self._args.when_all_over == "Admit"
+
+    def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
+        """What a pod of the template is expected to use, and the median of the nodes."""
+        book = _levelled(snapshot)
+        return _coarse(book.prior(template)), book.middle, id(book.used.columns)
+
+    def eased(self, template: fwk.PodTemplate) -> bool:
+        """Pods that leave lower the load."""
+        return True
+
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
+        """Skip without thresholds, and for pods of DaemonSets."""
+        is_off = not self._lines and self._args.enable_schedule_when_node_metrics_expired
+        owner = pod.template.owner
+        return fwk.SKIP if is_off or (owner is not None and owner.kind == "DaemonSet") else fwk.SUCCESS
+
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
+        """The place of the first resource above its line, and one, shape (N,)."""
+        found = _loads(snapshot)
+        expected = _coarse(snapshot.index(LoadBook).prior(pod.template))
+        used = found.peak + expected[2:] if self._by_peak else found.load + expected[:2]
+        codes = np.zeros(len(snapshot), dtype=np.int64)
+        if not self._args.enable_schedule_when_node_metrics_expired:
+            codes[snapshot.cut(snapshot.index(LoadBook).known) == LoadState.STALE] = EXPIRED
+        for at, line in reversed(self._lines):
+            room = found.room[:, at]
+            percent = np.rint(100.0 * used[:, at] / np.maximum(room, 1))
+            codes[(percent > line) & (room > 0)] = at + 1
+        return codes
+
+    def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
+        """In koordinator's words."""
+        if code == EXPIRED:
+            return fwk.unresolvable("node(s) nodeMetric expired")
+        kind = "aggregated usage" if self._by_peak else "usage"
+        return fwk.unresolvable(f"node(s) {RESOURCES[code - 1]} {kind} exceed threshold")
+
+    def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
+        """Points per node, shape (N,)."""
+        if self._args.scoring_strategy.type == "LeastUsed":
+            return self._least_used(pod, snapshot)
+        found = _loads(snapshot)
+        expected = np.array(_coarse(snapshot.index(LoadBook).prior(pod.template))[:2], dtype=np.int64)
+        match self._args.scoring_strategy.type:
+            case "TargetUsed":
+                return self._target_used(found, expected)
+            case _:
+                return self._low_variation(found, expected)
+
+    def score_rule(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> UsageRule | None:
+        """The same in numbers, of LeastUsed without a dominant resource, where every node has both."""
+        args, capacity = self._args, snapshot.capacity((CPU, MEMORY))
+        is_other = args.scoring_strategy.type != "LeastUsed" or args.dominant_resource_weight
+        if is_other or capacity.counted is not None or not capacity.is_exact:
+            return None
+        book = _levelled(snapshot)
+        cpu, memory = _amounts(book, pod)
+        weight, other = self._weights.tolist()
+        return UsageRule(book.used.columns, (CPU, MEMORY), (cpu, memory), (weight, other))
+
+    def _least_used(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
+        book = _levelled(snapshot)
+        room = snapshot.allocatable[:, [CPU, MEMORY]]
+        used = snapshot.cut(book.used.columns.T) + np.array(_amounts(book, pod), dtype=np.int64)
+        shares = np.maximum(room - used, 0) * fwk.MAX_SCORE // np.maximum(room, 1)
+        dominant = self._args.dominant_resource_weight
+        total = (shares * self._weights).sum(axis=1) + dominant * shares.min(axis=1)
+        points: fwk.IntArray = total // (self._weights.sum() + dominant)
+        return points
+
+    def _target_used(self, found: _Loads, expected: fwk.IntArray) -> fwk.IntArray:
+        target = float(self._args.target_utilization)
+        room = found.room[:, 0]
+        used = 100.0 * (found.load[:, 0] + expected[0]) / np.maximum(room, 1)
+        rising = target + (100.0 - target) * used / target
+        falling = target * (100.0 - used) / (100.0 - target)
+        points = np.where(used <= target, rising, np.maximum(falling, 0.0))
+        return np.where(room > 0, np.rint(points), 0).astype(np.int64)
+
+    def _low_variation(self, found: _Loads, expected: fwk.IntArray) -> fwk.IntArray:
+        args = self._args
+        room = np.maximum(found.room, 1)
+        mean = np.clip((found.load + expected) / room, 0.0, 1.0)
+        deviation = np.clip(found.deviation / room, 0.0, 1.0)
+        sensitivity = args.safe_variance_sensitivity
+        root = np.power(deviation, 1.0 / sensitivity) if sensitivity else np.zeros_like(deviation)
+        risk = mean + np.clip(args.safe_variance_margin * root, 0.0, 1.0)
+        points = np.rint(fwk.MAX_SCORE * (1.0 - risk / 2.0))
+        lower: fwk.IntArray = np.where(found.room > 0, points, 0).astype(np.int64).min(axis=1)
+        return lower
+
+    def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
+        """New nodes, and pods that leave."""
+        return (
+            fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
+            fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE),
+        )
+
+
+def _levelled(snapshot: fwk.Snapshot) -> LoadBook:
+    """The book, brought up to the nodes."""
+    book = snapshot.index(LoadBook)
+    book.level(snapshot.node_mark, lambda: snapshot.whole.allocatable[:, [CPU, MEMORY]])
+    return book
+
+
+def _amounts(book: LoadBook, pod: fwk.PodInfo) -> tuple[int, int]:
+    """What the pod is expected to use, in the units of the columns, rounded up."""
+    cpu, memory, _, _ = _coarse(book.prior(pod.template))
+    return -(-cpu // PER_COLUMN_UNIT[0]), memory
+
+
+def _loads(snapshot: fwk.Snapshot) -> _Loads:
+    book = snapshot.index(LoadBook)
+    room = snapshot.allocatable[:, [CPU, MEMORY]] * PER_UNIT
+    sums, system = snapshot.cut(book.sums), snapshot.cut(book.system)
+    is_known = snapshot.cut(book.known) == LoadState.MEASURED
+    middle = np.where(is_known[:, None], 0, room // 100 * np.array(book.middle))
+    load = np.maximum(system + sums[:, 0:2], middle)
+    deviation = np.sqrt(sums[:, 4:6].astype(np.float64)) * SPREAD_UNITS
+    peak = np.maximum(np.maximum(system, 0) + sums[:, 2:4], load + (2.0 * deviation).astype(np.int64))
+    return _Loads(room, load, peak, deviation)
+
+
+@lru_cache(maxsize=4_096)
+def _coarse(expected: Expectation) -> tuple[int, int, int, int]:
+    """Cpu, memory and their peaks, to five binary digits."""
+    cpu, memory, peak_cpu, peak_memory = (_rounded(each) for each in expected[:4])
+    return cpu, memory, peak_cpu, peak_memory
+
+
+def _rounded(amount: int) -> int:
+    unit = 1 << max(amount.bit_length() - DIGITS, 0)
+    return (amount + unit // 2) // unit * unit
