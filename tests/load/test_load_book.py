@@ -66,7 +66,7 @@ def observed(keeper: LoadKeeper, now: float, used: dict[str, tuple[int, int]], n
     )
 
 
-@settings(max_examples=30, stateful_step_count=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, stateful_step_count=20, suppress_health_check=[HealthCheck.too_slow])
 class Events(RuleBasedStateMachine):
     """Pods, nodes, readings and forks in any order."""
 

@@ -25,6 +25,7 @@ from plimsoll.app.shared_parts import SharedParts
 from plimsoll.app.startup import Startup
 from plimsoll.app.supervision import Supervision
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -36,6 +37,7 @@ from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.pods import PodDocuments, PodPreemptor, PodStatusPatcher
 from plimsoll.kube.session.session import Session
+from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
@@ -130,6 +132,7 @@ class Operator:
             timer=self.timer,
             book=ReservationBook(self.cache, self.timer),
             groups=Groups(),
+            load=LoadFeed(UsageMeter(session, self.observer), self.cache.cluster, self.clock),
             conditions=self.conditions,
             seed=settings.seed,
             forks_plans=settings.plans == "process",
@@ -141,6 +144,7 @@ class Operator:
         self.leadership: Leadership = self.sharing or candidacy(*candidate)
         self.nodes = nodes = NodeHolder(parts, self.fence, is_shared=self.sharing is not None)
         parts = nodes.rebalancing_parts
+        self.load = parts.load
         statuses = RetriedStatuses(PolicyResources(parts.session), self.clock)
         forecast = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
         namespace = namespace_of(settings)
@@ -247,6 +251,7 @@ class Operator:
         return {name: found[name] for name in self.wing.served.schedulers}
 
     def _serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
+        self.load.is_scored = any(each.profile.scores_load for each in schedulers.values())
         self.rebalancing.serve({name: each.profile for name, each in schedulers.items()})
         if self.sharing is None:
             self.wing.serve(schedulers)
@@ -296,7 +301,9 @@ class Operator:
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.wing.run(), name="scheduling wing")
+            load = group.create_task(self.load.run(), name="load")
             await self.nodes.rebalances.wait()
+            load.cancel()  # the rebalancing wing reads it from now on
             self.conditions.notify()  # a standby writes no status
             group.create_task(self.start_check.run())
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")

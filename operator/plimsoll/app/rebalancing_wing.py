@@ -12,7 +12,6 @@ from plimsoll.kube.eviction_requests import PodEvictionRequester
 from plimsoll.kube.nodes import NodeTainter
 from plimsoll.kube.pods import PodEvictor
 from plimsoll.kube.usage.credentials import PrometheusCredentials
-from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.kube.usage.prometheus import PrometheusClient
 from plimsoll.policies.status import RetriedStatuses
 from plimsoll.rebalancing.eviction_requests.way import EvictionsByRequest
@@ -44,10 +43,11 @@ def rebalancing_wing(
             closer=NodeTainter(session, clock),
             recorder=parts.recorder,
             statuses=statuses,
-            meter=UsageMeter(session, observer),
+            meter=parts.load,
             prometheus=PrometheusClient(PrometheusCredentials(session, namespace), observer),
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),
             requests=functools.partial(EvictionsByRequest, requester),
+            feed=parts.load,
         ),
         Runtime(
             parts.timer,

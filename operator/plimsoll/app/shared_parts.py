@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from plimsoll.access.rights import Access
 from plimsoll.app.machine.machine import Machine
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.kube.events import EventPoster
@@ -34,6 +35,7 @@ class SharedParts:
     timer: Timer
     book: ReservationBook
     groups: Groups
+    load: LoadFeed
     conditions: Signal
     seed: int | None
     forks_plans: bool = True

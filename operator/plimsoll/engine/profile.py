@@ -29,6 +29,7 @@ from plimsoll.framework import (
     ReservePlugin,
     ScorePlugin,
 )
+from plimsoll.framework.capabilities import ReadsLoad
 from plimsoll.framework.registry import EXTENSION_POINTS, implements
 
 MULTI_POINT = "multiPoint"
@@ -123,6 +124,11 @@ class Profile:
             for plugin in (point if isinstance(point, tuple) else (point,))
         }
         return tuple(found.values())
+
+    @cached_property
+    def scores_load(self) -> bool:
+        """Whether what nodes use has a say in where pods go."""
+        return any(isinstance(each, ReadsLoad) and each.reads_load for each in self.score)
 
     @property
     def plugin_names(self) -> frozenset[str]:

@@ -156,6 +156,13 @@ class LooksAtTerms(Protocol):
 
 
 @runtime_checkable
+class ReadsLoad(Protocol):
+    """A plugin that reads the load book (`plimsoll.framework.columns.LoadBook`): readings are collected."""
+
+    reads_load: ClassVar[bool]
+
+
+@runtime_checkable
 class BindsByPort(Protocol):
     """A bind plugin that binds every pod through the port in its state, and does nothing else.
 

@@ -24,8 +24,8 @@ from plimsoll.model.quantity import QuantityError, nanos
 #: The number that a CronJob gives its Jobs.
 _CRON_JOB = re.compile(r"-\d{8,}$")
 
-#: By how many margins a peak is larger while little is known, and the days after which it is half of that.
-YOUNG_MARGINS, YOUNG_DAYS = 1.0, 0.25
+#: The days after which a history's peak has half of the margin that it has at the start.
+YOUNG_DAYS = 0.25
 
 #: Templates whose priors are kept.
 KEPT = 10_000
@@ -38,6 +38,7 @@ class Basis(IntEnum):
     """What an expectation rests on."""
 
     MEASURED = 0  #: readings of the pod that are fresh
+    MOVED = 5  #: fresh readings of the pod that it stands in for in a plan
     STALE = 1  #: readings of the pod that are not
     PREDECESSOR = 2  #: what pods of its workload used that have just left
     WORKLOAD = 3  #: the history of its workload
@@ -67,8 +68,8 @@ class Expectation(NamedTuple):
 
     @property
     def is_measured(self) -> bool:
-        """Whether fresh readings of the pod say so."""
-        return self.basis is Basis.MEASURED
+        """Whether fresh readings say so, of the pod or of that whose place in a plan it takes."""
+        return self.basis in (Basis.MEASURED, Basis.MOVED)
 
 
 def expectation(amounts: Sequence[int], basis: Basis) -> Expectation:
@@ -126,7 +127,7 @@ class Priors:
 
     Attributes:
         quantiles: Shape (W, 2): what a workload's pods stay below most of the time; 0 if too little is known.
-        peaks: The same with a margin, which is larger while little is known.
+        peaks: The same with a margin while little is known.
     """
 
     def __init__(self, settings: LoadSettings, habits: Habits, now: float) -> None:
@@ -135,7 +136,7 @@ class Priors:
         self._means = habits.means()
         self._known: dict[PodTemplate, Expectation] = {}
         confidence = np.maximum(habits.confidence(now), 0.0)
-        margin = settings.peak_margin * (1.0 + YOUNG_MARGINS * YOUNG_DAYS / (YOUNG_DAYS + confidence))
+        margin = settings.peak_margin * YOUNG_DAYS / (YOUNG_DAYS + confidence)
         enough = habits.samples[: len(self._means)] >= settings.least_samples
         self._is_known = enough & settings.uses_history
         self.quantiles: FloatArray = np.where(

@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 from plimsoll.load.expectations import SPREAD_UNITS, Basis, Priors, workload_of
 from plimsoll.load.habits import Habits
 from plimsoll.load.levels import Levels
-from plimsoll.load.load_book import BASIS, EXPECTED, PEAK, SPREAD, SUMMED, UNMEASURED, LoadBook, columns_of
+from plimsoll.load.load_book import (
+    BASIS,
+    COLUMNS,
+    EXPECTED,
+    PEAK,
+    SPREAD,
+    SUMMED,
+    UNMEASURED,
+    LoadBook,
+    columns_of,
+)
 from plimsoll.load.readings import AHEAD_S, NOTHING, PER_COLUMN_UNIT, FloatArray, LoadReadings, LoadSettings
 from plimsoll.load.roster import Roster
 from plimsoll.load.states import LoadState
@@ -89,16 +99,13 @@ class LoadKeeper:
         book, roster = self.book, self._roster
         book.now = now
         book.predecessors.forget(now - self.settings.handed_on_s)
-        shares, stay, came = book.settle()
-        placed = self.cluster.pods
-        roster.bring_up(stay, [placed[uid] for uid in came], self.habits, now)
+        roster.bring_up(book.settle(), self.cluster, self.habits, now)
         roster.find_series(self.pods)
         if self._learn(now):
             book.priors = Priors(self.settings, self.habits, now)
-        rows = np.array([self.cluster.row_of_pod(uid) for uid in shares.places], dtype=np.intp)
         measured, stale = self._measured(now)
-        columns = self._shares(book, rows, measured, stale, now)
-        changed = self._refresh(book, rows, columns, measured | stale, now)
+        columns = self._shares(book, measured, stale, now)
+        changed = self._refresh(book, columns, measured | stale, now)
         book.version += 1
         book.middle = self._middle(book)
         self._forget(now)
@@ -120,10 +127,8 @@ class LoadKeeper:
         measured[was_read] = fresh
         return measured, was_read & ~measured
 
-    def _shares(
-        self, book: LoadBook, rows: RowArray, measured: BoolArray, stale: BoolArray, now: float
-    ) -> IntArray:
-        """What each pod counts as, shape (P, 8)."""
+    def _shares(self, book: LoadBook, measured: BoolArray, stale: BoolArray, now: float) -> IntArray:
+        """What each pod counts as, shape (P, 9)."""
         roster, settings, levels = self._roster, self.settings, self.pods
         was_read = measured | stale
         at = roster.places[was_read]
@@ -136,22 +141,21 @@ class LoadKeeper:
         level, limits = levels.level[at], roster.limits[was_read]
         expected = np.where(is_warm[was_read, None], level, np.maximum(level, prior[:, EXPECTED]))
         quantile, peak = self._habit_peaks(book.priors, was_read, limits)
-        hidden = self._saturated()[rows[was_read]]
+        hidden = self._saturated()[roster.rows[was_read]]
         expected = np.where(hidden[:, None], np.maximum(expected, quantile), expected)
-        deviation = np.sqrt(levels.variance[at])
-        own = np.minimum(level + np.maximum(2.0 * deviation, settings.peak_margin * level), limits)
+        own = np.minimum(level * (1.0 + settings.peak_margin), limits)
         peak = np.maximum(np.where(peak > 0, peak, own), np.maximum(expected, level))
-        found = np.empty((len(at), 8), dtype=np.int64)
+        found = np.empty((len(at), COLUMNS), dtype=np.int64)
         found[:, EXPECTED], found[:, PEAK] = np.rint(expected), np.rint(peak)
         found[:, SPREAD] = np.ceil(levels.variance[at] / SPREAD_UNITS**2)
-        found[:, UNMEASURED] = stale[was_read]
+        found[:, UNMEASURED] = np.where(stale[was_read, None], found[:, EXPECTED], 0)
         found[:, BASIS] = np.where(stale[was_read], Basis.STALE, Basis.MEASURED)
         columns[was_read] = found
         return columns
 
     def _priors_of(self, book: LoadBook, wanted: BoolArray) -> IntArray:
-        """The priors of those pods, shape (P, 8); 0 for the others."""
-        columns = np.zeros((len(wanted), 8), dtype=np.int64)
+        """The priors of those pods, shape (P, 9); 0 for the others."""
+        columns = np.zeros((len(wanted), COLUMNS), dtype=np.int64)
         known: dict[PodTemplate, IntArray] = {}
         for at in np.flatnonzero(wanted).tolist():
             template = self._roster.pods[at].template
@@ -212,14 +216,15 @@ class LoadKeeper:
         return saturated
 
     def _read_nodes(
-        self, book: LoadBook, rows: RowArray, columns: IntArray, was_read: BoolArray, now: float
+        self, book: LoadBook, columns: IntArray, was_read: BoolArray, now: float
     ) -> NDArray[np.int8]:
         """Renew what nodes use besides their pods; what is known of each, shape (N,)."""
-        roster, places = self._roster, self._places_of_nodes()
+        roster, places, rows = self._roster, self._places_of_nodes(), self._roster.rows
         expected = columns[:, EXPECTED].astype(np.float64)
         latest = np.zeros(expected.shape)
         latest[was_read] = self.pods.latest[roster.places[was_read]]
-        exact, read_at = book.exact_system[: len(places)].copy(), book.read_at[: len(places)].copy()
+        system, read_at = book.exact_system[: len(places)].copy(), book.read_at[: len(places)].copy()
+        exact, first_at = system[:, :2], system[:, 2]
         # A pod that is measured now, or is expected to use more than before, changes no node's load.
         again = roster.subtracted.any(axis=1)
         counted = np.where(was_read[:, None], latest, expected)
@@ -232,18 +237,22 @@ class LoadKeeper:
         taken, began = np.zeros(len(places)), np.zeros(len(places))
         taken[read], began[read] = self.nodes.taken[at], self.nodes.taken[at] - self.nodes.window[at]
         newer = taken > read_at
+        # Readings of pods may come after the only one of their node.
+        counts = newer | (read & (taken == first_at))
         shown = ~was_read & newer[rows] & (roster.started + SHOWS_AFTER_S <= began[rows])
         roster.subtracted[shown] = expected[shown]
         used = _by_row(len(places), rows, latest + roster.subtracted)
         is_guessed = np.zeros(len(places), dtype=np.bool_)
         is_guessed[rows[roster.subtracted.any(axis=1)]] = True
-        rest = self.nodes.latest[places[newer]] - used[newer]
-        rest = np.where(is_guessed[newer, None], rest, np.maximum(rest, 0.0))
-        elapsed = np.where(read_at[newer] == 0, np.inf, taken[newer] - read_at[newer])
+        rest = self.nodes.latest[places[counts]] - used[counts]
+        rest = np.where(is_guessed[counts, None], rest, np.maximum(rest, 0.0))
+        is_first = (read_at == 0) | ~newer
+        elapsed = np.where(is_first, np.inf, taken - read_at)[counts]
         weight = (1.0 - np.exp2(-elapsed / self.settings.half_life_s))[:, None]
-        exact[newer] += weight * (rest - exact[newer])
+        exact[counts] += weight * (rest - exact[counts])
+        first_at[counts & is_first] = taken[counts & is_first]
         read_at[newer] = taken[newer]
-        book.read(exact, read_at)
+        book.read(system, read_at)
 
         known = np.where(read_at > 0, np.int8(LoadState.STALE), np.int8(LoadState.UNKNOWN))
         fresh_for = self.nodes.fresh_for(at, self.settings.freshest_s, self.settings.stalest_s)
@@ -251,16 +260,14 @@ class LoadKeeper:
         known[np.flatnonzero(read)[is_fresh]] = LoadState.MEASURED
         return known
 
-    def _refresh(
-        self, book: LoadBook, rows: RowArray, columns: IntArray, was_read: BoolArray, now: float
-    ) -> RowArray:
+    def _refresh(self, book: LoadBook, columns: IntArray, was_read: BoolArray, now: float) -> RowArray:
         """Put shares and sums into the book where they differ enough; these rows."""
-        count = len(self.cluster)
-        known = self._read_nodes(book, rows, columns, was_read, now)
+        count, rows = len(self.cluster), self._roster.rows
+        known = self._read_nodes(book, columns, was_read, now)
         sums = np.zeros((count, SUMMED), dtype=np.int64)
         for each in range(SUMMED):
             np.add.at(sums[:, each], rows, columns[:, each])
-        system = np.rint(book.exact_system[:count]).astype(np.int64)
+        system = np.rint(book.exact_system[:count, :2]).astype(np.int64)
         before = book.shares.columns
         room = np.maximum(self._room(), 1)
         band = self.settings.dead_band * room
@@ -270,7 +277,7 @@ class LoadKeeper:
         drift |= np.abs(twin.peak_load - book.peak_load[:count]) >= band
         changed = drift.any(axis=1) | (known != book.known[:count])
         moved = (np.abs(columns[:, :4] - before[:, :4]) >= np.tile(band, 2)[rows]).any(axis=1)
-        moved |= columns[:, UNMEASURED] != before[:, UNMEASURED]
+        moved |= (columns[:, UNMEASURED] > 0).any(axis=1) != (before[:, UNMEASURED] > 0).any(axis=1)
         changed[rows[moved]] = True
         kept = ~changed
         columns[kept[rows]] = before[kept[rows]]

@@ -117,9 +117,9 @@ class Levels:
 
     def _places_of(self, readings: LoadReadings) -> RowArray:
         places = self.places
-        for name in readings.names:
-            if name not in places:
-                places[name] = len(places)
+        found = [places.get(name, -1) for name in readings.names]
+        if -1 in found:
+            found = [places.setdefault(name, len(places)) for name in readings.names]
         if len(places) > len(self.taken):
             capacity = max(64, 2 * len(places))
             self.level = grown(self.level, capacity)
@@ -131,4 +131,4 @@ class Levels:
             self.count = grown(self.count, capacity)
             self.interval = grown(self.interval, capacity)
             self.since = grown(self.since, capacity)
-        return np.array([places[name] for name in readings.names], dtype=np.intp)
+        return np.array(found, dtype=np.intp)

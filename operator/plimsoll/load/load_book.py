@@ -36,11 +36,14 @@ from plimsoll.model.columns.columns import IntArray, RowArray, grown
 from plimsoll.model.columns.pod_counts import HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
-#: Columns of a share: expected, peak, spread (two each), whether it is not measured, and its basis.
-EXPECTED, PEAK, SPREAD, UNMEASURED, BASIS = slice(0, 2), slice(2, 4), slice(4, 6), 6, 7
+#: Columns of a share: expected, peak, spread, what of the expected is not measured (two each), its basis.
+EXPECTED, PEAK, SPREAD, UNMEASURED, BASIS = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8
 
-#: Columns that are summed by node.
-SUMMED = 7
+#: Columns that are summed by node, and all of them.
+SUMMED, COLUMNS = 8, 9
+
+#: A node is measured if at most this part of its load is expected of pods that are not: one in so many.
+ONE_IN = 10
 
 
 class LoadBook:
@@ -51,7 +54,7 @@ class LoadBook:
         priors: What pods that are not measured will use.
 
     Attributes:
-        sums: Shape (capacity, 7) int64: the sums of the shares' columns.
+        sums: Shape (capacity, 8) int64: the sums of the shares' columns.
         system: Shape (capacity, 2) int64: what the node uses besides what its pods are expected to; negative
             where that is less.
         used: What pods use on each node, for scores.
@@ -68,7 +71,7 @@ class LoadBook:
         self.now = 0.0
         self.version = 0
         self.middle = (0, 0)
-        self._base = Shares({}, np.zeros((0, 8), dtype=np.int64))
+        self._base = Shares({}, [], np.zeros((0, COLUMNS), dtype=np.int64))
         self._own: dict[str, Expectation] = {}  #: shares of pods that came since the base was made
         self._gone: set[str] = set()  #: pods of the base that left since
         self._is_shared = False
@@ -77,8 +80,8 @@ class LoadBook:
         self.known: NDArray[np.int8] = np.zeros(cluster.capacity, dtype=np.int8)
         self.read_at: FloatArray = np.zeros(cluster.capacity)
         self.used = UsedColumns(cluster.capacity)
-        #: not rounded, and not held back where it has hardly changed
-        self.exact_system: FloatArray = np.zeros((cluster.capacity, 2))
+        #: the same not rounded, and not held back where it has hardly changed; and when it was first read
+        self.exact_system: FloatArray = np.zeros((cluster.capacity, 3))
 
     # -- nodes, by row; Snapshot.cut makes windows of these -------------------------------------------------
 
@@ -102,15 +105,30 @@ class LoadBook:
     @property
     def states(self) -> IntArray:
         """Shape (capacity,): the LoadState of each node."""
-        is_measured = self.known == LoadState.MEASURED
-        is_estimated = is_measured & (self.sums[:, UNMEASURED] > 0)
+        is_estimated = (self.sums[:, UNMEASURED] * ONE_IN > self.load).any(axis=1)
+        is_estimated &= self.known == LoadState.MEASURED
         return np.where(is_estimated, LoadState.ESTIMATED, self.known).astype(np.int64)
+
+    def load_on(self, row: int) -> tuple[int, int]:
+        """What one node uses: cpu and memory."""
+        cpu, memory = (self.system[row] + self.sums[row, EXPECTED]).tolist()
+        return max(cpu, 0), max(memory, 0)
+
+    def peak_on(self, row: int) -> tuple[int, int]:
+        """What one node stays below most of the time."""
+        spread = np.sqrt(self.sums[row, SPREAD].astype(np.float64)) * SPREAD_UNITS
+        by_sigma = self.load_on(row) + (2.0 * spread).astype(np.int64)
+        cpu, memory = np.maximum(np.maximum(self.system[row], 0) + self.sums[row, PEAK], by_sigma).tolist()
+        return cpu, memory
 
     def state(self, row: int) -> LoadState:
         """How much is known of one node."""
         known = LoadState(int(self.known[row]))
-        is_estimated = known is LoadState.MEASURED and self.sums[row, UNMEASURED] > 0
-        return LoadState.ESTIMATED if is_estimated else known
+        if known is LoadState.MEASURED:
+            unmeasured = self.sums[row, UNMEASURED].tolist()
+            if any(each * ONE_IN > all_ for each, all_ in zip(unmeasured, self.load_on(row), strict=True)):
+                return LoadState.ESTIMATED
+        return known
 
     def level(self, node_mark: Hashable, room_of: Callable[[], IntArray]) -> None:
         """Bring ``used`` up to the nodes as they are; their room has shape (N, 2), in the cluster's units."""
@@ -164,7 +182,7 @@ class LoadBook:
         if share is None:
             share = self._base.share(self._base.places[pod.uid])
             self._gone.add(pod.uid)
-        if share.basis in (Basis.MEASURED, Basis.STALE):
+        if share.basis in (Basis.MEASURED, Basis.STALE, Basis.MOVED):
             self.predecessors.left(key_of(pod), pod.uid, share, self.now)
             self.version += 1
         self._write()
@@ -206,6 +224,22 @@ class LoadBook:
         twin._is_shared = self._is_shared = True
         return twin
 
+    def arranged(self, cluster: HasCapacity, rows: RowArray) -> "LoadBook":
+        """The same for a cluster with the same pods, whose row ``n`` is ``rows[n]`` here."""
+        twin = self.fork()
+        twin.grow(max(cluster.capacity, len(rows)))
+        count = len(rows)
+        for there, here in (
+            (twin.sums, self.sums),
+            (twin.system, self.system),
+            (twin.known, self.known),
+            (twin.read_at, self.read_at),
+            (twin.exact_system, self.exact_system),
+        ):
+            there[:count] = here[rows]
+            there[count:] = 0
+        return twin
+
     def _write(self) -> None:
         if self._is_shared:
             self.sums, self.system, self.known = self.sums.copy(), self.system.copy(), self.known.copy()
@@ -218,16 +252,31 @@ class LoadBook:
         """File the shares of pods that came or left since the latest call."""
         before, came = self._base, list(self._own)
         if not came and not self._gone:
-            return Settled(self._base, np.arange(len(before.places), dtype=np.intp), [])
-        uids = [uid for uid in before.places if uid not in self._gone]
-        stay = np.array([before.places[uid] for uid in uids], dtype=np.intp)
-        own = np.array([columns_of(each) for each in self._own.values()], dtype=np.int64).reshape(-1, 8)
-        uids += came
-        self._base = Shares(
-            {uid: at for at, uid in enumerate(uids)}, np.concatenate([before.columns[stay], own])
+            return Settled(before, np.arange(len(before.uids), dtype=np.intp))
+        uids, places, sources = list(before.uids), dict(before.places), list(range(len(before.uids)))
+        holes = sorted(places.pop(uid) for uid in self._gone)
+        new = [(uid, -1) for uid in came]
+        while len(new) < len(holes) and holes:
+            # The last one takes the place of one that left.
+            if holes[-1] == len(uids) - 1:
+                holes.pop()
+            else:
+                new.append((uids[-1], sources[-1]))
+            del uids[-1], sources[-1]
+        uids += [""] * (len(new) - len(holes))
+        sources += [-1] * (len(new) - len(holes))
+        holes += range(len(uids) - (len(new) - len(holes)), len(uids))
+        for place, (uid, source) in zip(holes, new, strict=True):
+            uids[place], sources[place], places[uid] = uid, source, place
+        found = np.array(sources, dtype=np.intp)
+        columns = (
+            before.columns[found] if len(before.uids) else np.zeros((len(uids), COLUMNS), dtype=np.int64)
         )
+        for uid in came:
+            columns[places[uid]] = columns_of(self._own[uid])
+        self._base = Shares(places, uids, columns)
         self._own, self._gone = {}, set()
-        return Settled(self._base, stay, came)
+        return Settled(self._base, found)
 
     @property
     def shares(self) -> "Shares":
@@ -235,13 +284,13 @@ class LoadBook:
         return self._base
 
     def read(self, exact_system: FloatArray, read_at: FloatArray) -> None:
-        """Nodes were read: what they use besides their pods, shape (N, 2), and when, shape (N,)."""
+        """Nodes were read: what they use besides their pods, shape (N, 3), and when, shape (N,)."""
         self._write()
         self.exact_system[: len(read_at)], self.read_at[: len(read_at)] = exact_system, read_at
 
     def replace(self, columns: IntArray, sums: IntArray, system: IntArray, known: NDArray[np.int8]) -> None:
         """Put other shares and sums in the place of those that ``settle`` returned; shapes as they are."""
-        self._base = Shares(self._base.places, columns)
+        self._base = Shares(self._base.places, self._base.uids, columns)
         self._write()
         count = len(sums)
         self.sums[:count], self.system[:count], self.known[:count] = sums, system, known
@@ -253,25 +302,29 @@ class Shares:
 
     Args:
         places: The place of each pod on the P axis.
-        columns: Shape (P, 8).
+        uids: The pod of each place.
+        columns: Shape (P, 9).
     """
 
-    __slots__ = ("columns", "places")
+    __slots__ = ("columns", "places", "uids")
 
-    def __init__(self, places: Mapping[str, int], columns: IntArray) -> None:
+    def __init__(self, places: Mapping[str, int], uids: Sequence[str], columns: IntArray) -> None:
         self.places = places
+        self.uids = uids
         self.columns = columns
 
     def share(self, place: int) -> Expectation:
         """One pod's."""
-        *amounts, _, basis = self.columns[place].tolist()
-        return expectation(amounts, Basis(basis))
+        values = self.columns[place].tolist()
+        return expectation(values[:6], Basis(values[BASIS]))
 
 
 def key_of(pod: PodInfo) -> Hashable:
     """Whose predecessor a pod is: its workload's, or its own alone."""
-    workload = workload_of(pod.template)
-    return pod.uid if workload is None else workload
+    workload, holder = workload_of(pod.template), pod.stands_in_for
+    if workload is not None:
+        return workload
+    return pod.uid if holder is None else holder.key
 
 
 def _by_requests() -> Priors:
@@ -290,20 +343,19 @@ class Settled(NamedTuple):
     """All shares, and how they came from those of the latest time.
 
     Attributes:
-        shares: First those that stayed, in their order, then those that came.
-        stay: Where those that stayed were before.
-        came: The pods that came.
+        shares: Of all placed pods.
+        sources: Shape (P,): where each one was before; -1 for pods that came.
     """
 
     shares: Shares
-    stay: RowArray
-    came: Sequence[str]
+    sources: RowArray
 
 
 @lru_cache(maxsize=4_096)
 def columns_of(share: Expectation) -> IntArray:
-    """A share as its columns, shape (8,)."""
-    columns = np.array((*share[:6], share.basis is not Basis.MEASURED, share.basis), dtype=np.int64)
+    """A share as its columns, shape (9,)."""
+    guessed = (0, 0) if share.is_measured else share[:2]
+    columns = np.array((*share[:6], *guessed, share.basis), dtype=np.int64)
     columns.flags.writeable = False
     return columns
 

@@ -41,7 +41,10 @@ class Predecessors:
     def one(self, workload: Hashable, uid: str) -> Expectation | None:
         """What that pod of the workload used, if it left a short while ago."""
         left = self._left.get(workload, {}).get(uid)
-        return None if left is None else left[0]._replace(basis=Basis.PREDECESSOR)
+        if left is None:
+            return None
+        basis = Basis.MOVED if left[0].is_measured else Basis.PREDECESSOR
+        return left[0]._replace(basis=basis)
 
     def forget(self, before: float) -> None:
         """Those that left before that moment say nothing any more."""

@@ -113,7 +113,7 @@ class LoadSettings:
         least_samples: Samples of a workload below which its history says nothing.
         habit_half_lives_s: In which half of a sample's weight is gone from a history: cpu, memory.
         peak_quantiles: Which part of a history is not above its peak: cpu, memory.
-        peak_margin: By which share a peak is larger than that.
+        peak_margin: By which share a peak is larger than that while little is known.
         handed_on_s: How long a pod that left says what its replacement will use.
         freshest_s: A reading is fresh for at least so long, and for three of its source's intervals.
         stalest_s: And never for longer than that.

@@ -3,14 +3,17 @@
 Axis letters: P placed pods, in the order of the book's shares.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from plimsoll.load.expectations import limits_of, workload_of
 from plimsoll.load.habits import Habits
 from plimsoll.load.levels import Levels
+from plimsoll.load.load_book import Settled
 from plimsoll.load.readings import FloatArray
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.pod_info import PodInfo
 
@@ -24,6 +27,7 @@ class Roster:
         started: Shape (P,): since when it has been running, or known.
         limits: Shape (P, 2).
         workloads: Shape (P,): the place of its workload's habit; -1: none.
+        rows: Shape (P,): the row of its node.
         subtracted: Shape (P, 2): what of it is taken to be in its node's reading although it is not measured.
     """
 
@@ -33,29 +37,35 @@ class Roster:
         self.started: FloatArray = np.zeros(0)
         self.limits: FloatArray = np.zeros((0, 2))
         self.workloads: RowArray = np.zeros(0, dtype=np.intp)
+        self.rows: RowArray = np.zeros(0, dtype=np.intp)
         self.subtracted: FloatArray = np.zeros((0, 2))
+        self._epoch = -1
 
-    def bring_up(self, stay: RowArray, came: Sequence[PodInfo], habits: Habits, now: float) -> None:
-        """Pods came and left: those at ``stay`` remain, in that order."""
-        if len(stay) != len(self.pods):
-            self.pods = [self.pods[place] for place in stay.tolist()]
-            self.places, self.started = self.places[stay], self.started[stay]
-            self.limits, self.workloads = self.limits[stay], self.workloads[stay]
-            self.subtracted = self.subtracted[stay]
-        if not came:
-            return
-        self.pods = [*self.pods, *came]
-        started = [_started(pod, now) for pod in came]
-        limits = np.array([limits_of(pod.template) for pod in came], dtype=np.float64)
-        workloads = [
-            -1 if (workload := workload_of(pod.template)) is None else habits.place(workload) for pod in came
-        ]
-        none = np.full(len(came), -1, dtype=np.intp)
-        self.places = np.concatenate([self.places, none])
-        self.started = np.concatenate([self.started, started])
-        self.limits = np.concatenate([self.limits, limits])
-        self.workloads = np.concatenate([self.workloads, np.array(workloads, dtype=np.intp)])
-        self.subtracted = np.concatenate([self.subtracted, np.zeros((len(came), 2))])
+    def bring_up(self, settled: Settled, cluster: Cluster, habits: Habits, now: float) -> None:
+        """Pods came and left, or nodes changed their rows."""
+        sources, uids = settled.sources, settled.shares.uids
+        came = np.flatnonzero(sources < 0)
+        if len(came) or len(sources) != len(self.pods):
+            # A pod that came reads as the last one, until its own columns are written.
+            self.pods = [
+                self.pods[source] if source >= 0 else cluster.pods[uid]
+                for source, uid in zip(sources.tolist(), uids, strict=True)
+            ]
+            new = [self.pods[place] for place in came.tolist()]
+            self.places = _written(self.places, sources, came, np.full(len(new), -1))
+            self.subtracted = _written(self.subtracted, sources, came, np.zeros((len(new), 2)))
+            self.started = _written(self.started, sources, came, [_started(pod, now) for pod in new])
+            limits = np.array([limits_of(pod.template) for pod in new], dtype=np.float64).reshape(-1, 2)
+            self.limits = _written(self.limits, sources, came, limits)
+            workloads = [
+                -1 if (key := workload_of(pod.template)) is None else habits.place(key) for pod in new
+            ]
+            self.workloads = _written(self.workloads, sources, came, workloads)
+            rows = [-1 if (row := cluster.row_of_pod(pod.uid)) is None else row for pod in new]
+            self.rows = _written(self.rows, sources, came, rows)
+        if cluster.epoch != self._epoch:
+            self.rows = np.array([cluster.row_of_pod(uid) for uid in uids], dtype=np.intp)
+            self._epoch = cluster.epoch
 
     def find_series(self, levels: Levels) -> None:
         """Look for the readings of those that have none yet."""
@@ -76,3 +86,10 @@ class Roster:
 def _started(pod: PodInfo, now: float) -> float:
     start = pod.pod.status.start_time
     return now if start is None else start.timestamp()
+
+
+def _written(column: NDArray[Any], sources: RowArray, came: RowArray, values: ArrayLike) -> NDArray[Any]:
+    """The column in its new order, with the values of those that came."""
+    found = column[sources] if len(column) else np.zeros((len(sources), *column.shape[1:]), column.dtype)
+    found[came] = values
+    return found

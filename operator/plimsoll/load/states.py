@@ -11,5 +11,5 @@ class LoadState(IntEnum):
 
     UNKNOWN = 0  #: it has never been measured
     STALE = 1  #: its latest reading is too old
-    ESTIMATED = 2  #: measured, but some of its pods are not
-    MEASURED = 3  #: measured, and so are all its pods
+    ESTIMATED = 2  #: measured, but more than a tenth of its load is expected of pods that are not
+    MEASURED = 3  #: measured, and so are its pods but for a tenth of its load

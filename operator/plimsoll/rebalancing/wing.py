@@ -11,6 +11,7 @@ from typing import Any
 from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Profile
@@ -84,6 +85,7 @@ class RebalancingPorts:
     prometheus: PrometheusReader
     surges: SurgeWay
     requests: RequestWayFactory
+    feed: LoadFeed | None = None  #: the meter, if it keeps the load book
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ class RebalancingWing:
         self.upstream = UpstreamEnforcement(
             policies, keeper, feeder, machine, pending, objects, self.planning, clock
         )
-        self._collector = UsageCollector(ports.meter, ports.prometheus, clock, policies)
+        self._collector = UsageCollector(ports.meter, ports.prometheus, clock, policies, ports.feed)
         inputs = RunInputs(book, keeper, self._collector, configs, contexts, surges, executor, clock)
         self.runs = PolicyRuns(
             policies, self.planning, inputs, modes, self.upstream, reports, statistics, degraded

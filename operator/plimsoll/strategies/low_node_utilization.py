@@ -30,9 +30,9 @@ from plimsoll.framework import PluginArgs
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
+from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage
 from plimsoll.toolkit.descheduling.node_usage import (
     METRIC_RESOURCE,
-    MeasuredUsage,
     NodeUsage,
     NoUsage,
     QueriedUsage,
@@ -222,6 +222,15 @@ class LowNodeUtilization(Strategy):
             excluded=namespaces.exclude if namespaces else (),
             node_limit=node_limit,
         )
+
+    @property
+    def moves_by_load(self) -> bool:
+        """By the metrics API."""
+        return isinstance(self._usage, MeasuredUsage)
+
+    def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
+        """The upper thresholds."""
+        return self._lines(self._usage.some(context.nodes, context))[1]
 
     @property
     def complains_of_crowding(self) -> bool:

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from planning.test_kept_findings import AROUND, STRATEGIES, a_policy, change, counted
 from plimsoll.framework import PodInfo
+from plimsoll.load.keeper import LoadKeeper
+from plimsoll.load.load_book import LoadBook
+from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.rebalancing.execution.cluster_copy import ClusterCopy, ClusterImage
@@ -50,6 +53,29 @@ def held(cluster: Cluster) -> Any:
     return on, strays, used, {node.name: id(node) for node in cluster.nodes}, counted(cluster)
 
 
+def read(keeper: LoadKeeper, now: float, chance: random.Random) -> None:
+    """Half of the pods and nodes are measured."""
+    pods = [pod.key for pod, _ in keeper.cluster.placed() if chance.random() < 0.5]
+    nodes = [node.name for node in keeper.cluster.nodes if chance.random() < 0.5]
+    found = (
+        LoadReadings.of(
+            LoadReading(name, chance.randrange(10**9), chance.randrange(10**9), now) for name in each
+        )
+        for each in (nodes, pods)
+    )
+    keeper.observe(now, *found)
+
+
+def loads(cluster: Cluster) -> Any:
+    """What the load book says of each node and pod."""
+    book = cluster.index(LoadBook)
+    nodes = {
+        node.name: (book.load_on(row), book.peak_on(row), book.state(row))
+        for row, node in enumerate(cluster.nodes)
+    }
+    return nodes, {uid: book.share(uid) for uid in cluster.pods}
+
+
 @given(st.integers(0, 10_000), st.booleans(), st.lists(st.integers(0, 6), max_size=5))
 @settings(max_examples=40, deadline=None)
 def test_a_copy_becomes_what_the_image_shows(seed: int, is_fork: bool, steps: list[int]) -> None:
@@ -57,9 +83,11 @@ def test_a_copy_becomes_what_the_image_shows(seed: int, is_fork: bool, steps: li
     chance = random.Random(seed)
     cluster = some_start(seed)
     copy = ClusterCopy(cluster.fork() if is_fork else Cluster(cluster.templates))
-    for changes in steps:
+    keeper = LoadKeeper(cluster)
+    for turn, changes in enumerate(steps):
         for _ in range(changes):
             change(cluster, chance)
+        read(keeper, 60.0 * turn, chance)
         claims = some_claims(cluster, chance)
         image, expected = ClusterImage.of(cluster, claims), claimed(cluster, claims)
         for _ in range(changes):
@@ -67,6 +95,7 @@ def test_a_copy_becomes_what_the_image_shows(seed: int, is_fork: bool, steps: li
         copy.bring_up(image)
 
         assert held(copy.cluster) == held(expected)
+        assert loads(copy.cluster) == loads(expected)
         copy.cluster.validate_pods()
 
 

@@ -8,8 +8,8 @@ from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.framework.errors import PluginError
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage
 from plimsoll.toolkit.descheduling.node_usage import (
-    MeasuredUsage,
     NodeUsage,
     NoUsage,
     QueriedUsage,

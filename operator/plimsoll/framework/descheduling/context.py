@@ -23,6 +23,7 @@ from plimsoll.framework.descheduling.pod_indexes import (
 )
 from plimsoll.framework.descheduling.proposals import NoSurges, Refusal, SurgePermission
 from plimsoll.framework.descheduling.prospects import Nowhere, Prospects
+from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.node import Node
@@ -99,6 +100,12 @@ class StrategyContext:
     def snapshot(self) -> Snapshot:
         """Columns over all nodes, valid until the next verdict."""
         return Snapshot(self.cluster)
+
+    @property
+    def load_book(self) -> LoadBook | None:
+        """What nodes and pods use, where readings are collected; upstream's decisions are made without."""
+        is_kept = not self.is_exact and self.cluster.has_index(LoadBook)
+        return self.cluster.index(LoadBook) if is_kept else None
 
     @property
     def objects(self) -> ClusterObjects:

@@ -11,6 +11,7 @@ One shape serves every planner (docs/adr/0005): Upstream answers as descheduler'
 after it has proved that the pod has a better place. A strategy never evicts.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -106,6 +107,23 @@ class MendsSpread(Strategy, Protocol):
     @property
     def mends_spread(self) -> tuple[str, ...]:
         """The kinds of constraints that it mends, such as ``DoNotSchedule``."""
+
+
+@runtime_checkable
+class MovesByLoad(Protocol):
+    """A strategy that may move pods for what nodes use."""
+
+    @property
+    def moves_by_load(self) -> bool:
+        """Whether it does, with its arguments."""
+
+    def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
+        """Percent of a node's room, by resource, above which it finds a node over-used."""
+
+
+def by_load(strategy: object) -> MovesByLoad | None:
+    """The strategy, if it moves pods for what nodes use."""
+    return strategy if isinstance(strategy, MovesByLoad) and strategy.moves_by_load else None
 
 
 @runtime_checkable

@@ -23,6 +23,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import SCORE_GAIN, PlanningContext, RebalancingConfig, workload_of
+from plimsoll.planning.proven.load_lines import LoadLines
 from plimsoll.planning.surges import Surge, Surging
 
 
@@ -58,6 +59,7 @@ class Objections:
             and not (wants_even_spread(each) or isinstance(each, MendsSpread))
         }
         self.has_conscience = rebalancing.planner is Planner.PROVEN
+        self._load = LoadLines(context, strategies)
         self._surging: Surging | None = None
         if rebalancing.surge:
             context.surges = self._surging = Surging(
@@ -133,6 +135,14 @@ class Objections:
                 if isinstance(each, Complaining)
             ]
         return found
+
+    def unmeasured(self, candidate: Candidate, strategy: str) -> Refusal | None:
+        """Why what its node uses is no reason to move a pod."""
+        return self._load.of_source(strategy, candidate.pod, candidate.node)
+
+    def heats(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
+        """Why a node may not take a pod that is moved for what its own node uses."""
+        return self._load.of_target(strategy, candidate.pod, target)
 
     def ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
         """Why a balancing strategy may not move a pod back to where it came from."""

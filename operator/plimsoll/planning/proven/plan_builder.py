@@ -119,6 +119,7 @@ class PlanBuilder:
                 or (self.ledger.shortage(pod) if surge else self.ledger.refusal(pod, given_back))
                 or self.objections.lesson(strategy, workload, [] if surge else self.ledger.over(pod))
                 or self.objections.settling(pod, strategy)
+                or self.objections.unmeasured(candidate, strategy)
                 or self._prove(candidate, strategy, workload, surge)
             )
         except PluginError as exc:
@@ -336,6 +337,7 @@ class PlanBuilder:
         def objection(name: str) -> Refusal | None:
             return (
                 self.objections.ping_pong(candidate, strategy, name)
+                or self.objections.heats(candidate, strategy, name)
                 or short_of_gain(ranking, source, name, least, compares=strategy in self.objections.asking)
                 or (None if self.in_bundle else complaint(strategy, Trip(pod, source, name), avoids=avoids))
             )

@@ -9,7 +9,10 @@ before, and keeps its own counts up to date (docs/adr/0028-plans-in-forks.md).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from plimsoll.framework import PodInfo
+from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -28,6 +31,7 @@ class ClusterImage:
         strays: Pods by uid, by the name of a node that is not known.
         claims: Pods by uid that room is reserved for, by node name.
         objects: Everything else.
+        load: What nodes and pods use, by the same rows; None where no readings are collected.
     """
 
     nodes: Sequence[Node]
@@ -36,6 +40,7 @@ class ClusterImage:
     strays: Mapping[str, Mapping[str, PodInfo]]
     claims: Mapping[str, Mapping[str, PodInfo]]
     objects: ClusterObjects
+    load: LoadBook | None = None
 
     @classmethod
     def of(cls, cluster: Cluster, claims: Mapping[str, Mapping[str, PodInfo]]) -> "ClusterImage":
@@ -47,6 +52,7 @@ class ClusterImage:
             {node: dict(pods) for node, pods in cluster.strays.items()},
             {node: dict(pods) for node, pods in claims.items()},
             cluster.objects.fork(),
+            cluster.index(LoadBook).fork() if cluster.has_index(LoadBook) else None,
         )
 
     def stands_at(
@@ -104,6 +110,9 @@ class ClusterCopy:
             for uid, pod in wanted.get(name, _NO_PODS).items():
                 if cluster.pods.get(uid) is not pod:
                     cluster.place(pod, name)
+        if image.load is not None:
+            rows = np.array([image.rows[node.name] for node in cluster.nodes], dtype=np.intp)
+            cluster.adopt(image.load.arranged(cluster, rows))
         self._known = wanted
         self._claimed = []
         for node, pods in image.claims.items():

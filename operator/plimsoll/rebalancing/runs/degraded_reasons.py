@@ -10,6 +10,7 @@ from plimsoll.framework import PluginError
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
+from plimsoll.planning.proven.load_lines import TWO_YARDSTICKS, two_yardsticks
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.inputs import RunInput
@@ -119,12 +120,26 @@ class DegradedReasons:
     ) -> None:
         """Look at the scope of a policy, and at what its run has shown."""
         await self.scopes.look(policy, inputs.rebalancing, inputs.cluster)
-        self.look_back(policy.metadata.name, inputs.memory, failures, surges=inputs.rebalancing.surge)
+        self.look_back(
+            policy.metadata.name,
+            inputs.memory,
+            failures,
+            surges=inputs.rebalancing.surge,
+            yardsticks=two_yardsticks(inputs.rebalancing, inputs.cluster),
+        )
 
     def look_back(
-        self, name: str, memory: Memory, failures: Iterable[PluginError] = (), *, surges: bool = False
+        self,
+        name: str,
+        memory: Memory,
+        failures: Iterable[PluginError] = (),
+        *,
+        surges: bool = False,
+        yardsticks: str | None = None,
     ) -> None:
-        """Keep what a run of a policy, which may surge pods or not, has shown."""
+        """Keep what a run of a policy has shown, which may surge pods or not; ``yardsticks`` if it looked."""
+        if yardsticks is None:
+            yardsticks = self._known.get(name, {}).get(TWO_YARDSTICKS, "")
         resting, _ = memory.rest(name)
         # A right that is known to be missing is reported with the others.
         are_allowed = all(map(self.breakers.access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
@@ -133,6 +148,7 @@ class DegradedReasons:
             "PodsDisplaced": self.breakers.displacements.sentence(name),
             "StrategySuspended": "; ".join(memory.suspended(name)),
             "StrategyFailed": "; ".join(sorted({sentence_of(each) for each in failures})),
+            TWO_YARDSTICKS: yardsticks,
             "SurgeForbidden": self.surges.trouble if surges and are_allowed else "",
         }
         self._known[name] = {reason: sentence for reason, sentence in found.items() if sentence}

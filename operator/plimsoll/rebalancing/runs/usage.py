@@ -21,6 +21,7 @@ from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHE
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
 from plimsoll.model.kinds.node import Node
 from plimsoll.ports.clock import Clock
@@ -40,6 +41,7 @@ class UsageCollector:
     prometheus: PrometheusReader
     clock: Clock
     policies: Mapping[str, SchedulingPolicy]
+    feed: LoadFeed | None = None  #: keeps the load book, too
     _nodes: dict[str, UsageReading] = field(default_factory=dict, init=False)
     _latest: dict[str, UsageReading] = field(default_factory=dict, init=False)
     #: the move since which a node is smoothed, by node
@@ -52,8 +54,11 @@ class UsageCollector:
         while True:
             specs = (policy.spec.rebalancing for policy in self.policies.values())
             strategies = [strategy for spec in specs if spec is not None for strategy in spec.strategies]
-            if any(source_of(each.args)[0] == KUBERNETES_METRICS for each in strategies):
+            is_needed = any(source_of(each.args)[0] == KUBERNETES_METRICS for each in strategies)
+            if is_needed:
                 await self._collect()
+            if self.feed is not None:
+                await self.feed.turn(is_needed=is_needed)
             await self.clock.sleep(PERIOD_S)
 
     async def measure(

@@ -166,54 +166,6 @@ class RequestedMeans:
         return found
 
 
-class MeasuredUsage:
-    """What the metrics API says of cpu and memory; pods are counted."""
-
-    def __init__(self, resources: Iterable[str]) -> None:
-        self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
-        unknown = sorted(set(self.resources) - set(BASIC))
-        self._unknown = ", ".join(unknown)
-
-    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        """As measured."""
-        if self._unknown:
-            raise UsageError(
-                f"the metrics API measures {', '.join(BASIC)} only;"
-                f" remove {self._unknown} from the thresholds"
-            )
-        found = self.some(context.nodes, context)
-        if not found and context.nodes:
-            raise UsageError(because("the metrics API has a recent measurement of no node", context))
-        tell_left_out("the metrics API has no recent measurement", found, context)
-        return found
-
-    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
-        """As measured."""
-        measured = context.measurements.nodes
-        if measured is None:
-            raise UsageError(because("there are no measurements of the metrics API", context))
-        found = []
-        for name in names:
-            sample = measured.get(name)
-            if sample is None or not {"cpu", "memory"} <= sample.keys():
-                if context.is_exact:
-                    raise UsageError(f"the metrics API has no measurement of node {name}")
-                continue
-            node = context.node(name)
-            pods = len(context.pods(name)) * BILLION
-            used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": pods}
-            used = {name: used[name] for name in self.resources}
-            found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
-        return found
-
-    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
-        """As measured."""
-        sample = (context.measurements.pods or {}).get(pod.key)
-        if sample is None or not {"cpu", "memory"} <= sample.keys():
-            raise UsageError(f"the metrics API has no measurement of pod {pod.key}")
-        return {**sample, "pods": BILLION}
-
-
 class QueriedUsage:
     """What a Prometheus query says: one value from 0 to 1 a node, labelled ``instance``."""
 

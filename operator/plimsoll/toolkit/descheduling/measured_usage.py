@@ -1,0 +1,90 @@
+"""MeasuredUsage is the yardstick of the metrics API: the load book, or readings without one.
+
+Units, edges and source as :mod:`plimsoll.toolkit.descheduling.node_usage` has them.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.load.load_book import LoadBook
+from plimsoll.load.states import LoadState
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.toolkit.descheduling.node_usage import (
+    BASIC,
+    BILLION,
+    NodeUsage,
+    UsageError,
+    because,
+    capacity_of,
+    tell_left_out,
+)
+
+
+class MeasuredUsage:
+    """What the metrics API says of cpu and memory; pods are counted.
+
+    Where there is a load book, Proven and Optimal planners read that: what nodes use with their pods of now.
+    """
+
+    def __init__(self, resources: Iterable[str]) -> None:
+        self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
+        unknown = sorted(set(self.resources) - set(BASIC))
+        self._unknown = ", ".join(unknown)
+
+    def nodes(self, context: StrategyContext) -> list[NodeUsage]:
+        """As measured."""
+        if self._unknown:
+            raise UsageError(
+                f"the metrics API measures {', '.join(BASIC)} only;"
+                f" remove {self._unknown} from the thresholds"
+            )
+        found = self.some(context.nodes, context)
+        if not found and context.nodes:
+            raise UsageError(because("the metrics API has a recent measurement of no node", context))
+        tell_left_out("the metrics API has no recent measurement", found, context)
+        return found
+
+    def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        """As measured."""
+        if context.load_book is not None:
+            return self._by_book(context.load_book, names, context)
+        measured = context.measurements.nodes
+        if measured is None:
+            raise UsageError(because("there are no measurements of the metrics API", context))
+        found = []
+        for name in names:
+            sample = measured.get(name)
+            if sample is None or not {"cpu", "memory"} <= sample.keys():
+                if context.is_exact:
+                    raise UsageError(f"the metrics API has no measurement of node {name}")
+                continue
+            node = context.node(name)
+            pods = len(context.pods(name)) * BILLION
+            used = {"cpu": sample["cpu"], "memory": sample["memory"], "pods": pods}
+            used = {name: used[name] for name in self.resources}
+            found.append(NodeUsage(node, used, capacity_of(node, self.resources)))
+        return found
+
+    def _by_book(self, book: LoadBook, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
+        found = []
+        for name in names:
+            row = context.cluster.rows[name]
+            if book.state(row) < LoadState.ESTIMATED:
+                continue
+            cpu, memory = book.load_on(row)
+            used = {"cpu": cpu, "memory": memory * BILLION, "pods": len(context.pods(name)) * BILLION}
+            used = {name: used[name] for name in self.resources}
+            found.append(NodeUsage(context.node(name), used, capacity_of(context.node(name), self.resources)))
+        return found
+
+    def pod(self, pod: PodInfo, context: StrategyContext) -> Mapping[str, int] | None:
+        """As measured."""
+        if context.load_book is not None:
+            share = context.load_book.share(pod.uid)
+            if share is None or not share.is_measured:
+                raise UsageError(f"there is no recent measurement of pod {pod.key}")
+            return {"cpu": share.cpu, "memory": share.memory * BILLION, "pods": BILLION}
+        sample = (context.measurements.pods or {}).get(pod.key)
+        if sample is None or not {"cpu", "memory"} <= sample.keys():
+            raise UsageError(f"the metrics API has no measurement of pod {pod.key}")
+        return {**sample, "pods": BILLION}
