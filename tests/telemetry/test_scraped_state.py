@@ -5,6 +5,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
 
@@ -24,6 +25,7 @@ def test_each_scrape_tells_the_present_state() -> None:
     )
     runs = {"web": figures, "new": replace(figures, last_success=None)}
     registry = CollectorRegistry()
+    load = LoadSummary({"measured": 3}, {"cpu": 0.5}, {"cpu": 0.75}, {"cpu": 0.25})
     registry.register(
         StateCollector(
             Sources(
@@ -38,11 +40,15 @@ def test_each_scrape_tells_the_present_state() -> None:
                 degraded=lambda: degraded,
                 stalled=lambda: stalled,
                 runs=lambda: runs,
+                load=lambda: load,
             )
         )
     )
     value = registry.get_sample_value
 
+    assert value("plimsoll_load_nodes", {"state": "measured"}) == 3
+    for figure, share in (("mean", 0.5), ("highest", 0.75), ("spread", 0.25)):
+        assert value(f"plimsoll_load_{figure}_ratio", {"resource": "cpu"}) == share
     assert value("plimsoll_scheduler_pending_pods", {"queue": "active"}) == 1
     assert value("plimsoll_scheduler_cache_size", {"type": "nodes"}) == 2
     assert value("plimsoll_scheduler_inflight_bindings") == 4

@@ -43,6 +43,7 @@ _NOTHING = Sources(
     degraded=list,
     stalled=dict,
     runs=dict,
+    load=lambda: None,
 )
 
 

@@ -41,6 +41,7 @@ from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
 from plimsoll.leadership.fence import Fence
 from plimsoll.leadership.leader import Leadership
+from plimsoll.load.summary import summary_of
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.controller import Policies
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers
@@ -240,6 +241,7 @@ class Operator:
             degraded=self.policies.degradations,
             stalled=self._stalled,
             runs=self.rebalancing.statistics.figures,
+            load=lambda: summary_of(cluster),
         )
 
     def _stalled(self) -> Mapping[str, int]:

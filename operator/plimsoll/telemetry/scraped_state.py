@@ -12,6 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scheduling import upstream_point
 
@@ -29,6 +30,7 @@ class Sources:
         conditions: Policy, type of its condition, whether it is true.
         degraded: Policy, and a reason why it is degraded.
         runs: Figures of the runs by policy.
+        load: Of the cluster, where readings are collected.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -42,6 +44,7 @@ class Sources:
     degraded: Callable[[], Iterable[tuple[str, str]]]
     stalled: Callable[[], Mapping[str, int]]
     runs: Callable[[], Mapping[str, RunFigures]]
+    load: Callable[[], LoadSummary | None]
 
 
 class StateCollector(Collector):
@@ -80,6 +83,7 @@ class StateCollector(Collector):
             families["stalled"].add_metric([profile], pods)
         for policy, figures in sources.runs().items():
             _add_runs(families, policy, figures)
+        _add_load(families, sources.load())
         yield from families.values()
 
 
@@ -95,6 +99,18 @@ def _add_runs(
         families["imbalance"].add_metric([policy, resource, usage], points)
     for strategy, pods in figures.violations.items():
         families["violations"].add_metric([policy, strategy], pods)
+
+
+def _add_load(
+    families: Mapping[str, GaugeMetricFamily | CounterMetricFamily], load: LoadSummary | None
+) -> None:
+    if load is None:
+        return
+    for state, nodes in load.nodes.items():
+        families["load_nodes"].add_metric([state], nodes)
+    for name, shares in (("mean", load.mean), ("highest", load.highest), ("spread", load.spread)):
+        for resource, share in shares.items():
+            families[f"load_{name}"].add_metric([resource], share)
 
 
 def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
@@ -133,6 +149,28 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "Pods that a strategy wanted to move in the latest run, whether they move or stay; a run that "
             "reaches a limit looks no further. Labeled by policy and strategy.",
             labels=["policy", "strategy"],
+        ),
+        "load_nodes": GaugeMetricFamily(
+            "plimsoll_load_nodes",
+            "Nodes, as far as what they use is known. Labeled by state: measured; estimated (some pods are "
+            "not measured); stale (the latest reading is too old); unknown.",
+            labels=["state"],
+        ),
+        "load_mean": GaugeMetricFamily(
+            "plimsoll_load_mean_ratio",
+            "Mean of the shares of allocatable that nodes use. Labeled by resource (cpu, memory).",
+            labels=["resource"],
+        ),
+        "load_highest": GaugeMetricFamily(
+            "plimsoll_load_highest_ratio",
+            "The largest share of allocatable that a node uses. Labeled by resource (cpu, memory).",
+            labels=["resource"],
+        ),
+        "load_spread": GaugeMetricFamily(
+            "plimsoll_load_spread_ratio",
+            "Standard deviation of the shares of allocatable that nodes use. Labeled by resource (cpu, "
+            "memory).",
+            labels=["resource"],
         ),
         "degraded": GaugeMetricFamily(
             "plimsoll_policy_degraded",

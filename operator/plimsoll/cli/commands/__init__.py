@@ -18,6 +18,7 @@ from plimsoll.cli.commands import (
     replay,
     run,
     snapshot,
+    top,
     validate,
     whatif,
 )
@@ -28,6 +29,7 @@ from plimsoll.cli.verbs import Verb, VerbGroup
 VERBS: tuple[Verb | VerbGroup, ...] = (
     check.VERB,
     explain.VERB,
+    top.VERB,
     plan.VERB,
     history.VERB,
     fit.VERB,

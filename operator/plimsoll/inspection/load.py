@@ -1,0 +1,138 @@
+"""Says what nodes and pods use, as far as a snapshot has it: the readings of one moment, unsmoothed.
+
+The running operator's load book smooths readings, remembers workloads, and trusts no single reading of a
+pod; here each counts as it is.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import Field
+
+from plimsoll.inspection.answer import Answer, AnswerPart
+from plimsoll.inspection.state import ClusterState
+from plimsoll.load.keeper import LoadKeeper
+from plimsoll.load.load_book import LoadBook
+from plimsoll.load.readings import PER_COLUMN_UNIT, LoadReading, LoadReadings, LoadSettings
+from plimsoll.load.summary import RESOURCES
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.ports.usage import UsageReading
+
+#: Billionths of a byte in a byte.
+BILLION = 10**9
+
+#: One reading is all that there is: it counts as it is.
+ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
+
+NO_READINGS = "the metrics API has no readings"
+
+
+class NodeFigures(AnswerPart):
+    """One node."""
+
+    node: str
+    state: str = Field(description="measured, estimated (some pods are not measured), stale or unknown.")
+    age_seconds: float | None = Field(default=None, description="Of its latest reading.")
+    used: dict[str, float] = Field(description="Percent of allocatable, by resource; empty when unknown.")
+    requested: dict[str, float] = Field(description="Likewise what its pods request.")
+
+
+class NodeLoads(Answer):
+    """What nodes use."""
+
+    nodes: list[NodeFigures] = Field(description="The fullest by measured cpu first.")
+    notes: list[str] = Field(description="What is not known.")
+
+
+class PodFigures(AnswerPart):
+    """One pod that is placed."""
+
+    pod: str = Field(description="Its namespace and name.")
+    node: str
+    cpu_milli: int = Field(description="What it is expected to use.")
+    memory_bytes: int = Field(description="Likewise.")
+    basis: str = Field(
+        description="What that rests on: measured, stale, predecessor, workload, or request (a share of it)."
+    )
+
+
+class PodLoads(Answer):
+    """What pods use."""
+
+    pods: list[PodFigures] = Field(description="Those that use most cpu first.")
+    notes: list[str] = Field(description="What is not known.")
+
+
+def node_loads(state: ClusterState) -> NodeLoads:
+    """What each node uses and what its pods request."""
+    cluster, book = _book(state)
+    load, states, found = book.load, book.states, []
+    for row, node in enumerate(cluster.nodes):
+        used, requested = {}, {}
+        for resource, (place, column) in RESOURCES.items():
+            room = int(cluster.allocatable[row, column])
+            if room > 0:
+                requested[resource] = _percent(int(cluster.requested[row, column]), room)
+                if states[row]:
+                    used[resource] = _percent(int(load[row, place]), room * PER_COLUMN_UNIT[place])
+        read_at = float(book.read_at[row])
+        found.append(
+            NodeFigures(
+                node=node.name,
+                state=book.state(row).name.lower(),
+                age_seconds=round(max(state.now - read_at, 0.0), 1) if read_at else None,
+                used=used,
+                requested=requested,
+            )
+        )
+    found.sort(key=lambda each: (-each.used.get("cpu", -1.0), each.node))
+    return NodeLoads(nodes=found, notes=_notes(state))
+
+
+def pod_loads(state: ClusterState, namespace: str = "") -> PodLoads:
+    """What the placed pods of a namespace use, "" for all."""
+    cluster, book = _book(state)
+    found = []
+    for pod, row in cluster.placed():
+        if namespace in ("", pod.namespace):
+            expected = book.of(pod)
+            found.append(
+                PodFigures(
+                    pod=pod.key,
+                    node=cluster.nodes[row].name,
+                    cpu_milli=round(expected.cpu / PER_COLUMN_UNIT[0]),
+                    memory_bytes=expected.memory,
+                    basis=expected.basis.name.lower(),
+                )
+            )
+    found.sort(key=lambda each: (-each.cpu_milli, each.pod))
+    return PodLoads(pods=found, notes=_notes(state))
+
+
+def _book(state: ClusterState) -> tuple[Cluster, LoadBook]:
+    """A copy of the cluster with a book of the snapshot's readings."""
+    cluster, usage = state.cluster.fork(), state.content.usage
+    keeper = LoadKeeper(cluster, ONE_READING)
+    keeper.observe(state.now, nodes=_readings(usage.nodes), pods=_readings(usage.pods))
+    return cluster, keeper.book
+
+
+def _readings(given: Sequence[UsageReading]) -> LoadReadings:
+    return LoadReadings.of(_converted(given))
+
+
+def _converted(given: Iterable[UsageReading]) -> Iterable[LoadReading]:
+    for each in given:
+        if {"cpu", "memory"} <= each.usage.keys():
+            usage = each.usage
+            yield LoadReading(each.name, usage["cpu"], usage["memory"] // BILLION, each.taken, each.window_s)
+
+
+def _percent(amount: int, room: int) -> float:
+    return round(100 * amount / room, 1)
+
+
+def _notes(state: ClusterState) -> list[str]:
+    usage = state.content.usage
+    if usage.problem:
+        return [usage.problem]
+    return [] if usage.nodes else [NO_READINGS]

@@ -1,0 +1,80 @@
+"""plimsoll top as users see it: output of each format, and its page."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.commands import say
+from cli.executed_page import check_page
+from cli.golden_files import check
+from cli.loaded_cluster import write_dump
+
+#: When the dump was written: 20 seconds after the readings.
+TAKEN = datetime(2026, 2, 1, 0, 0, 20, tzinfo=UTC).timestamp()
+
+
+def a_metric(name: str, cpu: str, memory: str, taken: str, namespace: str = "") -> dict[str, Any]:
+    usage = {"cpu": cpu, "memory": memory}
+    content = {"containers": [{"name": "main", "usage": usage}]} if namespace else {"usage": usage}
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics" if namespace else "NodeMetrics",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "timestamp": taken,
+        "window": "15s",
+        **content,
+    }
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The cluster as a file: two nodes are measured, and one of them has a pod that is not."""
+    path = tmp_path_factory.mktemp("top") / "cluster.json"
+    write_dump(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    now = "2026-02-01T00:00:00Z"
+    for each in content["items"]:
+        if each["kind"] == "Pod":
+            each.setdefault("status", {})["startTime"] = "2026-01-31T10:00:00Z"
+    content["items"] += [
+        a_metric("node-1", "3100m", "2Gi", now),
+        a_metric("node-2", "400m", "1Gi", now),
+        a_metric("web-a", "1700m", "1Gi", now, "shop"),
+        a_metric("web-b", "1300m", "512Mi", now, "shop"),
+        a_metric("web-c", "300m", "256Mi", now, "shop"),
+    ]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    os.utime(path, (TAKEN, TAKEN))
+    return str(path)
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
+@pytest.mark.parametrize("what", ["nodes", "pods"])
+def test_answers_look_like_this(dump: str, form: str, what: str) -> None:
+    said = say("top", what, "--from", dump, "-o", form)
+
+    assert (said.code, said.err) == (0, "")
+    check(f"top-{what}", "loaded", form, said.out)
+
+
+def test_the_namespace_is_heeded(dump: str) -> None:
+    said = say("top", "pods", "-n", "elsewhere", "--from", dump)
+
+    assert (said.code, said.out.count("\n")) == (0, 1)
+
+
+def test_a_cluster_without_readings_says_so(tmp_path: Path) -> None:
+    said = say("top", "nodes", "--from", write_dump(tmp_path / "cluster.json"))
+
+    assert said.code == 0
+    assert "note: " in said.out
+
+
+def test_the_page_says_what_it_prints(dump: str, tmp_path: Path) -> None:
+    assert check_page("top.md", dump, tmp_path) == 2
