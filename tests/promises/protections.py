@@ -113,7 +113,7 @@ class ProtectionPromise:
             yield "the policy moves no pods"
         if mode == "DryRun" or record.spec.get("mode") != mode:
             yield f"the policy is in mode {mode}"
-        if mode == "Approve" and record.annotations.get("plimsoll.dev/approved") != "true":
+        if mode == "Approve" and record.approved_until < case.at - self._view.stale_s:
             yield "it is not approved"
         yield from self._out_of_scope(case)
         annotations = case.pod["metadata"].get("annotations") or {}

@@ -11,6 +11,9 @@ from promises.view import RECORDS
 #: Seconds in which an operator may not know yet that somebody has deleted or edited a record.
 UNSEEN_S = 10.0
 
+#: The annotation by which people approve a move.
+APPROVED = "plimsoll.dev/approved"
+
 #: The strategy of records of victims of preemption.
 PREEMPTION = "DefaultPreemption"
 
@@ -22,6 +25,7 @@ class RecordStory:
     Attributes:
         entered: When each phase was first seen.
         is_meddled: Whether somebody else has made it or written into it: then it need not be true.
+        approved_until: When somebody took the approval back; infinite while it is approved, and -inf before.
         undone_at: When somebody else deleted it, or changed its phase, while it was Evicting.
         evicted_at: When its pod was evicted by the operator.
     """
@@ -32,7 +36,7 @@ class RecordStory:
     born_at: float
     phase: str = ""
     status: Obj = field(default_factory=dict)
-    annotations: Obj = field(default_factory=dict)
+    approved_until: float = -math.inf
     entered: dict[str, float] = field(default_factory=dict)
     is_meddled: bool = False
     undone_at: float = -math.inf
@@ -90,7 +94,10 @@ class RecordBook:
         if is_others and story.phase == "Evicting" and (commit.type == "DELETED" or phase != "Evicting"):
             story.undone_at = commit.at
         story.status, story.phase = status, phase
-        story.annotations = meta.get("annotations") or {}
+        if (meta.get("annotations") or {}).get(APPROVED) == "true":
+            story.approved_until = math.inf
+        else:
+            story.approved_until = min(story.approved_until, commit.at)
         if story.phase:
             story.entered.setdefault(story.phase, commit.at)
         if commit.type == "DELETED":

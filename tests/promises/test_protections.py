@@ -420,6 +420,26 @@ def test_a_proposal_needs_a_yes(value: str, said: list[str]) -> None:
     assert stream.said == said
 
 
+@pytest.mark.parametrize(
+    ("ago_s", "said"), [(29.0, []), (30.0, []), (31.0, [EVICTED + "it is not approved"])]
+)
+def test_an_approval_that_was_just_taken_back_may_not_be_known(ago_s: float, said: list[str]) -> None:
+    """A watch may be half a minute behind; one that was never given is no approval."""
+    stream = a_cluster()
+    stream.policy(rebalancing={"mode": "Approve"})
+    stream.wait(60.0)
+    stream.lead()
+    name = stream.record("web-1", phases=("Planned",), mode="Approve")
+    stream.change("evictions.plimsoll.dev", name, annotated(**{"plimsoll.dev/approved": "true"}))
+    stream.change("evictions.plimsoll.dev", name, annotated(**{"plimsoll.dev/approved": "false"}))
+    stream.wait(ago_s)
+    stream.lead()
+    stream.enter(name, "Evicting")
+    stream.evict("web-1")
+
+    assert [each for each in stream.said if "approved" in each] == said
+
+
 def test_a_namespace_may_forbid_evictions() -> None:
     """By the annotation that pods may have."""
     stream = a_cluster()

@@ -99,13 +99,19 @@ class Find:
         return f"{self.bug:<34} {self.seed:>4}  {self.sentence}{without}"
 
 
+def planned(bug: str, seed: int) -> Plan:
+    """The run in which a bug is looked for; those that need picked kinds of faults have these."""
+    slip, kinds = NARROW[bug] if bug in NARROW else (PLANTED[bug], None)
+    return Plan(seed, features=(), kinds=kinds, stops=True, mutate=slip)
+
+
 def found(bug: str, seeds: Iterable[int] = range(1, SEARCH + 1)) -> Find:
     """Look for the first seed that finds a bug."""
     for seed in seeds:
-        plan = Plan(seed, features=(), stops=True)
-        with_bug = simulated(replace(plan, mutate=PLANTED[bug]))
+        plan = planned(bug, seed)
+        with_bug = simulated(plan)
         if with_bug.violations:
-            without = simulated(plan).violations
+            without = simulated(replace(plan, mutate=lambda _: None)).violations
             gc.collect()
             return Find(bug, seed, with_bug.violations[0], without[0] if without else "")
         if seed % 16 == 0:

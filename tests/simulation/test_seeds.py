@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.app.operator import Operator
 from simulation.planted.surgery import replaced
-from simulation.planted_bugs import found
+from simulation.planted_bugs import NARROW, PLANTED, found, planned
 from simulation.regressions import REGRESSIONS
 from simulation.run import Outcome, Plan, simulated
 from simulation.world.features import Feature
@@ -84,3 +84,12 @@ def test_a_bug_that_cannot_be_planted_any_more_is_an_error() -> None:
 
     with pytest.raises(AttributeError, match="no_such_part"):
         simulated(Plan(1, faulty_s=2.0, mutate=slip))
+
+
+def test_each_planted_bug_has_a_run() -> None:
+    """Also those that need picked kinds of faults, which the whole table comes to last."""
+    for bug in (*PLANTED, *NARROW):
+        plan = planned(bug, 7)
+
+        assert plan.mutate.__name__ == bug
+        assert (plan.kinds is not None) == (bug in NARROW)

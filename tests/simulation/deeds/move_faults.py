@@ -47,9 +47,13 @@ BACK, GROWS, DELETED = (
     "its youngest pod is deleted soon",
 )
 
+REJECTED, ERASED = "another move of its bundle is rejected", "another record of its bundle is deleted"
+
 #: What happens more often than the rest, by request: what depends on where a replacement is, and when.
 OFTEN = {
-    "rollout": (BACK, BACK, BACK, DELETED, DELETED),
+    "eviction": 3 * (REJECTED, ERASED, "the policy is changed"),
+    "look": 2 * ("the record is deleted", "the policy is changed"),
+    "rollout": (*8 * (BACK,), DELETED, DELETED),
     "request": (GROWS, GROWS, "its workload is scaled up", DELETED),
 }
 
@@ -72,7 +76,8 @@ class MoveFaults:
         if kind in SLOW and self._scene.faults.at_write(FaultKind.MOVE_ANSWER_LATE):
             exchange.fault = FaultKind.OLD_ANSWER
             self._scene.faults.count(FaultKind.MOVE_ANSWER_LATE)
-        if self._scene.faults.at_write(FaultKind.MOVE_MEDDLED):
+        tries = 2 if kind == "rollout" else 1
+        if any(self._scene.faults.at_write(FaultKind.MOVE_MEDDLED) for _ in range(tries)):
             if kind != "record" and self._random.random() < 0.5:
                 self._act(exchange, kind, names)
             else:
@@ -126,8 +131,8 @@ class MoveFaults:
         if spec.get("mode") == "Approve":
             ways["its answer is taken back"] = lambda: self._answer(record)
         if spec.get("bundle"):
-            ways["another move of its bundle is rejected"] = lambda: self._of_bundle(record, self._answer)
-            ways["another record of its bundle is deleted"] = lambda: self._of_bundle(record, self._delete)
+            ways[REJECTED] = lambda: self._of_bundle(record, self._answer)
+            ways[ERASED] = lambda: self._of_bundle(record, self._delete)
         if (name := self._deployment(spec)) != "":
             ways |= {
                 "its workload is scaled up": lambda: self._edit(meta["namespace"], name, _scaled(+1)),
