@@ -55,10 +55,12 @@ def points(cluster: Cluster, requests: str = "0", **args: Any) -> list[int]:
     ("args", "expected"),
     [
         # n1 uses 2 of 10 cores and 4 of 10 GiB, n2 6 and 1: (80 + 60) / 2, (40 + 90) / 2
-        pytest.param({}, [70, 65], id="least used"),
-        pytest.param({"resourceWeights": {"cpu": 1}}, [80, 40], id="by cpu"),
+        pytest.param({"resourceWeights": {"cpu": 1, "memory": 1}}, [70, 65], id="least used"),
+        pytest.param({}, [80, 40], id="by cpu"),
         # (80 + 60 + 60) / 3, (40 + 90 + 40) / 3 = 56.7
-        pytest.param({"dominantResourceWeight": 1}, [66, 56], id="dominant"),
+        pytest.param(
+            {"resourceWeights": {"cpu": 1, "memory": 1}, "dominantResourceWeight": 1}, [66, 56], id="dominant"
+        ),
         # X 40: 40 + 60 * 20 / 40 = 70; 40 * 40 / 60 = 26.7
         pytest.param({"scoringStrategy": {"type": "TargetUsed"}}, [70, 27], id="target"),
         # without deviation: 100 * (1 - 0.4 / 2), 100 * (1 - 0.6 / 2)

@@ -130,12 +130,15 @@ class LoadBook:
                 return LoadState.ESTIMATED
         return known
 
+    def is_level(self, node_mark: Hashable) -> bool:
+        """Whether ``used`` is of these nodes."""
+        return self.used.mark == (node_mark, self.now, self.middle)
+
     def level(self, node_mark: Hashable, room_of: Callable[[], IntArray]) -> None:
         """Bring ``used`` up to the nodes as they are; their room has shape (N, 2), in the cluster's units."""
-        mark = node_mark, self.now, self.middle
-        if mark == self.used.mark:
+        if self.is_level(node_mark):
             return
-        room = room_of()
+        mark, room = (node_mark, self.now, self.middle), room_of()
         is_measured = self.known[: len(room)] == LoadState.MEASURED
         self.used.level(mark, self.middle, room, is_measured, (self.system, self.sums))
 
@@ -164,7 +167,7 @@ class LoadBook:
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
         key, holder = key_of(pod), pod.stands_in_for
-        share = self.predecessors.is_back(key, pod.uid)
+        share = self.predecessors.is_back(key, pod.uid) if self.predecessors else None
         if share is not None:
             self.version += 1
         elif holder is not None and (used := self.predecessors.one(key, holder.key)) is not None:

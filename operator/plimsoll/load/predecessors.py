@@ -17,6 +17,10 @@ class Predecessors:
         self._left: dict[Hashable, dict[str, _Left]] = {}
         self._own: set[Hashable] = set()  #: workloads whose pods are not shared with a fork
 
+    def __bool__(self) -> bool:
+        """Whether any pod has left a short while ago."""
+        return bool(self._left)
+
     def fork(self) -> "Predecessors":
         """An independent copy; what is known of a workload is shared until either side writes."""
         twin = Predecessors()

@@ -20,14 +20,16 @@ refused. What a pod is expected to use is taken to five binary digits.
 Source: koordinator a7a1b76b, ``loadaware/load_aware.go``; scheduler-plugins 903da7df, ``trimaran``.
 Differs: one model of load for all three strategies, in which pods count as soon as they are placed; a node
 without measurement is neither best nor worst; expired measurements refuse no pod unless asked to; where load
-alone refuses every node it refuses none; no pod is preempted for load. Shares of requests and the age of
-measurements are the book's, not arguments.
+alone refuses every node it refuses none; no pod is preempted for load. Memory has no weight unless given one:
+on replayed days that spread cpu better, with fewer moves. Shares of requests and the age of measurements are
+the book's, not arguments.
 """
 
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +89,7 @@ class NodeLoadArgs(fwk.PluginArgs):
         default=LoadScoringStrategy(), description="How nodes are scored."
     )
     resource_weights: dict[Resource, NonNegativeInt] = Field(
-        default={"cpu": 1, "memory": 1}, description="Weight by resource, for LeastUsed."
+        default={"cpu": 1}, description="Weight by resource, for LeastUsed; of others 0."
     )
     dominant_resource_weight: NonNegativeInt = Field(
         default=0, description="Weight of the resource that is used most, for LeastUsed."
@@ -131,6 +133,14 @@ class _Loads:
     deviation: FloatArray
 
 
+class _Known(NamedTuple):
+    """A mark, and what it is of."""
+
+    book: LoadBook
+    version: int
+    mark: Hashable
+
+
 class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.EnqueueExtensions):
     """Favour nodes that are used little, as measured."""
 
@@ -140,6 +150,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
     def __init__(self, args: NodeLoadArgs) -> None:
         self._args = args
+        self._marks: WeakKeyDictionary[fwk.PodTemplate, _Known] = WeakKeyDictionary()
         self._by_peak = bool(args.aggregated.usage_thresholds)
         lines = args.aggregated.usage_thresholds or args.usage_thresholds
         self._lines = [(at, lines[name]) for at, name in enumerate(RESOURCES) if lines.get(name)]
@@ -153,8 +164,18 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
     def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
         """What a pod of the template is expected to use, and the median of the nodes."""
-        book = _levelled(snapshot)
-        return _coarse(book.prior(template)), book.middle, id(book.used.columns)
+        book = snapshot.index(LoadBook)
+        known = self._marks.get(template)
+        if (
+            known is None
+            or known.book is not book
+            or known.version != book.version
+            or not _is_level(snapshot)
+        ):
+            book = _levelled(snapshot)
+            mark = _coarse(book.prior(template)), book.middle, id(book.used.columns)
+            self._marks[template] = known = _Known(book, book.version, mark)
+        return known.mark
 
     def eased(self, template: fwk.PodTemplate) -> bool:
         """Pods that leave lower the load."""
@@ -247,6 +268,10 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
             fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
             fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE),
         )
+
+
+def _is_level(snapshot: fwk.Snapshot) -> bool:
+    return snapshot.index(LoadBook).is_level(snapshot.node_mark)
 
 
 def _levelled(snapshot: fwk.Snapshot) -> LoadBook:
