@@ -27,6 +27,13 @@ RIGHTS: tuple[tuple[Right, ...], ...] = (
     (("list", "", "pods"), ("list", "", "nodes"), ("create", "", "pods/binding")),
 )
 
+#: Rights without which a scheduler does not see what others bind. Reading is tried again more and more
+#: rarely, so once they are taken repeatedly it is blind for minutes. kube-scheduler then keeps its cache as
+#: it was and binds on, and so do we; what it cannot see is no ground to judge its bindings. So these seconds
+#: lie between two times.
+SIGHT: frozenset[Right] = frozenset((("list", "", "pods"), ("list", "", "nodes")))
+SIGHT_S = 180.0
+
 PHASES = (
     "Predicted",
     "Planned",
@@ -54,6 +61,7 @@ class AdministratorDeeds:
         self._scene = scene
         self._api = scene.api
         self._random = scene.random
+        self._blinded_at = -SIGHT_S
         self.ways: dict[FaultKind, Way] = {
             FaultKind.POLICY_EDITED: self._edit_policy,
             FaultKind.BUDGET_CHANGED: self._change_budget,
@@ -94,14 +102,20 @@ class AdministratorDeeds:
         self._scene.later(create)
         return True
 
-    def _take_rights(self) -> None:
+    def _take_rights(self) -> bool:
         rights = self._scene.network.rights
         taken = self._random.choice(RIGHTS)
+        if not SIGHT.isdisjoint(taken):
+            now = self._scene.network.loop.time()
+            if now < self._blinded_at + SIGHT_S:
+                return False
+            self._blinded_at = now
         rights.take(taken)
         if self._random.random() < 0.5:
             for replica in self._scene.replicas:
                 self._scene.network.cut(replica.life.name)  # so that lists and watches are asked for again
         self._scene.later(lambda: rights.give_back(taken))
+        return True
 
     # -- budgets -------------------------------------------------------------------------------------------
 
