@@ -16,6 +16,9 @@ from e2e.speaker import MERGE
 if TYPE_CHECKING:
     from e2e.scene import Obj
 
+#: The annotation of a node whose kubelet the development cluster simulates.
+KUBELET = "roadstead.test/kubelet"
+
 #: What an operator is granted and does not use in these stories.
 LATER = {("patch", "events.k8s.io", "events")}  # the count of an event that comes again after a minute
 LATER_IN_A_DRY_RUN = {*LATER, ("delete", "plimsoll.dev", "evictions")}  # predictions are kept for a while
@@ -53,7 +56,14 @@ async def everything(scene: Scene) -> None:
 
 
 async def a_run_by_measurements(scene: Scene) -> None:
-    """The metrics API is asked, whether or not somebody serves it."""
+    """The metrics API is asked; the development cluster serves it while a node has a simulated kubelet."""
+    node: Obj = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"{scene.name}-measured", "annotations": {KUBELET: "simulated"}},
+        "spec": {"unschedulable": True},
+    }
+    await scene.make("/api/v1/nodes", node)
     measured = {
         "name": "LowNodeUtilization",
         "args": {
