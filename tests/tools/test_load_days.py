@@ -168,7 +168,7 @@ def test_a_window_of_readings_is_as_long_as_it_says() -> None:
     assert mean_over(history, 300.0) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("key", ["B1d", "B2", "B3", "B4", "B5d", "B6", "B7", "O95"])
+@pytest.mark.parametrize("key", ["B1d", "B2", "B3", "B4", "B5d", "B6", "B7", "O95", "P2", "P3"])
 def test_every_kind_of_policy_plays_a_day(key: str) -> None:
     hot = replace(SMALL, mean=0.7, hours=0.4, begins=0.1, happenings=frozenset({Happening.BURST}))
     day = play(hot, POLICIES[key], TRACES, 2)

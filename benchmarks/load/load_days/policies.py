@@ -200,13 +200,15 @@ POLICIES = {
 }
 
 
-PLACED_BY_LOAD = _by_load(3)
+#: NodeLoad by cpu alone; and by cpu and memory alike, as it was first.
+PLACED_BY_LOAD = _by_load(3, resourceWeights={"cpu": 1, "memory": 0})
+BY_BOTH = _by_load(3, resourceWeights={"cpu": 1, "memory": 1})
 
 
 def _proven(
     key: str,
     title: str,
-    profile: Callable[[], Profile] = PLACED_BY_LOAD,
+    profile: Callable[[], Profile],
     *,
     rounds: int = 3,
     book: LoadSettings = BOOK,
@@ -218,12 +220,12 @@ def _proven(
 
 #: Placed by the load book; and moved by it, too.
 OURS = (
-    ComparedPolicy("P1", "NodeLoad, weight 3", PLACED_BY_LOAD, book=BOOK),
-    _proven("P2", "P1 with LowNodeUtilization mean -5/+10, Proven"),
+    ComparedPolicy("P1", "NodeLoad, weight 3, by cpu", PLACED_BY_LOAD, book=BOOK),
+    _proven("P2", "P1 with LowNodeUtilization mean -5/+10, Proven", PLACED_BY_LOAD),
     ComparedPolicy(
         "P3",
         "P1 with LowNodeUtilization mean -5/+10, Optimal",
-        _by_load(3),
+        PLACED_BY_LOAD,
         ours(Planner.OPTIMAL, 5, 10, goal=Goal(objective=Objective.SMALLEST_SPREAD, seconds=0.5)),
         0.1,
         by_deviation=True,
@@ -231,23 +233,41 @@ OURS = (
     ),
 )
 
-#: The same with one thing changed.
+#: The same with one thing changed, most of them with resourceWeights of 1 and 1 ("m").
 VARIANTS = (
-    ComparedPolicy("P1w1", "NodeLoad, weight 1", _by_load(1), book=BOOK),
-    ComparedPolicy("P1w10", "NodeLoad, weight 10", _by_load(10), book=BOOK),
+    ComparedPolicy("P1m", "P1, resourceWeights cpu 1, memory 1", BY_BOTH, book=BOOK),
+    ComparedPolicy("P1w1", "P1m, weight 1", _by_load(1, resourceWeights={"cpu": 1, "memory": 1}), book=BOOK),
     ComparedPolicy(
-        "P1o", "NodeLoad without the scores by requests", _by_load(3, without=BY_REQUESTS), book=BOOK
+        "P1o",
+        "P1m without the scores by requests",
+        _by_load(3, without=BY_REQUESTS, resourceWeights={"cpu": 1, "memory": 1}),
+        book=BOOK,
     ),
     ComparedPolicy(
-        "P1n", "P1 without history and predecessors", _by_load(3), book=LoadSettings(uses_history=False)
+        "P1n",
+        "P1 without history and predecessors",
+        PLACED_BY_LOAD,
+        book=LoadSettings(uses_history=False),
     ),
-    _proven("P2w10", "P2, weight 10", _by_load(10)),
-    _proven("P2o", "P2 without the scores by requests", _by_load(3, without=BY_REQUESTS)),
-    _proven("P2r1", "P2, anomalyRounds 1", rounds=1),
-    _proven("P2h33s", "P2, half-life 33 s", book=LoadSettings(half_life_s=33.0)),
-    _proven("P2h5m", "P2, half-life 5 min", book=LoadSettings(half_life_s=300.0)),
-    _proven("P2h30m", "P2, half-life 30 min", book=LoadSettings(half_life_s=1_800.0)),
+    _proven("P2m", "P2, resourceWeights cpu 1, memory 1", BY_BOTH),
+    _proven(
+        "P2o",
+        "P2m without the scores by requests",
+        _by_load(3, without=BY_REQUESTS, resourceWeights={"cpu": 1, "memory": 1}),
+    ),
+    _proven(
+        "P2f",
+        "P2m, usageThresholds cpu 65, memory 95",
+        _by_load(
+            3,
+            usageThresholds={"cpu": 65, "memory": 95},
+            resourceWeights={"cpu": 1, "memory": 1},
+        ),
+    ),
+    _proven("P2r1", "P2m, anomalyRounds 1", BY_BOTH, rounds=1),
+    _proven("P2h33s", "P2m, half-life 33 s", BY_BOTH, book=LoadSettings(half_life_s=33.0)),
+    _proven("P2h5m", "P2m, half-life 5 min", BY_BOTH, book=LoadSettings(half_life_s=300.0)),
+    _proven("P2h30m", "P2m, half-life 30 min", BY_BOTH, book=LoadSettings(half_life_s=1_800.0)),
 )
 
-if "NodeLoad" in Registry(PLUGINS):
-    POLICIES |= {each.key: each for each in (*OURS, *VARIANTS)}
+POLICIES |= {each.key: each for each in (*OURS, *VARIANTS)}
