@@ -7,6 +7,7 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -143,7 +144,8 @@ async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:
         approvals, known = operator.rebalancing.approvals, operator.rebalancing.keeper.known
         meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "true"})
         record: Any = WatchedRecord(metadata=meta)
-        known["a/r"] = record
+        mine: Any = SimpleNamespace(spec=SimpleNamespace(policy="p"))
+        known["a/r"] = mine
         records._sink([ObjectAdded(record), Synced("evictions")])
         assert approvals.answer("a/r") is True
 
