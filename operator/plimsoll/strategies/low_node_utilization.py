@@ -18,7 +18,7 @@ amounts, the most bytes first.
 Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
 Differs: the Proven planner skips nodes without measurements, and takes nodes by how far they are over; a pod
 goes to an under-used node, or stays. A node that a pod was moved off or to is skipped until it was measured
-again. By load nothing moves where all nodes together are within five points of the target.
+again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,9 +54,6 @@ from plimsoll.toolkit.descheduling.queried_resources import QueriedResources
 
 KUBERNETES_METRICS = "KubernetesMetrics"
 PROMETHEUS = "Prometheus"
-
-#: Percentage points by which all nodes together must be below the target for moves by load to help.
-SPARE = 5.0
 
 
 class QueryArg(PluginArgs):
@@ -151,7 +148,7 @@ class LowNodeUtilization(Strategy):
         context.classes.append(
             NodeClasses(tuple(each.name for each in under), tuple(each.name for each in over))
         )
-        idle = why_idle(under, nodes, self.args.number_of_nodes) or self._saturated(nodes, high, context)
+        idle = why_idle(under, nodes, self.args.number_of_nodes)
         if idle or not over:
             context.remarks.append(idle or "all nodes are under target utilization, nothing to do here")
             return
@@ -184,22 +181,6 @@ class LowNodeUtilization(Strategy):
             and any(each.percent.get(name, 0.0) > percent for name, percent in high.items())
         ]
         return high, under, over
-
-    def _saturated(
-        self, nodes: Sequence[NodeUsage], high: Mapping[str, float], context: StrategyContext
-    ) -> str:
-        """Why moves by load cannot help, "" where they may: all nodes together use too much."""
-        if context.is_exact or not self.moves_by_load:
-            return ""
-        for name, line in high.items():
-            room = sum(each.capacity.get(name, 0) for each in nodes)
-            share = 100 * sum(each.used.get(name, 0) for each in nodes) / room if room else 0.0
-            if share > line - SPARE:
-                return (
-                    f"Saturated: the nodes together use {share:.1f}% of their {name}, and the target is"
-                    f" {line:.1f}%: no move helps, so none is made; there is need of more room"
-                )
-        return ""
 
     def _draining(
         self,

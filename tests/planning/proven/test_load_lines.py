@@ -211,20 +211,3 @@ def test_forks_of_plans_leave_the_book_alone() -> None:
     before = cluster.index(LoadBook).load.tolist(), cluster.index(LoadBook).states.tolist()
     assert planned(cluster).moves
     assert before == (cluster.index(LoadBook).load.tolist(), cluster.index(LoadBook).states.tolist())
-
-
-def test_where_all_nodes_use_too_much_nothing_moves() -> None:
-    """No move would help; the remark says so, and a little less load lets the pods go."""
-    nodes = ([2_000] * 4, [3_400], [5_200])
-    cluster, keeper = a_world(*nodes)
-    settle(keeper, uses(*nodes))
-
-    found = planned(cluster)
-    assert found.moves == ()
-    (remark,) = [said for _, said in found.remarks if said.startswith("Saturated")]
-    assert "use 55.3% of their cpu, and the target is 60.0%" in remark
-
-    fewer = ([2_000] * 4, [1_000], [5_200])
-    cluster, keeper = a_world(*fewer)
-    settle(keeper, uses(*fewer))
-    assert planned(cluster).moves != ()
