@@ -212,6 +212,24 @@ def test_nodes_alone_are_measured() -> None:
     assert keeper.book.load[0, 0] == 3_850 * MILLI
 
 
+def test_a_pod_that_leaves_a_node_read_only_once_takes_its_use_along() -> None:
+    """Pods are read in each run, nodes every 15 s; else the node stays hot and loses more pods."""
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="4", memory="16Gi"))
+    for name in ("a", "b"):
+        cluster.place(cluster.templates.info(pod_of(name)), "n1")
+    keeper = LoadKeeper(cluster)
+    used = {"a": (1_000 * MILLI, 100 * MIB), "b": (600 * MILLI, 100 * MIB)}
+    observed(keeper, 1_000.0, {}, {"n1": (1_700 * MILLI, 300 * MIB)})
+    observed(keeper, 1_001.0, used)
+    assert keeper.book.load_on(0)[0] == 1_700 * MILLI
+
+    cluster.displace(pod_of("a").metadata.uid)
+    observed(keeper, 1_002.0, {"b": used["b"]})
+
+    assert keeper.book.load_on(0)[0] == 700 * MILLI
+
+
 def test_a_new_node_that_gets_a_burst_is_not_taken_for_idle() -> None:
     """Its first reading is from before the pods ran; what they will use counts all the same."""
     cluster = Cluster()

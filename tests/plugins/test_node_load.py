@@ -234,3 +234,10 @@ class TestFilters(FilterPluginConformance):
     """The laws of filter plugins."""
 
     plugin = plugin(usageThresholds={"cpu": 50, "memory": 60})
+
+
+def test_a_profile_with_it_places_by_load_whatever_its_filter() -> None:
+    """So that usage is collected for it, and policies that move by load find one yardstick."""
+    assert a_profile().scores_load
+    defaults = [Enabled(*each) for each in DEFAULT_PLUGINS.items()]
+    assert not build_profile(ProfileConfig("plain"), Registry(IN_TREE), defaults).scores_load

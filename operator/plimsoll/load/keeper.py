@@ -99,7 +99,9 @@ class LoadKeeper:
         book, roster = self.book, self._roster
         book.now = now
         book.predecessors.forget(now - self.settings.handed_on_s)
-        roster.bring_up(book.settle(), self.cluster, self.habits, now)
+        settled = book.settle()
+        self._take_as_read(book, settled.sources)
+        roster.bring_up(settled, self.cluster, self.habits, now)
         roster.find_series(self.pods)
         if self._learn(now):
             book.priors = Priors(self.settings, self.habits, now)
@@ -190,6 +192,20 @@ class LoadKeeper:
         return True
 
     # -- nodes -----------------------------------------------------------------------------------------------
+
+    def _take_as_read(self, book: LoadBook, sources: RowArray) -> None:
+        """A node that a pod has left no longer waits for readings of pods that belong to its only one.
+
+        That reading has what the pod used, and no later reading of pods has: the rest is not the node's.
+        """
+        rows = self._roster.rows
+        left = np.ones(len(rows), dtype=np.bool_)
+        left[sources[sources >= 0]] = False
+        left &= (rows >= 0) & (rows < len(self.cluster))
+        if left.any():
+            system = book.exact_system[: len(self.cluster)].copy()
+            system[rows[left], 2] = 0.0
+            book.read(system, book.read_at[: len(system)].copy())
 
     def _places_of_nodes(self) -> RowArray:
         """The place of each row's series, shape (N,); -1: none."""

@@ -147,6 +147,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
     name: ClassVar = "NodeLoad"
     args_model: ClassVar = NodeLoadArgs
     reads: ClassVar = fwk.Reads.ROW
+    reads_load: ClassVar = True
 
     def __init__(self, args: NodeLoadArgs) -> None:
         self._args = args
