@@ -363,3 +363,18 @@ def test_small_changes_note_no_row() -> None:
     assert keeper.book.load[:2, 0].tolist()[0] == 1_000 * MILLI
     room = cluster.allocatable[:2, :2] * PER_COLUMN_UNIT
     assert (keeper.book.sums[:2, EXPECTED] <= room).all()
+
+
+def test_a_pod_that_has_hardly_changed_keeps_its_share() -> None:
+    """What was added is what is subtracted, also where a refresh leaves a node alone."""
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    cluster.place(cluster.templates.info(pod_of("p1", OWNERS[0], cpu=0)), "n1")
+    for now, cpu in ((1_000.0, 1_000), (1_150.0, 1_000), (1_350.0, 1_000), (1_950.0, 1_010)):
+        observed(keeper, now, {"p1": (cpu * MILLI, 300 * MIB)})
+        assert (recounted(cluster) == keeper.book.sums[:1]).all()
+    assert keeper.book.load_on(0)[0] == 1_000 * MILLI
+    for uid in list(cluster.pods):
+        cluster.displace(uid)
+    assert not keeper.book.sums.any()
