@@ -117,7 +117,7 @@ class ReplayedLoad:
         return self.operator.metric(MEASURED, source="KubernetesMetrics", result="answered")
 
     async def shares(self) -> dict[str, float]:
-        """Percent of their cpu that nodes use, by name, as the metrics API says."""
+        """Percent of their cpu that nodes use, keyed by name, as the metrics API says."""
         items = await self.scene.items("/apis/metrics.k8s.io/v1beta1/nodes")
         return {
             each["metadata"]["name"]: 100 * int(each["usage"]["cpu"][:-1]) / 10**6 / ROOM for each in items

@@ -41,7 +41,7 @@ def a_day(means: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
 async def test_pods_that_leave_a_hot_node_do_not_come_back(
     start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
 ) -> None:
-    """A policy that moves by load and places without says so; with NodeLoad the spot ends for good."""
+    """A policy that moves by load and places without says so; with NodeLoad the spot ends, and stays away."""
     cluster = start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
