@@ -20,6 +20,10 @@ from promises.commits import UNKNOWN, Author, Commit, Obj
 #: Seconds that a commit waits for others of lower version, and for the answers to what was under way.
 SETTLING_S = 8.0
 
+#: Seconds for which what an operator sees may be old: a watch falls silent for up to 40 seconds, and is
+#: listed anew after that. client-go does not notice it sooner: it gives connections up after 45 seconds.
+STALE_S = 60.0
+
 #: Seconds that a watch is behind what it shows, at most, as a rule.
 LAG_S = 2.0
 

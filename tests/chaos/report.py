@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chaos.faults import ChaosKind
-from chaos.judge import SETTLING_S, Judge
+from chaos.judge import SETTLING_S, STALE_S, Judge
 from chaos.passage import Passage, note_identity
 from chaos.run import COMMITS, REQUESTS, ChaosOutcome
 from chaos.sightings import Sighting
@@ -52,7 +52,7 @@ def described(facts: Facts) -> str:
 
 def judged_again(folder: Path) -> int:
     """Judge the streams of a run, without what only its end could tell; the exit status."""
-    checker, identities = Checker(), dict[str, str]()
+    checker, identities = Checker(stale_s=STALE_S), dict[str, str]()
     passages = map(Passage.read, lines(folder / REQUESTS))
     writes = [each for each in passages if each.is_write and each.passed_on is not None]
     writes.sort(key=lambda each: each.passed_on or 0.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chaos.deeds import ChaosDeeds
 from chaos.faults import ChaosFaults, ChaosKind
-from chaos.judge import SETTLING_S, Judge
+from chaos.judge import SETTLING_S, STALE_S, Judge
 from chaos.lives import Replica, Surroundings
 from chaos.passage import Passages
 from chaos.planes import Plane, upstream
@@ -89,7 +89,7 @@ class ChaosRun:
         self._plane = plane
         self._began = time.monotonic()
         self._faults = ChaosFaults(plan.seed)
-        self._checker = Checker()
+        self._checker = Checker(stale_s=STALE_S)
         self._outcome = ChaosOutcome(faults=self._faults.counts, facts=self._checker.facts)
         self._replicas: list[Replica] = []
         self._told = 0

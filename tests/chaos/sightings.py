@@ -17,6 +17,7 @@ COLLECTIONS = {
     "nodes": "/api/v1/nodes",
     "pods": "/api/v1/pods",
     "deployments.apps": DEPLOYMENTS,
+    "replicasets.apps": "/apis/apps/v1/replicasets",
     "poddisruptionbudgets.policy": "/apis/policy/v1/poddisruptionbudgets",
     "leases.coordination.k8s.io": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
     "schedulingpolicies.plimsoll.dev": "/apis/plimsoll.dev/v1alpha1/schedulingpolicies",

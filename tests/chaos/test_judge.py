@@ -7,7 +7,7 @@ from typing import Any
 
 from chaos.judge import Judge
 from chaos.passage import Passage
-from chaos.sightings import Sighting
+from chaos.sightings import COLLECTIONS, Sighting
 from promises.checker import Checker
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/plimsoll"
@@ -127,3 +127,8 @@ def test_a_renewal_whose_answer_never_came_counts() -> None:
     judge = judged([renewal, binding], a_lease(1.02, 5), a_pod(1.5, 6, kind="ADDED"), a_pod(2.02, 7, "node"))
 
     assert judge.checker.violations == []
+
+
+def test_all_that_belongs_to_a_deployment_is_watched() -> None:
+    """The pods of a Deployment are counted through its ReplicaSets; else it would seem to have none."""
+    assert {"deployments.apps", "replicasets.apps", "pods"} <= COLLECTIONS.keys()

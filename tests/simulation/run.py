@@ -62,6 +62,10 @@ WHOLE_PEACE = 8
 LOOK_S = 10.0
 
 
+def unchanged(_operator: Operator) -> None:
+    """Break nothing; a name, so that a plan can be sent to another process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is simulated.
@@ -92,7 +96,7 @@ class Plan:
     kinds: Collection[StrEnum] | None = None
     features: Collection[Feature] | None = None
     tells: bool = False
-    mutate: Callable[[Operator], object] = lambda _: None
+    mutate: Callable[[Operator], object] = unchanged
     stops: bool = False
     is_whole: bool | None = None
     looks_inside: bool = True

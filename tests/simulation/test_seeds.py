@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from functools import cache
@@ -39,6 +40,11 @@ def test_no_promise_is_broken(seed: int) -> None:
     assert found.violations == [], f"make simulate SEED={seed}"
     assert found.facts.bindings > 0
     assert any("leading" in line for line in found.story)
+
+
+def test_plans_can_be_sent_to_other_processes() -> None:
+    """``make simulate`` runs two at a time."""
+    assert pickle.loads(pickle.dumps(Plan(1))) == Plan(1)
 
 
 def test_a_seed_is_the_same_run_to_the_byte_in_another_process_with_another_hash_seed() -> None:
