@@ -175,6 +175,22 @@ def test_a_leader_that_finds_another_one_resigns_immediately(election: Election)
     assert not election.is_leading(103)
 
 
+@pytest.mark.parametrize("found", [None, replace(THEIRS, holder="", version="9")])
+def test_a_leader_takes_its_lease_back_at_once(election: Election, found: Lease | None) -> None:
+    """A replica that starts while it is deleted or empty knows of no holder, and would lead as well."""
+    election.patience_s = 3.0
+    election.handle(Due(), at(97))
+    assert election.handle(LeaseFound(replace(THEIRS, holder="")), at(97)) == Rest(99)
+    election.handle(Due(), at(100))
+    claimed = election.handle(LeaseFound(replace(THEIRS, holder="")), at(100))
+    assert isinstance(claimed, WriteLease)
+    election.handle(Stored(replace(claimed.lease, version="8"), sent=100), at(100))
+    election.handle(Due(), at(102))
+    election.handle(Failed(), at(102))
+
+    assert isinstance(election.handle(LeaseFound(found), at(102)), WriteLease)
+
+
 def test_a_lease_that_was_deleted_is_awaited_as_long_as_its_holder_may_write(election: Election) -> None:
     """Who had it does not know yet that it is gone."""
     election.handle(Due(), at(100))

@@ -62,12 +62,30 @@ class LimitPromise:
         )
         yield from self._beyond(policies, "perMinute", len(lately) + 1, placed, at)
         if record.owner:
-            flying = self._counted(lambda other: other.owner == record.owner and other.phase in FLYING)
+            flying = self._flying(record.owner, at)
             owned = [(each.bound_at, each.gone_at) for each in self._lives.owned(record.owner)]
             yield from self._beyond(policies, "perWorkload", len(flying) + 1, owned, at)
         sent = record.has_time("Evicting")
         if sent and all(_is_frozen(each, seconds(sent)) for each in policies):
             yield "a budget of the policy allows none at that time"
+
+    def _flying(self, owner: str, at: float) -> list[RecordStory]:
+        """Those of an owner whose replacement is not ready yet; their records may follow later.
+
+        A pod that was made since replaces one of them.
+        """
+        sent = self._counted(lambda other: other.owner == owner and other.phase in FLYING)
+        made = [
+            each.born_at for each in self._lives.owned(owner) if any(begin <= at for begin, _ in each.spans)
+        ]
+        left = []
+        for each in sorted(sent, key=lambda other: other.evicted_at):
+            since = [born_at for born_at in made if born_at >= each.evicted_at]
+            if since:
+                made.remove(min(since))
+            else:
+                left.append(each)
+        return left
 
     def _counted(self, counts: Callable[[RecordStory], bool]) -> list[RecordStory]:
         return [

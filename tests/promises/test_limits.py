@@ -139,6 +139,35 @@ def test_one_pod_of_a_workload_at_a_time(
     assert stream.said == said
 
 
+@pytest.mark.parametrize(
+    ("is_older", "ready", "evicted", "count"),
+    [(False, True, 1, 0), (False, False, 1, 1), (True, True, 1, 1), (False, True, 2, 1)],
+)
+def test_a_replacement_that_is_ready_ends_a_flight(
+    is_older: bool, ready: bool, evicted: int, count: int
+) -> None:
+    """Its record may say so later, as its answer may; an older pod does not count, and each replaces one."""
+    stream = a_cluster()
+    stream.pod("web-3", "n1", ready=True)
+    stream.policy(rebalancing={"limits": {"perWorkload": evicted}})
+    if is_older:
+        stream.pod("web-9", "n1", ready=ready)
+    stream.wait(60.0)
+    stream.lead()
+    for name in ("web-1", "web-3")[:evicted]:
+        stream.record(name, phases=("Planned", "Evicting"))
+        stream.evict(name)
+        stream.delete("pods", name)
+    if not is_older:
+        stream.pod("web-9", "n1", ready=ready)
+    stream.policy(rebalancing={"limits": {"perWorkload": 1}})
+    stream.wait(60.0)
+    stream.lead()
+    a_move(stream, "web-2")
+
+    assert len(stream.said) == count
+
+
 FROZEN = ["web-1 was evicted for tidy: a budget of the policy allows none at that time"]
 
 

@@ -7,37 +7,46 @@ to a few rare events, with several seeds, so that a change of the operator does 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from simulation.faults import FaultKind
-from simulation.run import Plan
+from simulation.run import FAULTY_S, Plan
 from simulation.world.features import Feature
 
-#: The features and kinds of faults of each group, and its seeds; one in eight has its whole peace.
-GROUPS: tuple[tuple[Collection[Feature], Collection[FaultKind], range], ...] = (
-    ((Feature.SURGES, Feature.SLOW_STARTS), (FaultKind.MOVE_ANSWER_LATE,), range(1, 16)),
-    (
-        (Feature.SURGES, Feature.SLOW_STARTS),
-        (FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE),
-        range(1, 26),
-    ),
-    (
-        (Feature.REQUESTS, Feature.SLOW_STARTS),
-        (FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE, FaultKind.POD_DELETED),
-        range(1, 21),
-    ),
-    (
-        (Feature.BUNDLES, Feature.APPROVALS),
-        (FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE),
-        range(1, 21),
-    ),
-    ((Feature.EVICTED_VICTIMS, Feature.LONG_GOODBYES), (), range(8, 40, 8)),
-    ((), (FaultKind.LEASE_MEDDLED,), range(1, 26)),
-    ((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 26)),
+_MEDDLED = frozenset((FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE))
+
+
+class Group(NamedTuple):
+    """Plans that differ in their seeds; one in eight has its whole peace.
+
+    Attributes:
+        features: Of their worlds.
+        kinds: Of their faults.
+        seeds: Theirs.
+        faulty_s: Virtual seconds with faults; more of them cost less than more seeds.
+    """
+
+    features: Collection[Feature]
+    kinds: Collection[FaultKind]
+    seeds: Collection[int]
+    faulty_s: float = FAULTY_S
+
+
+GROUPS = (
+    Group((Feature.SURGES, Feature.SLOW_STARTS), (FaultKind.MOVE_ANSWER_LATE,), range(1, 9)),
+    Group((Feature.SURGES, Feature.SLOW_STARTS), _MEDDLED, range(1, 19), 240.0),
+    Group((Feature.REQUESTS, Feature.SLOW_STARTS), {*_MEDDLED, FaultKind.POD_DELETED}, range(1, 21)),
+    Group((Feature.BUNDLES, Feature.APPROVALS), _MEDDLED, range(1, 11)),
+    Group((Feature.BUNDLES,), _MEDDLED, range(7, 27)),
+    Group((Feature.EVICTED_VICTIMS, Feature.LONG_GOODBYES), (), range(8, 40, 8)),
+    Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
+    Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 16)),
 )
 
 
 def directed() -> Iterator[Plan]:
     """The plans."""
-    for features, kinds, seeds in GROUPS:
-        for seed in seeds:
-            yield Plan(seed, features=frozenset(features), kinds=frozenset(kinds))
+    for group in GROUPS:
+        features, kinds = frozenset(group.features), frozenset(group.kinds)
+        for seed in group.seeds:
+            yield Plan(seed, features=features, kinds=kinds, faulty_s=group.faulty_s)

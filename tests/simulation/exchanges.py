@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from roadstead.server.request_handler import Request
@@ -21,6 +21,7 @@ class Exchange:
     Attributes:
         sender: The life of a replica that sent it.
         answer: What the sender waits for.
+        upon: What happens right before the answer arrives.
     """
 
     sender: str
@@ -28,6 +29,7 @@ class Exchange:
     answer: asyncio.Future[Answer]
     fault: FaultKind | None
     sent_at: float
+    upon: Callable[[], None] | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -227,6 +227,8 @@ class Network:
     def _settle(self, number: int, code: int, body: bytes) -> None:
         exchange = self._under_way.pop(number, None)
         if exchange is not None and not exchange.answer.done():
+            if exchange.upon is not None:
+                exchange.upon()
             exchange.answer.set_result((code, body))
 
     # -- watches -----------------------------------------------------------------------------------------

@@ -63,6 +63,10 @@ class ReplicaClock:
         """Let so many seconds pass right before the nth read of the clock by the process."""
         self._slow = (reads, seconds, then)
 
+    def catch_up(self) -> None:
+        """A process begins: no step of its predecessor's holds up the time."""
+        self._busy_until = 0.0
+
     def now(self) -> float:
         """Seconds since the epoch."""
         return EPOCH + self.monotonic() + self.ahead_s
@@ -209,6 +213,7 @@ class Replica:
         """Start a process."""
         life = Life(self.name, len(self.lives))
         self.lives.append(life)
+        self.clock.catch_up()
         context = self._network.context.copy()
         context.run(PROCESS.set, life)
         life.task = self._network.loop.create_task(self._live(life), name=life.name, context=context)

@@ -134,7 +134,7 @@ class Election:
             later is complete.
         stands: Whether it may claim the lease; until then it observes who holds it.
         has_looked: Whether it knows who holds the lease.
-        patience_s: How long it leaves a lease that is free, or has expired, to other candidates.
+        patience_s: How long it leaves a lease that is free, or has expired, to others, until it leads.
         hurries_until: Until this monotonic time it looks ten times as often: it was promised the lease.
     """
 
@@ -217,15 +217,17 @@ class Election:
     def _found(self, lease: Lease | None, now: Now) -> Instruction:
         self.has_looked = True
         self._note_free(lease, now)
+        # A leader takes its lease back at once: a candidate that never saw a holder would take it meanwhile.
+        patience_s = 0.0 if self.is_leading(now.monotonic) else self.patience_s
         if lease is None:
             since = self._free[1] if self._free is not None else now.monotonic
             if self.holder not in ("", self.identity) and now.monotonic < self._still_written_until():
                 # Somebody deleted it: who had it may not know yet, and writes until its own time is up.
                 return Rest(min(self._rest(now).until, self._still_written_until()))
-            if self.stands and now.monotonic >= since + self.patience_s:
+            if self.stands and now.monotonic >= since + patience_s:
                 return WriteLease(self._claim(None, now))
             turn = self._rest(now).until
-            return Rest(min(turn, since + self.patience_s) if self.stands else turn)
+            return Rest(min(turn, since + patience_s) if self.stands else turn)
         if self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
         is_ours = lease.holder == self.identity
@@ -236,8 +238,8 @@ class Election:
         if not self.stands:
             return self._rest(now)
         since = self._free[1] if self._free is not None else self._expiry()
-        if not is_ours and now.monotonic < since + self.patience_s:
-            return Rest(min(self._rest(now).until, since + self.patience_s))
+        if not is_ours and now.monotonic < since + patience_s:
+            return Rest(min(self._rest(now).until, since + patience_s))
         return WriteLease(self._claim(lease, now))
 
     def _note_free(self, lease: Lease | None, now: Now) -> None:

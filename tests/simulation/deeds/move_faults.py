@@ -38,23 +38,40 @@ REQUESTS = {
 #: Requests whose answers come late: the move goes on without them.
 SLOW = ("eviction", "request", "rollout", "look")
 
+#: What there is only after the request; the others are also met right before it.
+MADE = ("record", "rollout")
+
 #: Seconds that a deed lasts, and until a replacement may be there.
 WHILE_S, SOON_S = (1.0, 15.0), (0.2, 5.0)
 
-BACK, GROWS, DELETED = (
+#: Seconds in which a deleted pod has gone, and its controller has made another one.
+SHORTLY_S = (0.3, 2.0)
+
+#: Annotation of the pods that a surge brings up.
+SURGED = "plimsoll.dev/surged"
+
+BACK, GROWS, DELETED, COMES_BACK = (
     "the node is as before",
     "its workload is scaled up there",
     "its youngest pod is deleted soon",
+    "the pod and its replacement are deleted, and its node alone is open",
 )
 
+RECORD_DELETED, POLICY_CHANGED = "the record is deleted", "the policy is changed"
 REJECTED, ERASED = "another move of its bundle is rejected", "another record of its bundle is deleted"
 
 #: What happens more often than the rest, by request: what depends on where a replacement is, and when.
 OFTEN = {
-    "eviction": 3 * (REJECTED, ERASED, "the policy is changed"),
-    "look": 2 * ("the record is deleted", "the policy is changed"),
-    "rollout": (*8 * (BACK,), DELETED, DELETED),
+    "eviction": 8 * (REJECTED, ERASED, POLICY_CHANGED),
+    "look": 6 * (RECORD_DELETED, POLICY_CHANGED, COMES_BACK, COMES_BACK),
+    "rollout": (*8 * (BACK, COMES_BACK), DELETED, DELETED),
     "request": (GROWS, GROWS, "its workload is scaled up", DELETED),
+}
+
+#: What meets a move that still waits for the answer: this one comes late, too.
+AWAITED = {
+    "eviction": (REJECTED, ERASED, POLICY_CHANGED),
+    "look": (RECORD_DELETED, POLICY_CHANGED, COMES_BACK),
 }
 
 
@@ -74,11 +91,10 @@ class MoveFaults:
             return
         kind, names = found
         if kind in SLOW and self._scene.faults.at_write(FaultKind.MOVE_ANSWER_LATE):
-            exchange.fault = FaultKind.OLD_ANSWER
-            self._scene.faults.count(FaultKind.MOVE_ANSWER_LATE)
+            self._delay(exchange)
         tries = 2 if kind == "rollout" else 1
         if any(self._scene.faults.at_write(FaultKind.MOVE_MEDDLED) for _ in range(tries)):
-            if kind != "record" and self._random.random() < 0.5:
+            if kind not in MADE and self._random.random() < 0.5:
                 self._act(exchange, kind, names)
             else:
                 self._due[id(exchange)] = found
@@ -89,6 +105,11 @@ class MoveFaults:
         if found is not None:
             self._act(exchange, *found)
 
+    def _delay(self, exchange: Exchange) -> None:
+        """Its answer comes late."""
+        exchange.fault = FaultKind.OLD_ANSWER
+        self._scene.faults.count(FaultKind.MOVE_ANSWER_LATE)
+
     def _act(self, exchange: Exchange, kind: str, names: Mapping[str, str]) -> None:
         record = self._record(exchange, kind, names)
         if record is None:
@@ -97,6 +118,9 @@ class MoveFaults:
         what = self._random.choice([*ways, *(name for name in OFTEN.get(kind, ()) if name in ways)])
         if attempted(ways[what]):
             self._scene.faults.count(FaultKind.MOVE_MEDDLED)
+            is_late = FaultKind.MOVE_ANSWER_LATE in self._scene.faults.enabled
+            if is_late and exchange.fault is None and what in AWAITED.get(kind, ()):
+                self._delay(exchange)
             asked = f"{exchange.request.method} {exchange.request.path}"
             self._scene.tell("deed", f"at {asked}: {what} (record {record['metadata']['name']})")
 
@@ -124,10 +148,12 @@ class MoveFaults:
         meta, spec = record["metadata"], record["spec"]
         ways: dict[str, Way] = {
             "the stop button is pressed": self._stop,
-            "the record is deleted": lambda: self._api.delete(RECORDS, meta["namespace"], meta["name"]),
-            "the policy is changed": lambda: self._change_policy(spec["policy"]),
+            RECORD_DELETED: lambda: self._api.delete(RECORDS, meta["namespace"], meta["name"]),
+            POLICY_CHANGED: lambda: self._change_policy(spec["policy"]),
             BACK: lambda: self._turn_back(spec["fromNode"]),
         }
+        if spec.get("surge"):
+            ways[COMES_BACK] = lambda: self._come_back(meta["namespace"], spec)
         if spec.get("mode") == "Approve":
             ways["its answer is taken back"] = lambda: self._answer(record)
         if spec.get("bundle"):
@@ -193,6 +219,21 @@ class MoveFaults:
         self._scene.later(undo, WHILE_S)
         return True
 
+    def _come_back(self, namespace: str, spec: Obj) -> None:
+        """As long as an old pod stands on a node, the replacement goes to any other."""
+        if self._scene.found("pods", namespace, spec["pod"]["name"]):
+            self._api.delete("pods", namespace, spec["pod"]["name"])
+        self._scene.later(lambda: self._bring_back(spec), SHORTLY_S)
+
+    def _bring_back(self, spec: Obj) -> bool:
+        """The replacement is deleted, too; the next one goes where the old pod was."""
+        owner = self._deployment(spec)
+        for each in self._scene.cluster.objects("pods"):
+            meta = each["metadata"]
+            if SURGED in (meta.get("annotations") or {}) and (meta.get("labels") or {}).get("app") == owner:
+                self._api.delete("pods", meta["namespace"], meta["name"])
+        return self._turn_back(spec["fromNode"])
+
     def _open(self, name: str) -> None:
         node = copied(self._api.get("nodes", None, name))
         node["spec"]["unschedulable"] = False
@@ -212,7 +253,8 @@ class MoveFaults:
 
         def is_other(one: Obj) -> bool:
             theirs = (one["spec"]["policy"], (one["spec"].get("bundle") or {}).get("name"))
-            return theirs == mine and one["metadata"]["name"] != record["metadata"]["name"]
+            is_same = one["metadata"]["name"] == record["metadata"]["name"]
+            return theirs == mine and not is_same and (one.get("status") or {}).get("phase") == "Planned"
 
         other = self._scene.chosen(RECORDS, is_other)
         if other is None:

@@ -115,6 +115,8 @@ class WireNetwork(Network):
         response = self.response(exchange)
         for each in self.around:
             each.has_taken_effect(exchange)
+        if exchange.upon is not None:
+            exchange.upon()  # the answer arrives in parts
         lost = exchange.fault is FaultKind.LOST_RESPONSE or self.loop.time() < self._up_from
         return None if lost else response
 
