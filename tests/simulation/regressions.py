@@ -63,6 +63,7 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(648, "c270dcfc", "the status of a policy that was not accepted did not count a proposal"),
     Regression(930, "6b3fa712", "a part of a gang was bound by a request of a process that had ended"),
     Regression(3013, "3c463570", "an outdated prediction was remembered without its record"),
+    Regression(5028, "f37dddd1", "a pod was evicted while its binding was on its way"),
 )
 
 

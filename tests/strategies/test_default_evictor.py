@@ -172,6 +172,19 @@ def test_some_pods_are_never_evictable(pod: dict[str, Any], reason: str) -> None
     assert refused({}, admitted, exact=False) == reason
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_pods_whose_binding_is_on_its_way_stay(*, exact: bool) -> None:
+    """They count on their node and do not run: an eviction would end them before they began."""
+    context = a_context([a_node("n1"), a_node("n2")], [], evictor=an_evictor(), exact=exact)
+    assumed = context.cluster.templates.info(a_pod("p", owner="ReplicaSet/web", annotations={EVICT: "true"}))
+    context.cluster.place(assumed, "n1")
+
+    refusal = an_evictor().filter(assumed, context)
+
+    assert refusal is not None
+    assert refusal.reason == "NotBound"
+
+
 def test_an_invitation_must_say_so() -> None:
     """Upstream takes evict: "false" for an invitation; here it forbids the eviction."""
     daemon = {"owner": "DaemonSet/ds"}

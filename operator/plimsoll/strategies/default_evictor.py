@@ -212,6 +212,8 @@ class DefaultEvictor(Evictor):
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """The first protection that applies."""
+        if not pod.pod.spec.node_name:  # assumed: descheduler, which asks the API server, would not see it
+            return Refusal("NotBound", "the pod is not bound to its node yet")
         annotations = pod.pod.metadata.annotations
         if context.is_exact and EVICT in annotations:
             return None
