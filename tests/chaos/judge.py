@@ -21,7 +21,7 @@ from promises.commits import UNKNOWN, Author, Commit, Obj
 SETTLING_S = 8.0
 
 #: Seconds for which what an operator sees may be old: a watch falls silent for up to 40 seconds, and is
-#: listed anew after that. client-go does not notice it sooner: it gives connections up after 45 seconds.
+#: listed again after that. client-go does not notice it sooner: it gives connections up after 45 seconds.
 STALE_S = 60.0
 
 #: Seconds that a watch is behind what it shows, at most, as a rule.

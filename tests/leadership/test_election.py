@@ -176,7 +176,7 @@ def test_a_leader_that_finds_another_one_resigns_immediately(election: Election)
 
 
 @pytest.mark.parametrize("found", [None, replace(THEIRS, holder="", version="9")])
-def test_a_leader_takes_its_lease_back_at_once(election: Election, found: Lease | None) -> None:
+def test_a_leader_takes_its_lease_back_immediately(election: Election, found: Lease | None) -> None:
     """A replica that starts while it is deleted or empty knows of no holder, and would lead as well."""
     election.patience_s = 3.0
     election.handle(Due(), at(97))

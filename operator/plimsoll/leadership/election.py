@@ -217,7 +217,7 @@ class Election:
     def _found(self, lease: Lease | None, now: Now) -> Instruction:
         self.has_looked = True
         self._note_free(lease, now)
-        # A leader takes its lease back at once: a candidate that never saw a holder would take it meanwhile.
+        # A leader takes its lease back immediately: a candidate that never saw a holder would take it.
         patience_s = 0.0 if self.is_leading(now.monotonic) else self.patience_s
         if lease is None:
             since = self._free[1] if self._free is not None else now.monotonic
