@@ -77,3 +77,18 @@ async def test_a_write_that_a_deposed_leader_does_not_send_is_no_failure(
 
     assert (await writing).verdict is verdict
     assert observer.failures == told
+
+
+async def test_a_lost_answer_counts_as_a_failure_when_the_next_one_is_lost_too() -> None:
+    """Connections end now and then; the same write follows seconds later."""
+    records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
+    store = EvictionRecordStore(records, clock, observer)
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
+    await store.write("a/r-1", Phase.EVICTING, reason="Sent")
+    records.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
+
+    answer = await store.write("a/r-1", Phase.EVICTING, reason="Sent", message="once more")
+    assert (answer.verdict, observer.failures) == (WriteOutcome.UNKNOWN, [])
+
+    await store.catch_up()
+    assert observer.failures == [("record a/r-1", "no answer")]

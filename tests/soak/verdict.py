@@ -17,7 +17,8 @@ REST_BEFORE, LOAD, REST_AFTER = "rest before", "load", "rest after"
 SERVER = "roadstead"
 #: Caches fill in the first ten minutes of a life or of leading; in a short soak in its first third.
 WARM_UP_S, WARM_UP_SHARE = 600.0, 1 / 3
-#: The development cluster keeps 20,000 changes of each collection for watches: it is full only then.
+#: The development cluster keeps the changes of 60,000 versions for watches, at most 20,000 of each
+#: collection, and Events for ten minutes: it is full only then.
 SERVER_WARM_UP_S = 2400.0
 #: A curve may grow so much while it is judged, and by this share of its mean if that is more.
 ALLOWED = {"rss_mib": (1.0, 0.015), "files": (2.0, 0.05), "threads": (1.0, 0.05), "tasks": (2.0, 0.05)}

@@ -92,6 +92,7 @@ class Watcher:
                 return
             for change in self._collection.since(asked):
                 self._take(change)
+                change.forget()
         self._collection.subscribers.append(self._take)
         self._collection.at_end.append(self.close)
         self._ready.set()

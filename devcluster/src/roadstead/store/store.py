@@ -25,6 +25,9 @@ Key = tuple[str, str]  # namespace ("" for cluster-scoped objects), name
 
 #: Changes that a collection keeps; a watch from an earlier version is rejected with 410.
 HISTORY = 20_000
+#: Versions of the store for which a collection keeps a change: else one that changes twice a second would
+#: grow for hours.
+SPAN = 60_000
 
 
 class Entry:
@@ -74,6 +77,8 @@ class Change:
     def forget(self) -> None:
         """Drop the encoded line after the commit was announced; later readers encode it again."""
         self._line = None
+        if self.type == "DELETED":
+            self.entry.forget()
         if self.previous is not None:
             self.previous.forget()
 
@@ -147,10 +152,11 @@ class Collection:
         return entry
 
     def note(self, change: Change) -> None:
-        """Keep a change for watches that resume."""
-        self.changes.append(change)
-        if len(self.changes) > HISTORY:
-            self.complete_since = self.changes.popleft().revision
+        """Keep a change for watches that resume, and drop old ones."""
+        changes = self.changes
+        changes.append(change)
+        while len(changes) > HISTORY or changes[0].revision <= change.revision - SPAN:
+            self.complete_since = changes.popleft().revision
 
     def ordered(self, namespace: str | None = None, after: Key | None = None) -> Iterator[Key]:
         """Keys in order, of one namespace or of all, after a key."""

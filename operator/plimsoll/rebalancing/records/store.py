@@ -257,11 +257,15 @@ class EvictionRecordStore:
     async def _write(self, record: Record, tries: int = 5) -> WriteResult:
         """Write a record's status; the server's last word."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+        is_again = record.key in self._unwritten
         for left in reversed(range(tries)):
             answer = await self.records.write_status(record.namespace, record.name, document)
+            # An answer may be lost with its connection; the write is repeated, and a second loss counts.
+            is_lost = answer.verdict is WriteOutcome.UNKNOWN and not is_again
+            is_again = True
             if answer.is_done:
                 self._unwritten.discard(record.key)
-            elif answer.is_failure and answer.verdict is not WriteOutcome.GONE:
+            elif answer.is_failure and answer.verdict is not WriteOutcome.GONE and not is_lost:
                 self._report(record, answer)
             if answer.verdict in _FINAL:
                 break
