@@ -32,6 +32,7 @@ class View:
 
     def __init__(self, stale_s: float = 30.0) -> None:
         self.stale_s = stale_s
+        self._delays: dict[str, tuple[float, float]] = {}
         self._collections: dict[str, dict[Key, Obj]] = {}
         self._versions: dict[tuple[str, Key], list[tuple[float, Obj | None]]] = {}
 
@@ -52,6 +53,10 @@ class View:
         while len(kept) > 1 and kept[1][0] < commit.at - self.stale_s - KEPT_S:
             del kept[0]
         kept.append((commit.at, None if commit.type == "DELETED" else commit.obj))
+
+    def delay(self, collection: str, now: float, seconds: float) -> None:
+        """Watches of a collection are known to be behind by so much for some time."""
+        self._delays[collection] = (now + 2 * seconds, seconds)
 
     def objects(self, collection: str) -> Iterable[Obj]:
         """Those of a collection."""
@@ -74,4 +79,5 @@ class View:
 
     def recent(self, collection: str, key: Key, at: float) -> list[Obj | None]:
         """An object as a watch may show it."""
-        return self.versions(collection, key, at - self.stale_s)
+        until, more_s = self._delays.get(collection, (0.0, 0.0))
+        return self.versions(collection, key, at - self.stale_s - (more_s if at < until else 0.0))

@@ -141,6 +141,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         task = context.get("task") or context.get("future")
         if not isinstance(task, CountedTask):
             super().call_exception_handler(context)
+        elif task.process is None and _ended_with_its_connection(context.get("exception")):
+            return
         elif task.process is None or not task.process.is_dead:
             whose = "the world" if task.process is None else task.process.name
             problem = repr(context.get("exception") or context["message"])
@@ -257,3 +259,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 def _counted(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> CountedTask:
     return CountedTask(coro, loop=loop, **options)
+
+
+def _ended_with_its_connection(problem: BaseException | None) -> bool:
+    """Whether aiohttp's server has begun to answer on a connection that was lost just before.
+
+    Its handler has let go of what makes requests by then, and calls it nevertheless (aiohttp 3,
+    ``web_protocol.RequestHandler.start``); nobody waits for the answer.
+    """
+    trace = problem.__traceback__ if isinstance(problem, TypeError) else None
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == "aiohttp.web_protocol"

@@ -283,7 +283,7 @@ class Simulation:
         people = self.loop.create_task(world.run(), name="people")
         for replica in self.replicas:
             replica.begin()
-        deeds = Deeds(Scene(cluster, network, self.replicas, self._source(), self.faults))
+        deeds = Deeds(Scene(cluster, network, self.replicas, self._source(), self.faults, self.checker.view))
         doing = self.loop.create_task(deeds.run(), name="deeds")
         if not await self._violated_within(self.plan.faulty_s):
             await ended(people)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.timing.backoff import FIRST_S, LAST_S, Backoff
+from plimsoll.timing.backoff import FIRST_S, FORBIDDEN_LAST_S, LAST_S, Backoff
 
 
 def pauses(*failures: tuple[int, bool]) -> list[float]:
@@ -35,3 +35,9 @@ def test_progress_ends_the_row() -> None:
     backoff.progressed()
 
     assert backoff.pause_s(500, 0.0, answered=False) == FIRST_S / 2
+
+
+def test_a_right_that_comes_back_is_used_soon() -> None:
+    """Whoever may not read nodes sees none change meanwhile."""
+    assert pauses(*[(403, True)] * 20)[-1] == FORBIDDEN_LAST_S
+    assert pauses(*[(403, True)] * 20, (500, True))[-1] == LAST_S

@@ -1,7 +1,13 @@
 """Backoff says how long to wait after failures in a row, and when they are no longer in a row."""
 
+from http import HTTPStatus
+
 #: Seconds: doubled from the first to the last.
 FIRST_S, LAST_S = 0.2, 30.0
+
+#: The last pause after a 403. A right that comes back is of use immediately: a leader that may not read nodes
+#: goes on placing pods by what it saw before, and to ask costs the API server next to nothing.
+FORBIDDEN_LAST_S = 5.0
 
 
 class Backoff:
@@ -32,4 +38,4 @@ class Backoff:
             self._next_s = FIRST_S
         self._was_away = status == 0
         now_s, self._next_s = self._next_s, min(2 * self._next_s, LAST_S)
-        return now_s * (0.5 + fraction)
+        return (min(now_s, FORBIDDEN_LAST_S) if status == HTTPStatus.FORBIDDEN else now_s) * (0.5 + fraction)

@@ -34,7 +34,7 @@ def test_building_names_the_field() -> None:
         registry.build("LowNodeUtilization", {"treshold": {}, "thresholds": {"cpu": "20"}}, "here")
     assert str(misspelt.value).startswith('here.thresholds.cpu: "20" has the wrong type; give a number; ')
     assert "here.treshold: there is no such field; did you mean thresholds" in str(misspelt.value)
-    with pytest.raises(ConfigurationError, match="does not accept these arguments: with source Prometheus"):
+    with pytest.raises(ConfigurationError, match="here: a query of the strategy measures MetricResource"):
         registry.build(
             "LowNodeUtilization",
             {

@@ -6,7 +6,7 @@ from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
 from roadstead.values.status_errors import StatusError
 from simulation.cluster import POLICIES, RECORDS
-from simulation.deeds.scene import Scene, Way
+from simulation.deeds.scene import PASSING_S, Scene, Way
 from simulation.faults import FaultKind
 from simulation.refusals import Right
 
@@ -33,6 +33,9 @@ RIGHTS: tuple[tuple[Right, ...], ...] = (
 #: lie between two times.
 SIGHT: frozenset[Right] = frozenset((("list", "", "pods"), ("list", "", "nodes")))
 SIGHT_S = 180.0
+
+#: For how long they are taken, so that it sees again within half a minute.
+BLIND_S = (2.0, 15.0)
 
 PHASES = (
     "Predicted",
@@ -105,7 +108,9 @@ class AdministratorDeeds:
     def _take_rights(self) -> bool:
         rights = self._scene.network.rights
         taken = self._random.choice(RIGHTS)
+        spell = PASSING_S
         if not SIGHT.isdisjoint(taken):
+            spell = BLIND_S
             now = self._scene.network.loop.time()
             if now < self._blinded_at + SIGHT_S:
                 return False
@@ -114,7 +119,7 @@ class AdministratorDeeds:
         if self._random.random() < 0.5:
             for replica in self._scene.replicas:
                 self._scene.network.cut(replica.life.name)  # so that lists and watches are asked for again
-        self._scene.later(lambda: rights.give_back(taken))
+        self._scene.later(lambda: rights.give_back(taken), spell)
         return True
 
     # -- budgets -------------------------------------------------------------------------------------------

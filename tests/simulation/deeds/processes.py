@@ -56,6 +56,7 @@ class ProcessDeeds:
             return False
         path = self._random.choice(watched)
         self._scene.network.delay(path, LAG_S)
+        self._scene.view.delay(_collection(path), self._scene.network.loop.time(), LAG_S)
         self._scene.later(lambda: self._scene.network.delay(path, 0.0), (LAG_S, LAG_S))
         return True
 
@@ -67,3 +68,9 @@ class ProcessDeeds:
         before = clock.rate
         clock.run_at(self._random.choice(RATES))
         self._scene.later(lambda: clock.run_at(before))
+
+
+def _collection(path: str) -> str:
+    """The collection of a path that is watched: pods, or deployments.apps."""
+    parts = path.strip("/").split("/")
+    return f"{parts[-1]}.{parts[1]}" if parts[0] == "apis" else parts[-1]

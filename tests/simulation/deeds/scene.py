@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+from promises.view import View
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
 from roadstead.values.status_errors import StatusError
@@ -26,6 +27,7 @@ class Scene:
 
     Args:
         random: Draws who is hit, and for how long.
+        view: What the checker sees; it is told how far watches are behind.
     """
 
     def __init__(
@@ -35,7 +37,9 @@ class Scene:
         replicas: Sequence[Replica],
         random: Random,
         faults: FaultPlan,
+        view: View,
     ) -> None:
+        self.view = view
         self.cluster = cluster
         self.api = cluster.api
         self.network = network
