@@ -265,7 +265,7 @@ def _ended_with_its_connection(problem: BaseException | None) -> bool:
     """Whether aiohttp's server has begun to answer on a connection that was lost just before.
 
     Its handler has let go of what makes requests by then, and calls it nevertheless (aiohttp 3,
-    ``web_protocol.RequestHandler.start``); nobody waits for the answer.
+    ``web_protocol.RequestHandler.start``); the answer is awaited by none.
     """
     trace = problem.__traceback__ if isinstance(problem, TypeError) else None
     while trace is not None and trace.tb_next is not None:

@@ -38,6 +38,6 @@ def test_progress_ends_the_row() -> None:
 
 
 def test_a_right_that_comes_back_is_used_soon() -> None:
-    """Whoever may not read nodes sees none change meanwhile."""
+    """A leader that may not read nodes sees none change meanwhile."""
     assert pauses(*[(403, True)] * 20)[-1] == FORBIDDEN_LAST_S
     assert pauses(*[(403, True)] * 20, (500, True))[-1] == LAST_S

@@ -27,7 +27,7 @@ class Scene:
 
     Args:
         random: Draws who is hit, and for how long.
-        view: What the checker sees; it is told how far watches are behind.
+        view: What the checker sees; it allows for watches that are behind.
     """
 
     def __init__(
