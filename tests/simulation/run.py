@@ -140,6 +140,9 @@ class Simulation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._random = Random(plan.seed)
+        # Before the loop: a new loop numbers tasks and futures from the first on, and sets of them are in the
+        # order of their numbers, so the first run of a process would differ from the others.
+        self._fresh = fresh_tasks(is_wired=plan.is_wired) if plan.looks_inside else {}
         self.loop = self._loop()
         self.trace = Trace(self.loop.time, tells=plan.tells)
         self.faults = FaultPlan(self._source(), self.loop.time, plan.faulty_s, plan.kinds, plan.faults)
@@ -154,7 +157,6 @@ class Simulation:
         self.transitions: Counter[str] = Counter()
         self._latest = 0.0  #: the time of the operator's last write that is no lease and no report
         self._problem: Exception | None = None  #: why an operator could not be broken as planned
-        self._fresh: Fresh = {}
         self.tasks: Fresh = {}  #: of the processes at the end
         self._objects: dict[str, None] = {}
         self._edited: set[str] = set()  #: uids of records whose phase somebody else has written
@@ -184,7 +186,6 @@ class Simulation:
     def run(self) -> Outcome:
         """Run to the end."""
         began = time.process_time()
-        self._fresh = fresh_tasks(is_wired=self.plan.is_wired) if self.plan.looks_inside else {}
         was_enabled = gc.isenabled()
         gc.disable()
         try:

@@ -15,7 +15,7 @@ from plimsoll.app.operator import Operator
 from simulation.planted.surgery import replaced
 from simulation.planted_bugs import NARROW, PLANTED, found, planned
 from simulation.regressions import REGRESSIONS
-from simulation.run import Outcome, Plan, simulated
+from simulation.run import Outcome, Plan, Simulation, fresh_tasks, simulated
 from simulation.world.features import Feature
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +40,17 @@ def test_no_promise_is_broken(seed: int) -> None:
     assert found.violations == [], f"make simulate SEED={seed}"
     assert found.facts.bindings > 0
     assert any("leading" in line for line in found.story)
+
+
+def test_the_first_run_of_a_process_numbers_its_tasks_as_the_others() -> None:
+    """Sets of tasks are in the order of their numbers, so other numbers would make another run."""
+    fresh_tasks.cache_clear()
+    simulation = Simulation(Plan(1))
+    try:
+        assert fresh_tasks.cache_info().currsize == 1, "the run that it makes would come between"
+        assert hash(simulation.loop.create_future()) == 0
+    finally:
+        simulation.loop.close()
 
 
 def test_plans_can_be_sent_to_other_processes() -> None:
