@@ -39,6 +39,24 @@ def by_load() -> Obj:
     }
 
 
+async def a_measured_node(scene: Scene, suffix: str) -> str:
+    """A node of four cores with a simulated kubelet, whose usage is served."""
+    name = f"{scene.name}-{suffix}"
+    room = {"cpu": f"{ROOM}m", "memory": "16Gi", "pods": "50"}
+    node: Obj = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, LABEL: scene.name},
+            "annotations": {KUBELET: "simulated"},
+        },
+        "status": {"capacity": room, "allocatable": room},
+    }
+    await scene.make("/api/v1/nodes", node)
+    return name
+
+
 def placing(scene: Scene, *plugins: str) -> Obj:
     """A policy's spec that places the scene's pods by these score plugins, too."""
     enabled = [{"name": name, "weight": 3} for name in plugins]
@@ -57,23 +75,6 @@ class ReplayedLoad:
     scene: Scene
     series: Mapping[str, Sequence[int]]
     operator: Operator
-
-    async def add_node(self, suffix: str) -> str:
-        """A node whose usage is served."""
-        name = f"{self.scene.name}-{suffix}"
-        room = {"cpu": f"{ROOM}m", "memory": "16Gi", "pods": "50"}
-        node: Obj = {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {
-                "name": name,
-                "labels": {"kubernetes.io/hostname": name, LABEL: self.scene.name},
-                "annotations": {KUBELET: "simulated"},
-            },
-            "status": {"capacity": room, "allocatable": room},
-        }
-        await self.scene.make("/api/v1/nodes", node)
-        return name
 
     async def begin(self, workloads: Sequence[str], node: str) -> None:
         """Start these workloads, which may run anywhere, while this node is the only one that is open."""

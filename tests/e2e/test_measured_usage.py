@@ -10,7 +10,8 @@ from aiohttp import web
 
 from e2e.conftest import define
 from e2e.polls import eventually
-from e2e.scene import LABEL, Scene
+from e2e.replayed_load import USAGE, a_measured_node
+from e2e.scene import Scene
 from e2e.speaker import speaking
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = pytest.mark.e2e
-
-#: A simulated kubelet runs the pods, and the development cluster tells what they use by this annotation.
-KUBELET, USAGE = "roadstead.test/kubelet", "roadstead.test/usage"
 
 
 def by_load(**providers: object) -> Obj:
@@ -38,24 +36,6 @@ def by_load(**providers: object) -> Obj:
             **providers,
         },
     }
-
-
-async def a_measured_node(scene: Scene, suffix: str) -> str:
-    """A node with a simulated kubelet."""
-    name = f"{scene.name}-{suffix}"
-    room = {"cpu": "4", "memory": "16Gi", "pods": "50"}
-    node: Obj = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {"kubernetes.io/hostname": name, LABEL: scene.name},
-            "annotations": {KUBELET: "simulated"},
-        },
-        "status": {"capacity": room, "allocatable": room},
-    }
-    await scene.make("/api/v1/nodes", node)
-    return name
 
 
 async def test_pods_leave_the_node_that_is_busy_whatever_they_request(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.conftest import define
-from e2e.replayed_load import ReplayedLoad, by_load, placing
+from e2e.replayed_load import ReplayedLoad, a_measured_node, by_load, placing
 from e2e.scene import Scene
 from e2e.speaker import speaking
 from load_days.traces import synthetic
@@ -48,11 +48,11 @@ async def test_pods_that_leave_a_hot_node_do_not_come_back(
         operator = start_operator(cluster.kubeconfig)
         scene = await Scene(speaker).begin()
         day = ReplayedLoad(scene, a_day(MEANS), operator)
-        old = await day.add_node("old")
+        old = await a_measured_node(scene, "old")
         placed_by = await scene.policy(placing(scene), "scheduler")
         await day.begin(list(MEANS), old)
         for suffix in ("new-1", "new-2", "new-3"):
-            await day.add_node(suffix)
+            await a_measured_node(scene, suffix)
         moving = scene.rebalancing(
             by_load(),
             mode="DryRun",

@@ -11,15 +11,13 @@ from collections.abc import Iterable, Sequence
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import NOTHING, LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.quantity import BILLION
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.usage import UsageReader, UsageReading
 from plimsoll.ports.writes import WriteResult
 
 #: Seconds between two readings of nodes, and of pods.
 NODES_S, PODS_S = 15.0, 30.0
-
-#: Billionths of a byte in a byte.
-BILLION = 10**9
 
 Answer = tuple[WriteResult, Sequence[UsageReading]]
 
@@ -68,7 +66,7 @@ class LoadFeed(UsageReader):
         answer, found = await self._meter.nodes()
         if answer.is_done:
             self._read_at = self._clock.now(), self._read_at[1]
-            self._take(nodes=_readings(found))
+            self._take(nodes=load_readings(found))
         return answer, found
 
     async def pods(self) -> Answer:
@@ -76,7 +74,7 @@ class LoadFeed(UsageReader):
         answer, found = await self._meter.pods()
         if answer.is_done:
             self._read_at = self._read_at[0], self._clock.now()
-            self._take(pods=_readings(found))
+            self._take(pods=load_readings(found))
         return answer, found
 
     def _take(self, nodes: LoadReadings = NOTHING, pods: LoadReadings = NOTHING) -> None:
@@ -85,7 +83,8 @@ class LoadFeed(UsageReader):
         self.keeper.observe(self._clock.now(), nodes, pods)
 
 
-def _readings(found: Iterable[UsageReading]) -> LoadReadings:
+def load_readings(found: Iterable[UsageReading]) -> LoadReadings:
+    """Readings of usage in the units of the load book; those without cpu or memory are left out."""
     return LoadReadings.of(
         LoadReading(each.name, each.usage["cpu"], each.usage["memory"] // BILLION, each.taken, each.window_s)
         for each in found

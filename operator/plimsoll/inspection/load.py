@@ -4,21 +4,16 @@ The running operator's load book smooths readings, remembers workloads, and trus
 pod; here each counts as it is.
 """
 
-from collections.abc import Iterable, Sequence
-
 from pydantic import Field
 
+from plimsoll.cluster.load_feed import load_readings
 from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.state import ClusterState
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
-from plimsoll.load.readings import PER_COLUMN_UNIT, LoadReading, LoadReadings, LoadSettings
+from plimsoll.load.readings import PER_COLUMN_UNIT, LoadSettings
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.ports.usage import UsageReading
-
-#: Billionths of a byte in a byte.
-BILLION = 10**9
 
 #: One reading is all that there is: it counts as it is.
 ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
@@ -112,19 +107,8 @@ def _book(state: ClusterState) -> tuple[Cluster, LoadBook]:
     """A copy of the cluster with a book of the snapshot's readings."""
     cluster, usage = state.cluster.fork(), state.content.usage
     keeper = LoadKeeper(cluster, ONE_READING)
-    keeper.observe(state.now, nodes=_readings(usage.nodes), pods=_readings(usage.pods))
+    keeper.observe(state.now, nodes=load_readings(usage.nodes), pods=load_readings(usage.pods))
     return cluster, keeper.book
-
-
-def _readings(given: Sequence[UsageReading]) -> LoadReadings:
-    return LoadReadings.of(_converted(given))
-
-
-def _converted(given: Iterable[UsageReading]) -> Iterable[LoadReading]:
-    for each in given:
-        if {"cpu", "memory"} <= each.usage.keys():
-            usage = each.usage
-            yield LoadReading(each.name, usage["cpu"], usage["memory"] // BILLION, each.taken, each.window_s)
 
 
 def _percent(amount: int, room: int) -> float:

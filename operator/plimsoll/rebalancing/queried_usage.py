@@ -13,10 +13,8 @@ from ipaddress import ip_address
 from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec, PodQueries
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.quantity import QuantityError, nanos
+from plimsoll.model.quantity import BILLION, QuantityError, nanos
 from plimsoll.ports.usage import LARGEST, UsageReading
-
-BILLION = 10**9
 
 #: How far ahead of ours another clock may be, and how old a value may be, in seconds.
 AHEAD_S, STALE_S = 60.0, 300.0
