@@ -63,7 +63,34 @@ def policies() -> list[Document]:
     ]
 
 
-def a_record_document(
+#: What a record of a move by load says.
+MOVED_LOAD: Document = {
+    "basis": "Measured",
+    "resources": [
+        {
+            "resource": "cpu",
+            "expected": "800m",
+            "source": {"beforePercent": 71.0, "afterPercent": 51.0},
+            "target": {"beforePercent": 12.0, "afterPercent": 32.0},
+        },
+        {
+            "resource": "memory",
+            "expected": "536870912",
+            "source": {"beforePercent": 40.0, "afterPercent": 37.0},
+            "target": {"beforePercent": 22.0, "afterPercent": 25.0},
+        },
+    ],
+}
+USED_LOAD: Document = {
+    "time": "2026-01-31T07:40:00Z",
+    "resources": [
+        {"resource": "cpu", "used": "880m", "errorPercent": 10.0},
+        {"resource": "memory", "used": "530579456", "errorPercent": -1.2},
+    ],
+}
+
+
+def a_record_document(  # noqa: PLR0913 - a test names only what it is about
     name: str,
     phase: str,
     *,
@@ -73,6 +100,7 @@ def a_record_document(
     owner: str = "web",
     reason: str = "",
     message: str = "",
+    used: Document | None = None,
     **spec: Any,
 ) -> Document:
     """The record of a move from old to new-1."""
@@ -88,6 +116,8 @@ def a_record_document(
         status |= {"reason": reason, "message": message}
     if phase in ("Settled", "Returned"):
         status["replacement"] = {"name": f"{name}-next", "uid": f"{name}-next", "node": landed}
+    if used is not None:
+        status["load"] = used
     return {
         "kind": "Eviction",
         "metadata": {
@@ -126,6 +156,8 @@ def past() -> list[Document]:
             targetNode="old",
             landed="old",
             strategy="LowNodeUtilization",
+            load=MOVED_LOAD,
+            used=USED_LOAD,
         ),
         a_record_document(
             "web-b",

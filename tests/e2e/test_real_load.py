@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.conftest import define
-from e2e.replayed_load import ReplayedLoad, a_measured_node, by_load, placing
+from e2e.replayed_load import HIGH, ReplayedLoad, a_measured_node, by_load, placing
 from e2e.scene import Scene
 from e2e.speaker import speaking
 from load_days.traces import synthetic
@@ -80,6 +80,9 @@ async def test_pods_that_leave_a_hot_node_do_not_come_back(
                 assert (phase, source) == ("Settled", old)
                 assert landed == expected != old
                 assert reason.startswith("its node is over-used: cpu ")
+                cpu = record["spec"]["load"]["resources"][0]
+                assert record["spec"]["load"]["basis"] == "Measured"
+                assert cpu["source"]["beforePercent"] > HIGH > cpu["target"]["afterPercent"]
         assert operator.metric("plimsoll_rebalancer_reversed_moves_total", policy=policy) == 0
         assert await operator.stop() == 0
 

@@ -13,6 +13,7 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -111,6 +112,7 @@ class Scene:
         requests: Any = None,
         evictor: Any = None,
         forks: Any = None,
+        keeps_load: bool = False,
     ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
@@ -126,6 +128,7 @@ class Scene:
         self.timer = Timer(self.clock, self.observer)
         self.book = ReservationBook(self.cache, self.timer)
         self.nominator = self.book.nominator
+        self.feed = LoadFeed(self.meter, self.cache.cluster, self.clock) if keeps_load else None
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
         self.conditions = Signal()
@@ -146,10 +149,11 @@ class Scene:
                 self.closer,
                 self.recorder,
                 self.statuses,
-                self.meter,
+                self.feed or self.meter,
                 self.meter,
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
                 requests or partial(EvictionsByRequest, self.requester),
+                self.feed,
             ),
             Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll", forks),
         )

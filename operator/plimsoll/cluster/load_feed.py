@@ -15,6 +15,7 @@ from plimsoll.model.quantity import BILLION
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.usage import UsageReader, UsageReading
 from plimsoll.ports.writes import WriteResult
+from plimsoll.timing.signal import Signal
 
 #: Seconds between two readings of nodes, and of pods.
 NODES_S, PODS_S = 15.0, 30.0
@@ -33,11 +34,13 @@ class LoadFeed(UsageReader):
     Attributes:
         is_scored: Whether some profile reads the load book.
         keeper: Keeps the book; None before the first reading.
+        refreshed: Notified when the book has been refreshed.
     """
 
     def __init__(self, meter: UsageReader, cluster: Cluster, clock: Clock) -> None:
         self.is_scored = False
         self.keeper: LoadKeeper | None = None
+        self.refreshed = Signal()
         self._meter = meter
         self._cluster = cluster
         self._clock = clock
@@ -60,6 +63,7 @@ class LoadFeed(UsageReader):
                 await self.pods()
         if before == self._read_at and self.keeper is not None:
             self.keeper.observe(self._clock.now())
+            self.refreshed.notify()
 
     async def nodes(self) -> Answer:
         """Of every node that is measured."""
@@ -81,6 +85,7 @@ class LoadFeed(UsageReader):
         if self.keeper is None:
             self.keeper = LoadKeeper(self._cluster)
         self.keeper.observe(self._clock.now(), nodes, pods)
+        self.refreshed.notify()
 
 
 def load_readings(found: Iterable[UsageReading]) -> LoadReadings:

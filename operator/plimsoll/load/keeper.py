@@ -114,6 +114,22 @@ class LoadKeeper:
         self.cluster.touch(changed)
         return changed
 
+    def use_of(self, uid: str) -> tuple[int, int] | None:
+        """Cpu and memory of a placed pod, smoothed; None before it has started up, or without fresh readings.
+
+        As of the latest refresh.
+        """
+        shares, roster, settings, levels = self.book.shares, self._roster, self.settings, self.pods
+        at = shares.places.get(uid)
+        if at is None or at >= len(roster.pods) or shares.share(at).basis is not Basis.MEASURED:
+            return None
+        place = roster.places[at]
+        age = self.book.now - roster.started[at]
+        if levels.count[place] < settings.least_readings or age < settings.warm_up_s:
+            return None
+        cpu, memory = np.rint(levels.level[place]).astype(int).tolist()
+        return cpu, memory
+
     # -- pods ------------------------------------------------------------------------------------------------
 
     def _measured(self, now: float) -> tuple[BoolArray, BoolArray]:

@@ -12,6 +12,7 @@ from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.measurements import Measurements, NodeClasses, Planner
 from plimsoll.framework.descheduling.proposals import Beneficiary, Refusal
 from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.load.load_change import LoadChange
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
@@ -174,6 +175,7 @@ class Move:
         waits: Whether it is made only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
         renews: Whether a fresh pod is the point, so that its own node is as good as another.
+        load: What it does to the load of both nodes, for a strategy that moves pods by load.
     """
 
     pod: PodInfo
@@ -195,6 +197,7 @@ class Move:
     surge: Surge | None = None
     maximum: int | None = None
     renews: bool = False
+    load: LoadChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

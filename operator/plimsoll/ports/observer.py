@@ -107,6 +107,9 @@ class Observer:
     def usage_asked(self, source: str, result: str) -> None:
         """The metrics API or a Prometheus was asked for usage: answered, refused or unanswered."""
 
+    def forecast_checked(self, resource: str, error: float) -> None:
+        """A moved pod was measured to use more or less than expected, by that share of what was expected."""
+
     def record_dropped(self, policy: str, why: str) -> None:
         """A record was not written, or was deleted by retention."""
 

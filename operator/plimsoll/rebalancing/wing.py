@@ -51,6 +51,7 @@ from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PendingPods, PlanningContexts
 from plimsoll.rebalancing.records.drafts import moves_of
+from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.config import Registries
@@ -233,6 +234,7 @@ class RebalancingWing:
             policies, keeper, feeder, machine, pending, objects, self.planning, clock
         )
         self._collector = UsageCollector(ports.meter, ports.prometheus, clock, policies, ports.feed)
+        self._forecasts = None if ports.feed is None else LoadForecasts(keeper, ports.feed, clock, observer)
         inputs = RunInputs(book, keeper, self._collector, configs, contexts, surges, executor, clock)
         self.runs = PolicyRuns(
             policies, self.planning, inputs, modes, self.upstream, reports, statistics, degraded
@@ -303,6 +305,7 @@ class RebalancingWing:
             "obstacles to rebalancing": self._degraded.run(),
             "usage": self._collector.run(),
             "rights of moves": self._follow_rights(),
+            **({} if self._forecasts is None else {"load forecasts": self._forecasts.run()}),
         }
         try:
             async with asyncio.TaskGroup() as group:

@@ -13,6 +13,9 @@ from plimsoll.rebalancing.runs.status import RunResult
 RUN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500)
 STRATEGY_BUCKETS = RUN_BUCKETS[:-2]
 
+#: Shares of what a pod was expected to use.
+ERROR_BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5)
+
 
 class RebalancingMetrics(Observer):
     """Counts results of runs and records."""
@@ -71,6 +74,13 @@ class RebalancingMetrics(Observer):
             "result: answered; refused (the source or the policy is at fault); unanswered.",
             ["source", "result"],
         )
+        self.forecast_errors = histogram(
+            "plimsoll_load_forecast_error_ratio",
+            "By how much a pod that was moved by load uses more or less than expected, as a share of what "
+            "was expected. Labeled by resource (cpu or memory).",
+            ["resource"],
+            buckets=ERROR_BUCKETS,
+        )
         self.dropped = counter(
             "plimsoll_rebalancer_dropped_records",
             "Records that could not be written, or were deleted by retention. Labeled by policy and why.",
@@ -112,6 +122,10 @@ class RebalancingMetrics(Observer):
         for each in ("answered", "refused", "unanswered"):  # the series must exist before its first increase
             self.sources.labels(source, each)
         self.sources.labels(source, result).inc()
+
+    def forecast_checked(self, resource: str, error: float) -> None:
+        """Count."""
+        self.forecast_errors.labels(resource).observe(error)
 
     def record_dropped(self, policy: str, why: str) -> None:
         """Count."""

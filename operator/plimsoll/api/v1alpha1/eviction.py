@@ -13,6 +13,7 @@ from plimsoll.api.schema.fields import NamespaceName, ObjectName, PluginName, Ti
 from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 from plimsoll.api.schema.rules import TransitionRule, UniqueItems
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase, may_follow
+from plimsoll.api.v1alpha1.real_load import MovedLoad, UsedLoad
 from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 
 
@@ -146,6 +147,11 @@ class EvictionSpec(Resource):
         description="Says that the pod is not evicted: its Deployment is rolled out, which brings the "
         "replacement up before the pod goes. Left out for evictions.",
     )
+    load: MovedLoad | None = Field(
+        default=None,
+        description="What the move does to the load of both nodes, and what the pod is expected to use, for a"
+        " move by what nodes use; left out for others.",
+    )
 
 
 class PhaseTransition(Resource):
@@ -199,6 +205,11 @@ class EvictionStatus(Resource):
     replacement: Replacement | None = Field(
         default=None, description="The pod that took the evicted one's place, and where it landed."
     )
+    load: UsedLoad | None = Field(
+        default=None,
+        description="What the replacement was measured to use once it had started up, and the error of what"
+        " was expected; left out until then, and for moves without spec.load.",
+    )
     transitions: Annotated[tuple[PhaseTransition, ...], Field(max_length=16), UniqueItems("phase")] = Field(
         default=(), description="When each phase was reached, oldest first."
     )
@@ -228,6 +239,7 @@ class EvictionStatus(Resource):
             message=message,
             blocked_by=blocked_by,
             replacement=replacement or self.replacement,
+            load=self.load,
             transitions=(*self.transitions, *arrival),
         )
 

@@ -13,6 +13,7 @@ from plimsoll.inspection.history.answer import (
     PastMoveOutcome,
     RecordedMove,
 )
+from plimsoll.model.quantity import units
 
 #: Owners that are listed; ``-o wide`` lists all.
 OWNERS = 10
@@ -22,7 +23,7 @@ BAD = (PastMoveOutcome.RETURNED, PastMoveOutcome.FAILED, PastMoveOutcome.BLOCKED
 
 
 def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
-    """The moves, what ended badly and why, what moved again, the owners, and a digest."""
+    """The moves, what ended badly, what moved again, what moved by load, the owners, and a digest."""
     if not answer.moves:
         since = "" if answer.since is None else f" since {_time(answer.since)}"
         dry = f"; {_dry_runs(answer.predictions)} moved nothing" if answer.predictions else ""
@@ -37,6 +38,8 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
         tables.append(_bad(bad))
     if answer.moved_again:
         tables.append(_again(answer.moved_again, answer.again_within_seconds))
+    if any(move.load for move in answer.moves):
+        tables.append(_loads(answer.moves))
     if answer.owners:
         tables.append(_owners(answer.owners if wide else answer.owners[:OWNERS], len(answer.owners)))
     tables.append(_digest(answer.digest))
@@ -115,6 +118,39 @@ def _again(found: Iterable[MovedAgain], within_s: float) -> Table:
         for each in found
     ]
     return Table(columns, rows, title=f"moved again within {_seconds(within_s)}:")
+
+
+def _loads(moves: Iterable[RecordedMove]) -> Table:
+    columns = (
+        "POD",
+        "RESOURCE",
+        "FROM",
+        "TO",
+        Column("EXPECTED", right=True),
+        "BASIS",
+        Column("USED", right=True),
+        Column("ERROR", right=True),
+    )
+    rows = [
+        (
+            move.pod,
+            each.resource,
+            f"{each.source_percent[0]:.0f}% -> {each.source_percent[1]:.0f}%",
+            f"{each.target_percent[0]:.0f}% -> {each.target_percent[1]:.0f}%",
+            _amount(each.resource, each.expected),
+            each.basis,
+            "" if each.used is None else _amount(each.resource, each.used),
+            "" if each.error_percent is None else f"{each.error_percent:+.0f}%",
+        )
+        for move in moves
+        for each in move.load
+    ]
+    return Table(columns, rows, title="moved by load (load of both nodes, use of the pod):")
+
+
+def _amount(resource: str, quantity: str) -> str:
+    """A quantity for people: memory in Mi."""
+    return quantity if resource == "cpu" else f"{units(quantity) / 2**20:.0f}Mi"
 
 
 def _owners(owners: Iterable[OwnerMoves], all_of_them: int) -> Table:

@@ -21,6 +21,24 @@ class PastMoveOutcome(StrEnum):
     OPEN = "Open"
 
 
+class RecordedLoad(AnswerPart):
+    """What a move by load did to two nodes by one resource, and how far its expectation held."""
+
+    resource: str = Field(description="cpu or memory.")
+    basis: str = Field(description="What the expected use rests on: Measured, Stale, Workload or Request.")
+    expected: str = Field(description="What the pod was expected to use, as a quantity.")
+    source_percent: tuple[float, float] = Field(
+        description="Load of the node that it left, in percent of allocatable: before, and expected after."
+    )
+    target_percent: tuple[float, float] = Field(description="Likewise of the target.")
+    used: str | None = Field(
+        description="What the replacement was measured to use once it had started up; null until then."
+    )
+    error_percent: float | None = Field(
+        description="By how much that is more than expected, in percent of what was expected."
+    )
+
+
 class RecordedMove(AnswerPart):
     """One move, as its record has it."""
 
@@ -44,6 +62,7 @@ class RecordedMove(AnswerPart):
     outcome: PastMoveOutcome = Field(description="How it ended.")
     reason: str | None = Field(description="Why it is in this phase, in one word.")
     message: str | None = Field(description="Why it is in this phase, in a sentence.")
+    load: tuple[RecordedLoad, ...] = Field(description="By resource, for a move by what nodes use.")
 
 
 class MoveDigest(AnswerPart):

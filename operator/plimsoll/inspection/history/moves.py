@@ -1,9 +1,10 @@
 """Eviction records as the moves of an answer."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.inspection.history.answer import PastMoveOutcome, RecordedMove
+from plimsoll.inspection.history.answer import PastMoveOutcome, RecordedLoad, RecordedMove
 from plimsoll.rebalancing.records.history import ended_at
 from plimsoll.rebalancing.records.record import Record
 
@@ -63,7 +64,26 @@ def recorded_move(record: Record) -> RecordedMove:
         outcome=outcome,
         reason=status.reason,
         message=status.message,
+        load=tuple(_loads(record)),
     )
+
+
+def _loads(record: Record) -> Iterator[RecordedLoad]:
+    moved, used = record.spec.load, record.status.load
+    if moved is None:
+        return
+    measured = {} if used is None else {each.resource: each for each in used.resources}
+    for each in moved.resources:
+        found = measured.get(each.resource)
+        yield RecordedLoad(
+            resource=each.resource,
+            basis=moved.basis,
+            expected=str(each.expected),
+            source_percent=(each.source.before_percent, each.source.after_percent),
+            target_percent=(each.target.before_percent, each.target.after_percent),
+            used=None if found is None else str(found.used),
+            error_percent=None if found is None else found.error_percent,
+        )
 
 
 def moment(seconds: float) -> datetime:

@@ -17,6 +17,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import Strategy, by_load
 from plimsoll.load.load_book import LoadBook
+from plimsoll.load.load_change import LoadChange, change_of
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
@@ -89,6 +90,11 @@ class LoadLines:
                     f"node {node} would use up to {then:.1f}% of its {resource} at times, above {PEAK:.0f}%",
                 )
         return None
+
+    def change(self, strategy: str, pod: PodInfo, target: str) -> LoadChange | None:
+        """What moving a pod to a node does to the load of both; None for a strategy by other numbers."""
+        book = self._book(strategy)
+        return None if book is None else change_of(self._context.cluster, book, pod, target)
 
     def _book(self, strategy: str) -> LoadBook | None:
         return self._context.load_book if strategy in self._by_load else None

@@ -59,7 +59,7 @@ class Objections:
             and not (wants_even_spread(each) or isinstance(each, MendsSpread))
         }
         self.has_conscience = rebalancing.planner is Planner.PROVEN
-        self._load = LoadLines(context, strategies)
+        self.load = LoadLines(context, strategies)
         self._surging: Surging | None = None
         if rebalancing.surge:
             context.surges = self._surging = Surging(
@@ -138,11 +138,11 @@ class Objections:
 
     def unmeasured(self, candidate: Candidate, strategy: str) -> Refusal | None:
         """Why what its node uses is no reason to move a pod."""
-        return self._load.of_source(strategy, candidate.pod, candidate.node)
+        return self.load.of_source(strategy, candidate.pod, candidate.node)
 
     def heats(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
         """Why a node may not take a pod that is moved for what its own node uses."""
-        return self._load.of_target(strategy, candidate.pod, target)
+        return self.load.of_target(strategy, candidate.pod, target)
 
     def ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
         """Why a balancing strategy may not move a pod back to where it came from."""

@@ -268,6 +268,7 @@ class PlanBuilder:
             is_directed=chosen.is_directed,
             surge=surge,
             maximum=maximum,
+            load=self.objections.load.change(strategy, pod, chosen.target),
         )
 
     def _refused_by_template(

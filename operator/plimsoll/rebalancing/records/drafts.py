@@ -19,6 +19,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Beneficiary
 from plimsoll.planning.moves import Move, workload_of
 from plimsoll.planning.surges import Surge
+from plimsoll.rebalancing.records.load_figures import moved_load
 
 #: Longest reason of a move in a record.
 REASON_LENGTH = 1024
@@ -59,6 +60,7 @@ def spec_of(move: Move, policy: str, mode: Mode) -> EvictionSpec:
         bundle=_bundle_of(move),
         gain=move.gain,
         surge=surge_reference(move.surge),
+        load=moved_load(move.load),
     )
 
 

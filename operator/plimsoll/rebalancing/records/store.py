@@ -20,6 +20,7 @@ from plimsoll.api.v1alpha1.eviction import (
 from plimsoll.api.v1alpha1.eviction_naming import record_labels
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.limits import RecordRetention
+from plimsoll.api.v1alpha1.real_load import UsedLoad
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import Records
@@ -235,6 +236,21 @@ class EvictionRecordStore:
             self._failed.notify()
         if is_new:
             self._told(changed)
+        return answer
+
+    async def write_load(self, key: str, load: UsedLoad) -> WriteResult:
+        """Write what the replacement of a move uses; its phase stays."""
+        known = self.known.get(key)
+        if known is None:
+            return WriteResult(WriteOutcome.GONE, "the record was deleted")
+        changed = replace(known, status=known.status.model_copy(update={"load": load}))
+        self._remember(changed)
+        answer = await self._write(changed, tries=1)
+        if answer.verdict is WriteOutcome.GONE:
+            self.forget(changed.namespace, changed.name)
+        elif not answer.is_done:
+            self._unwritten.add(key)
+            self._failed.notify()
         return answer
 
     async def run(self) -> None:

@@ -33,6 +33,7 @@ class RememberingObserver(Observer):
         runs: Policy, result and seconds of each run that has ended.
         reversals: Policies whose moves undid others.
         asked: Sources of usage that were asked, with what came of it.
+        forecasts: Resources of which a moved pod was measured, with the error of what was expected.
     """
 
     def __init__(self) -> None:
@@ -42,10 +43,15 @@ class RememberingObserver(Observer):
         self.runs: list[tuple[str, str, float]] = []
         self.reversals: list[str] = []
         self.asked: list[tuple[str, str]] = []
+        self.forecasts: list[tuple[str, float]] = []
 
     def move_reversed(self, policy: str) -> None:
         """Keep the policy."""
         self.reversals.append(policy)
+
+    def forecast_checked(self, resource: str, error: float) -> None:
+        """Keep it."""
+        self.forecasts.append((resource, error))
 
     def usage_asked(self, source: str, result: str) -> None:
         """Keep it."""
