@@ -4,12 +4,15 @@ Formula::
 
     candidate = requested[r] <= thresholds[r] % of allocatable[r] for all r, the least used first
     place     = a node in use, feasible for the scheduler with all moves so far made, on which then
-                requested[r] + pod[r] <= (100 - headroomPercent) % of allocatable[r] for all r
+                requested[r] + pod[r] <= (100 - headroomPercent) % of allocatable[r] for all r, and
+                load[r] + expected[r] likewise for cpu and memory, where the node is measured
     target    = the most used such node, and among equals the one with the highest score
 
 All pods of the node go, each to its proven place, or none of them.
 
-Units: percent of a node's allocatable; requests, not usage.
+Units: percent of a node's allocatable; sources by requests alone, targets also by what they use, where the
+metrics API measures them: then they also keep the distance from the lines of the policy's strategies and from
+the peak that moves by load keep.
 Edges: pods of DaemonSets and static pods stay, pods on their way out do not count; one pod that is
 protected, or finds no place, keeps its node as it is. Nodes in use are those with pods that could leave:
 an empty node is no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with the
@@ -27,6 +30,7 @@ import numpy as np
 from pydantic import Field, StrictInt, model_validator
 
 from plimsoll.framework import IntArray, Node, PluginArgs, PodInfo
+from plimsoll.framework.columns import CPU, MEMORY, PER_COLUMN_UNIT, LoadState
 from plimsoll.framework.descheduling import (
     Bundle,
     Planner,
@@ -180,10 +184,34 @@ class ConsolidateNodes(Strategy):
         filled = cluster.requested[rows[:, None], axes] + wanted
         # Of a resource that a node does not have nothing is used: the filters see to pods that want it.
         shares = np.where(room > 0, filled / np.maximum(room, 1), 0.0).max(axis=1, initial=0.0)
-        fitting = [at for at in range(len(names)) if shares[at] <= 1 - self.args.headroom_percent / 100]
+        most = 1 - self.args.headroom_percent / 100
+        fitting = [
+            at
+            for at in range(len(names))
+            if shares[at] <= most
+            and self._load_with(pod, names[at], context) <= most
+            and context.prospects.too_hot(names[at], pod) is None
+        ]
         if not fitting:
             return ""
         return names[max(fitting, key=lambda at: (shares[at], outlook.totals[names[at]], -at))]
+
+    def _load_with(self, pod: PodInfo, name: str, context: StrategyContext) -> float:
+        """The largest share that a measured node would use with the pod, 0 of one that is not measured."""
+        book, row = context.load_book, context.cluster.rows[name]
+        if book is None or book.state(row) is not LoadState.MEASURED:
+            return 0.0
+        load, own = book.load_on(row), book.of(pod)[:2]
+        room = [
+            int(context.cluster.allocatable[row, axis]) * unit
+            for axis, unit in zip((CPU, MEMORY), PER_COLUMN_UNIT, strict=True)
+        ]
+        shares = [
+            (load[at] + own[at]) / room[at]
+            for at, resource in enumerate(("cpu", "memory"))
+            if resource in self.args.thresholds and room[at] > 0
+        ]
+        return max(shares, default=0.0)
 
     def _wanted(self, pod: PodInfo, context: StrategyContext) -> tuple[IntArray, list[int]]:
         """What the pod requests of the resources with a threshold, and their axes."""

@@ -8,16 +8,19 @@ Formula, per node over the thresholds' resources::
 
 Pods leave the sources while there is room in every resource (cpu, memory and pods count too).
 
-Units: percent of a node's allocatable; cpu in milli; requests only.
+Units: percent of a node's allocatable; cpu in milli. Requests, or with ``metricsUtilization`` what pods use.
 Edges: nothing happens when no node,
 when all nodes, or when at most ``numberOfNodes`` are under-used; sources are taken by the plain sum of
 their amounts, the fewest bytes first; nodes may be emptied in part.
 Source: descheduler v0.36, ``nodeutilization/highnodeutilization.go``.
 Differs: under the Proven planner taints of the destinations are left to the proof; a pod goes to the fullest
-destination that takes it, never to an under-used or empty node, and otherwise stays.
+destination that takes it, never to an under-used or empty node, and otherwise stays. ``metricsUtilization``
+is our own: then a destination uses at least five points more than the threshold of some resource, so that a
+node that hardly changes is never one of them and then under-used; it is measured, as its pods and the source
+are, and stays five points below the lines of the policy's other strategies and below 95 % at its peak.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -27,7 +30,14 @@ from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
-from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage, rounded, unit_of
+from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage
+from plimsoll.toolkit.descheduling.node_usage import (
+    NodeUsage,
+    RequestedUsage,
+    UsageSource,
+    rounded,
+    unit_of,
+)
 from plimsoll.toolkit.descheduling.node_utilization import (
     Draining,
     EvictableNamespacesArg,
@@ -37,9 +47,18 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     why_idle,
 )
 
+#: Percentage points of use between under-used nodes and those that take their pods, where both are measured.
+APART = 5.0
+
+
+class MeasuredByArg(PluginArgs):
+    """Where actual usage comes from; our own."""
+
+    source: Literal["KubernetesMetrics"] = Field(description="The metrics API.")
+
 
 class HighNodeUtilizationArgs(PluginArgs):
-    """Arguments, as in descheduler v1alpha2."""
+    """Arguments, as in descheduler v1alpha2, and ``metricsUtilization``, which is our own."""
 
     thresholds: Percentages = Field(
         default={}, description="Percent by resource, up to which a node counts as under-used."
@@ -52,6 +71,12 @@ class HighNodeUtilizationArgs(PluginArgs):
     )
     evictable_namespaces: EvictableNamespacesArg | None = Field(
         default=None, description="Namespaces whose pods stay; left out, none."
+    )
+
+    metrics_utilization: MeasuredByArg | None = Field(
+        default=None,
+        description="Where actual usage comes from; left out, requests count. descheduler has it for"
+        " LowNodeUtilization only.",
     )
 
     @model_validator(mode="after")
@@ -70,12 +95,22 @@ class HighNodeUtilization(Strategy):
 
     def __init__(self, args: HighNodeUtilizationArgs) -> None:
         self.args = args
-        self._usage = RequestedUsage(args.thresholds)
+        source = RequestedUsage if args.metrics_utilization is None else MeasuredUsage
+        self._usage: UsageSource = source(args.thresholds)
+
+    @property
+    def moves_by_load(self) -> bool:
+        """By the metrics API."""
+        return self.args.metrics_utilization is not None
+
+    def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
+        """None: to this strategy no node is over-used."""
+        return {}
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Under-used nodes one after the other."""
         nodes = self._usage.nodes(context)
-        sources, destinations = self._classified(nodes)
+        sources, destinations = self._classified(nodes, context)
         context.classes.append(
             NodeClasses(tuple(each.name for each in sources), tuple(each.name for each in destinations))
         )
@@ -87,15 +122,23 @@ class HighNodeUtilization(Strategy):
 
     def surplus(self, context: StrategyContext) -> Candidates:
         """The same as if there were room for all pods of under-used nodes."""
-        sources, _ = self._classified(self._usage.nodes(context))
+        sources, _ = self._classified(self._usage.nodes(context), context)
         if len(sources) > self.args.number_of_nodes:
             yield from self._draining(sources, (), context).surplus(context)
 
-    def _classified(self, nodes: Sequence[NodeUsage]) -> tuple[list[NodeUsage], list[NodeUsage]]:
+    def _classified(
+        self, nodes: Sequence[NodeUsage], context: StrategyContext
+    ) -> tuple[list[NodeUsage], list[NodeUsage]]:
         """The under-used nodes, and those that take their pods."""
         sources = [each for each in nodes if self._is_under(each)]
         known = {each.name for each in sources}
         destinations = [each for each in nodes if each.name not in known and not each.node.spec.unschedulable]
+        if self.moves_by_load:
+            destinations = [
+                each
+                for each in destinations
+                if not self._is_under(each, APART) and context.prospects.too_hot(each.name) is None
+            ]
         return sources, destinations
 
     def _draining(
@@ -140,6 +183,9 @@ class HighNodeUtilization(Strategy):
 
         def fullness(name: str) -> float:
             row = cluster.rows[name]
+            if self.moves_by_load:
+                (usage,) = self._usage.some((name,), context)
+                return max(usage.percent.get(each, 0.0) for each in self.args.thresholds)
             used, room = cluster.requested[row, axes], cluster.allocatable[row, axes]
             return float((used / np.maximum(room, 1)).max(initial=0.0))
 
@@ -152,8 +198,9 @@ class HighNodeUtilization(Strategy):
             return rounded(resource, capacity) * unit_of(resource)
         return capacity
 
-    def _is_under(self, usage: NodeUsage) -> bool:
-        return all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
+    def _is_under(self, usage: NodeUsage, margin: float = 0.0) -> bool:
+        lines = self.args.thresholds
+        return all(usage.percent.get(name, 0.0) <= line + margin for name, line in lines.items())
 
     def _is_removable(self, pod: PodInfo) -> bool:
         if not self.args.eviction_modes:

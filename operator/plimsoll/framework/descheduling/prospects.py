@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.extension_points import WhatIf
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -52,6 +53,9 @@ class Prospects(Protocol):
     def what_if(self, pod: PodInfo) -> WhatIf | None:
         """What the filters would say of a pending pod if others left; None as above."""
 
+    def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
+        """Why a measured node's use keeps it from taking a pod, or any; None where it is unknown."""
+
 
 class Nowhere:
     """Unknown prospects: those of a planner that consults no scheduler."""
@@ -73,5 +77,9 @@ class Nowhere:
         return None
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
+        """Never."""
+        return None
+
+    def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
         """Never."""
         return None

@@ -8,14 +8,18 @@ much there::
 
 Units: percent of a node's allocatable. So a pod goes back only if the load of its new node rises by the
 band: what moves pods by load, moves none of them there and back while loads stay.
+
+Moves that other strategies propose for the use of nodes, and need not make, keep the same distance from the
+lines of the policy's strategies and from the peak, where the target is measured; where it is not, requests
+decide about them alone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Refusal
-from plimsoll.framework.descheduling.strategy import Strategy, by_load
+from plimsoll.framework.descheduling.strategy import AsksForGain, Strategy, by_load
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_change import LoadChange, change_of
 from plimsoll.load.readings import PER_COLUMN_UNIT
@@ -38,22 +42,37 @@ TWO_YARDSTICKS = "TwoYardsticks"
 
 
 class LoadLines:
-    """Objections of load to moves by load.
+    """Objections of load to moves.
 
     Args:
         context: The plan's view of its fork.
         strategies: Those of the policy.
+        guided: Further names under which moves are proposed for what nodes use: a planner's objective.
+        careful: Names of strategies whose moves need not be made: their targets stay cool as well.
+        scores_load: Whether the score of a pod's scheduler is of load, too, so that a gain may be.
     """
 
-    def __init__(self, context: StrategyContext, strategies: Iterable[Strategy]) -> None:
+    def __init__(
+        self,
+        context: StrategyContext,
+        strategies: Iterable[Strategy],
+        *,
+        guided: Collection[str] = (),
+        careful: Collection[str] = (),
+        scores_load: Callable[[PodInfo], bool] = lambda _: False,
+    ) -> None:
         self._context = context
         self._by_load = {each.name: found for each in strategies if (found := by_load(each)) is not None}
-        self._lines: dict[str, Mapping[str, float]] = {}
+        self._guided = frozenset((*self._by_load, *guided)) if self._by_load else frozenset()
+        self._careful = frozenset(careful) - self._guided
+        self._by_score = frozenset(each.name for each in strategies if isinstance(each, AsksForGain))
+        self._scores_load = scores_load
+        self._lines: Mapping[str, float] | None = None
 
     def of_source(self, strategy: str, pod: PodInfo, node: str) -> Refusal | None:
         """Why a pod may not leave its node for what that uses."""
-        book = self._book(strategy)
-        if book is None:
+        book = self._context.load_book
+        if book is None or not self._is_guided(strategy, pod):
             return None
         refusal = self._unmeasured(book, node)
         if refusal is None and not book.of(pod).is_measured:
@@ -61,17 +80,30 @@ class LoadLines:
         return refusal
 
     def of_target(self, strategy: str, pod: PodInfo, node: str) -> Refusal | None:
-        """Why it may not go to a node for that."""
-        book = self._book(strategy)
+        """Why it may not go to a node for that, or for the requests there."""
+        book = self._context.load_book
         cluster = self._context.cluster
-        if book is None or self._context.cluster.rows[node] == cluster.row_of_pod(pod.uid):
+        if book is None or cluster.rows[node] == cluster.row_of_pod(pod.uid):
             return None
-        refusal = self._unmeasured(book, node)
-        if refusal is not None:
-            return refusal
-        row, expected = cluster.rows[node], book.of(pod)
-        lines, load, peak = self._lines_of(strategy), book.load_on(row), book.peak_on(row)
-        own = ((expected.cpu, expected.peak_cpu), (expected.memory, expected.peak_memory))
+        if self._is_guided(strategy, pod):
+            return self._unmeasured(book, node) or self.too_hot(node, pod)
+        return self.too_hot(node, pod) if strategy in self._careful else None
+
+    def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
+        """Why a measured node takes nothing more, or not this pod; None for one that is not measured."""
+        book, cluster = self._context.load_book, self._context.cluster
+        if book is None or node not in cluster.rows:
+            return None
+        row, lines = cluster.rows[node], self.lines
+        if book.state(row) is not LoadState.MEASURED:
+            return None
+        load, peak = book.load_on(row), book.peak_on(row)
+        expected = None if pod is None else book.of(pod)
+        own = (
+            ((0, 0), (0, 0))
+            if expected is None
+            else ((expected.cpu, expected.peak_cpu), (expected.memory, expected.peak_memory))
+        )
         for at, (resource, column) in enumerate(RESOURCES):
             room = int(cluster.allocatable[row, column]) * PER_COLUMN_UNIT[at]
             if room <= 0:
@@ -93,16 +125,25 @@ class LoadLines:
 
     def change(self, strategy: str, pod: PodInfo, target: str) -> LoadChange | None:
         """What moving a pod to a node does to the load of both; None for a strategy by other numbers."""
-        book = self._book(strategy)
-        return None if book is None else change_of(self._context.cluster, book, pod, target)
+        book = self._context.load_book
+        if book is None or not self._is_guided(strategy, pod):
+            return None
+        return change_of(self._context.cluster, book, pod, target)
 
-    def _book(self, strategy: str) -> LoadBook | None:
-        return self._context.load_book if strategy in self._by_load else None
+    @property
+    def lines(self) -> Mapping[str, float]:
+        """The lowest line by resource above which a strategy of the policy finds a node over-used by load."""
+        if self._lines is None:
+            found: dict[str, float] = {}
+            for strategy in self._by_load.values() if self._context.load_book is not None else ():
+                for name, line in strategy.load_lines(self._context).items():
+                    found[name] = min(line, found.get(name, line))
+            self._lines = found
+        return self._lines
 
-    def _lines_of(self, strategy: str) -> Mapping[str, float]:
-        if strategy not in self._lines:
-            self._lines[strategy] = self._by_load[strategy].load_lines(self._context)
-        return self._lines[strategy]
+    def _is_guided(self, strategy: str, pod: PodInfo) -> bool:
+        """Whether its moves are by load: always, or because the score that they follow is."""
+        return strategy in self._guided or (strategy in self._by_score and self._scores_load(pod))
 
     def _unmeasured(self, book: LoadBook, node: str) -> Refusal | None:
         state = book.state(self._context.cluster.rows[node])

@@ -59,7 +59,13 @@ class Objections:
             and not (wants_even_spread(each) or isinstance(each, MendsSpread))
         }
         self.has_conscience = rebalancing.planner is Planner.PROVEN
-        self.load = LoadLines(context, strategies)
+        self.load = LoadLines(
+            context,
+            strategies,
+            guided=(rebalancing.goal.objective.value,) if rebalancing.planner is Planner.OPTIMAL else (),
+            careful=self._by_use,
+            scores_load=self._scores_load,
+        )
         self._surging: Surging | None = None
         if rebalancing.surge:
             context.surges = self._surging = Surging(
@@ -141,8 +147,13 @@ class Objections:
         return self.load.of_source(strategy, candidate.pod, candidate.node)
 
     def heats(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
-        """Why a node may not take a pod that is moved for what its own node uses."""
+        """Why what a node uses keeps it from taking a pod."""
         return self.load.of_target(strategy, candidate.pod, target)
+
+    def _scores_load(self, pod: PodInfo) -> bool:
+        """Whether the pod's scheduler places by what nodes use."""
+        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
+        return profile is not None and profile.scores_load
 
     def ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
         """Why a balancing strategy may not move a pod back to where it came from."""

@@ -71,6 +71,7 @@ class PlanBuilder:
         self._by_template: dict[str, bool] = {}
         self.ledger = BudgetLedger(self.fork.objects.budgets.values())
         self.in_bundle = False
+        prospects = ForkProspects(self.fork, rebalancing, self.schedulers)
         self.context = StrategyContext(
             cluster=self.fork,
             nodes=considered_nodes(self.fork, rebalancing.nodes),
@@ -80,9 +81,10 @@ class PlanBuilder:
             unplaced=UnplacedPods(planning_context.unplaced),
             measurements=planning_context.measurements,
             gangs=planning_context.gangs,
-            prospects=ForkProspects(self.fork, rebalancing, self.schedulers),
+            prospects=prospects,
         )
         self.objections = Objections(rebalancing, self.fork, self.context, planning_context)
+        prospects.load_lines = self.objections.load
         populations = Populations(self.fork, rebalancing.evictors, rebalancing.nodes)
         self.tally = Tally(
             rebalancing.limits, populations, planning_context.in_flight, planning_context.recent

@@ -6,16 +6,22 @@ from contextlib import contextmanager
 import numpy as np
 
 from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
+from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.planning.aftermath import ForkAttempt
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import RebalancingConfig, replacement_of
+from plimsoll.planning.proven.load_lines import LoadLines
 
 
 class ForkProspects:
-    """What strategies may ask about places."""
+    """What strategies may ask about places.
+
+    Attributes:
+        load_lines: What nodes may use; None until the plan knows.
+    """
 
     def __init__(self, fork: Cluster, rebalancing: RebalancingConfig, schedulers: ForkSchedulers) -> None:
         self._fork = fork
@@ -23,6 +29,7 @@ class ForkProspects:
         self._schedulers = schedulers
         self._known: dict[PodTemplate, tuple[int, RowArray | None]] = {}
         self._targets: tuple[int, BoolArray] | None = None
+        self.load_lines: LoadLines | None = None
 
     def outlook(self, pod: PodInfo) -> Outlook | None:
         """Where its replacement could go; None when an extender or another scheduler decides."""
@@ -62,6 +69,10 @@ class ForkProspects:
             return None if scheduler is None else scheduler.what_if(pod)
         except PluginError:
             return None
+
+    def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
+        """Why a measured node's use keeps it from taking a pod, or any; None where it is unknown."""
+        return None if self.load_lines is None else self.load_lines.too_hot(node, pod)
 
     def _feasible(self, pod: PodInfo) -> RowArray | None:
         scheduler = self._schedulers.deciding(pod)

@@ -1,0 +1,92 @@
+"""Targets by what nodes use: of moves by load, and of moves that need not be made."""
+
+from typing import Any
+
+import pytest
+
+from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
+from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.planners import make_plan
+
+LOW: tuple[str, dict[str, Any]] = (
+    "LowNodeUtilization",
+    {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 60}, **MEASURED},
+)
+HIGH: tuple[str, dict[str, Any]] = ("HighNodeUtilization", {"thresholds": {"cpu": 20}, **MEASURED})
+
+
+def targets(made: EvictionPlan) -> dict[str, str]:
+    return {move.pod.name: move.target for move in made.moves}
+
+
+def reasons(made: EvictionPlan) -> set[str]:
+    return {each.refusal.reason for each in made.refused}
+
+
+def requesting(**amounts: int) -> dict[str, int]:
+    return {name.replace("_", "-"): amount for name, amount in amounts.items()}
+
+
+def test_nodes_are_consolidated_onto_cool_ones() -> None:
+    """By requests n1 is the fullest in use, but it uses 85 %: 10 % must stay free with the pod's 8 %."""
+    world = LoadWorld([[800], [8_500], [100]], requesting(p0_0=100, p1_0=3_000, p2_0=1_000))
+    made = make_plan(a_policy(("ConsolidateNodes", {})), world.cluster, AROUND)
+    assert targets(made) == {"p0-0": "n2"}
+
+
+def test_consolidation_keeps_the_distance_from_the_policys_line() -> None:
+    """n1 would use 58 % of 60; 5 points must lie between, so the pod goes to n2, which is emptier."""
+    world = LoadWorld([[800], [5_000], [100]], requesting(p0_0=100, p1_0=3_000, p2_0=1_000))
+    alone = make_plan(a_policy(("ConsolidateNodes", {})), world.cluster, AROUND)
+    assert targets(alone) == {"p0-0": "n1"}
+    made = make_plan(a_policy(LOW, ("ConsolidateNodes", {})), world.cluster, AROUND)
+    assert targets(made) == {"p0-0": "n2"}
+
+
+def test_without_measurements_requests_decide_alone() -> None:
+    world = LoadWorld([[800], [8_500], [100]], requesting(p0_0=100, p1_0=3_000, p2_0=1_000))
+    world.keeper.observe(world.now + 10_000.0)
+    made = make_plan(a_policy(("ConsolidateNodes", {})), world.cluster, AROUND)
+    assert targets(made) == {"p0-0": "n1"}
+
+
+def test_high_node_utilization_by_use_empties_what_is_used_little() -> None:
+    """n0 requests most and uses 5 %; by requests it is no source. n1 is the fullest by use."""
+    world = LoadWorld([[500], [3_000, 2_000], [3_000]], requesting(p0_0=6_000, p1_0=10, p1_1=10, p2_0=10))
+    assert targets(make_plan(a_policy(HIGH), world.cluster, AROUND)) == {"p0-0": "n1"}
+
+
+@pytest.mark.parametrize(("use", "moves"), [(2_400, {}), (2_600, {"p0-0": "n1"})])
+def test_nodes_within_the_band_neither_give_nor_get(use: int, moves: dict[str, str]) -> None:
+    """The threshold is 20 %: a node that uses 24 % is not far enough above it to be filled."""
+    world = LoadWorld([[500], [use]])
+    assert targets(make_plan(a_policy(HIGH), world.cluster, AROUND)) == moves
+
+
+def test_high_node_utilization_by_use_leaves_out_what_is_not_measured() -> None:
+    world = LoadWorld([[500], [3_000], [4_000]])
+    world.read(400.0, frozenset({"n2"}))
+    world.read(without=frozenset({"n2"}))
+    assert targets(make_plan(a_policy(HIGH), world.cluster, AROUND)) == {"p0-0": "n1"}
+    world.read(400.0, frozenset({"n0", "n2"}))
+    world.read(without=frozenset({"n0", "n2"}))
+    assert targets(make_plan(a_policy(HIGH), world.cluster, AROUND)) == {}
+
+
+def test_high_node_utilization_by_use_fills_no_hot_node() -> None:
+    """The fullest would be above its peak; with LowNodeUtilization 60 % is the line."""
+    world = LoadWorld([[500], [9_300], [5_300], [4_000]])
+    assert targets(make_plan(a_policy(HIGH), world.cluster, AROUND)) == {"p0-0": "n2"}
+    assert targets(make_plan(a_policy(HIGH, LOW), world.cluster, AROUND))["p0-0"] == "n3"
+
+
+def test_following_scores_by_load_needs_measurements() -> None:
+    """n1 counts with the median while it is not measured, which is better than n0: that is a guess."""
+    asked = requesting(p0_0=10, p0_1=10, p1_0=10, p2_0=9_995)
+    world = LoadWorld([[8_000, 100], [100], [5_000]], asked)
+    policy = a_policy(("FollowScore", {"marginPercent": 1}))
+    assert targets(make_plan(policy, world.cluster, AROUND)) == {"p0-1": "n1"}
+    world.read(400.0, frozenset({"n1"}))
+    world.read(without=frozenset({"n1"}))
+    made = make_plan(policy, world.cluster, AROUND)
+    assert (targets(made), reasons(made)) == ({}, {"Stale"})
