@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from plimsoll.load.expectations import Basis
 from plimsoll.load.keeper import LoadKeeper
-from plimsoll.load.load_book import EXPECTED, SUMMED, LoadBook, columns_of
+from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT, LoadReading, LoadReadings, LoadSettings
+from plimsoll.load.shares import EXPECTED, SUMMED, columns_of
 from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod

@@ -109,11 +109,13 @@ def _limit(template: PodTemplate, resource: str) -> int:
     most, per_unit = (LARGEST[0], 1) if resource == "cpu" else (LARGEST[1], 10**9)
     total = 0
     for container in template.sample.spec.containers:
-        try:
-            amount = nanos(container.resources.limits[resource])
-        except (KeyError, QuantityError):
+        limit = container.resources.limits.get(resource)
+        if limit is None:
             return most
-        total += amount
+        try:
+            total += nanos(limit)
+        except QuantityError:
+            return most
     return min(max(total // per_unit, 0), most)
 
 
@@ -162,13 +164,11 @@ class Priors:
             cpu, memory = (min(round(each), most) for each, most in zip(mean, limits, strict=True))
             peaks = (min(round(each), most) for each, most in zip(peak, limits, strict=True))
             return expectation([cpu, memory, *map(max, peaks, (cpu, memory)), 0, 0], Basis.WORKLOAD)
-        asked = template.requests
-        requested = (min(asked.get("cpu", 0), 10**9) * 10**6, min(asked.get("memory", 0), LARGEST[1]))
-        percents = (settings.cpu_percent, settings.memory_percent)
-        expected, at_most = [], []
-        for amount, percent, fixed, most in zip(
-            requested, percents, settings.unrequested, limits, strict=True
-        ):
-            expected.append(min(amount * percent // 100 if amount else fixed, most))
-            at_most.append(min(max(amount, expected[-1]), most))
-        return expectation([*expected, *at_most, 0, 0], Basis.REQUEST)
+        asked, (most_cpu, most_memory) = template.requests, limits
+        fixed_cpu, fixed_memory = settings.unrequested
+        requested = min(asked.get("cpu", 0), 10**9) * 10**6
+        cpu = min(requested * settings.cpu_percent // 100 if requested else fixed_cpu, most_cpu)
+        peak_cpu = min(max(requested, cpu), most_cpu)
+        requested = min(asked.get("memory", 0), LARGEST[1])
+        memory = min(requested * settings.memory_percent // 100 if requested else fixed_memory, most_memory)
+        return Expectation(cpu, memory, peak_cpu, min(max(requested, memory), most_memory))

@@ -20,19 +20,10 @@ from numpy.typing import NDArray
 from plimsoll.load.expectations import SPREAD_UNITS, Basis, Priors, workload_of
 from plimsoll.load.habits import Habits
 from plimsoll.load.levels import Levels
-from plimsoll.load.load_book import (
-    BASIS,
-    COLUMNS,
-    EXPECTED,
-    PEAK,
-    SPREAD,
-    SUMMED,
-    UNMEASURED,
-    LoadBook,
-    columns_of,
-)
+from plimsoll.load.load_book import LoadBook, load_of, peak_of
 from plimsoll.load.readings import AHEAD_S, NOTHING, PER_COLUMN_UNIT, FloatArray, LoadReadings, LoadSettings
 from plimsoll.load.roster import Roster
+from plimsoll.load.shares import BASIS, COLUMNS, EXPECTED, PEAK, SPREAD, SUMMED, UNMEASURED, columns_of
 from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
@@ -108,8 +99,8 @@ class LoadKeeper:
         measured, stale = self._measured(now)
         columns = self._shares(book, measured, stale, now)
         changed = self._refresh(book, columns, measured | stale, now)
-        book.version += 1
         book.middle = self._middle(book)
+        book.kept.clear()
         self._forget(now)
         self.cluster.touch(changed)
         return changed
@@ -303,10 +294,8 @@ class LoadKeeper:
         before = book.shares.columns
         room = np.maximum(self._room(), 1)
         band = self.settings.dead_band * room
-        twin = LoadBook(self.cluster, book.priors)
-        twin.sums, twin.system = sums, system
-        drift = np.abs(twin.load - book.load[:count]) >= band
-        drift |= np.abs(twin.peak_load - book.peak_load[:count]) >= band
+        drift = np.abs(load_of(system, sums) - book.load[:count]) >= band
+        drift |= np.abs(peak_of(system, sums) - book.peak_load[:count]) >= band
         changed = drift.any(axis=1) | (known != book.known[:count])
         moved = (np.abs(columns[:, :4] - before[:, :4]) >= np.tile(band, 2)[rows]).any(axis=1)
         moved |= (columns[:, UNMEASURED] > 0).any(axis=1) != (before[:, UNMEASURED] > 0).any(axis=1)

@@ -11,9 +11,7 @@ notes those rows that it changes (`plimsoll.load.keeper`).
 Axis letters: N nodes, P placed pods. Units: cpu in billionths of a core, memory in bytes.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Hashable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,24 +21,31 @@ from plimsoll.load.expectations import (
     Basis,
     Expectation,
     Priors,
-    expectation,
     limits_of,
     workload_of,
 )
 from plimsoll.load.habits import Habits
 from plimsoll.load.predecessors import Predecessors
 from plimsoll.load.readings import FloatArray, LoadSettings
+from plimsoll.load.shares import (
+    COLUMNS,
+    EXPECTED,
+    PEAK,
+    SPREAD,
+    SUMMED,
+    UNMEASURED,
+    Settled,
+    Shares,
+    columns_of,
+)
 from plimsoll.load.states import LoadState
 from plimsoll.load.used_columns import UsedColumns
 from plimsoll.model.columns.columns import IntArray, RowArray, grown
 from plimsoll.model.columns.pod_counts import HasCapacity
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
-#: Columns of a share: expected, peak, spread, what of the expected is not measured (two each), its basis.
-EXPECTED, PEAK, SPREAD, UNMEASURED, BASIS = slice(0, 2), slice(2, 4), slice(4, 6), slice(6, 8), 8
-
-#: Columns that are summed by node, and all of them.
-SUMMED, COLUMNS = 8, 9
+#: Shares that wait at most until they are added to the sums.
+MOST_WAITING = 1_000
 
 #: A node is measured if at most this part of its load is expected of pods that are not: one in so many.
 ONE_IN = 10
@@ -54,28 +59,29 @@ class LoadBook:
         priors: What pods that are not measured will use.
 
     Attributes:
-        sums: Shape (capacity, 8) int64: the sums of the shares' columns.
         system: Shape (capacity, 2) int64: what the node uses besides what its pods are expected to; negative
             where that is less.
         used: What pods use on each node, for scores.
         known: Shape (capacity,) int8: UNKNOWN, STALE, or MEASURED for a node with a fresh reading of its own.
         read_at: Shape (capacity,): when the latest reading of the node was taken, 0 without one.
         now: When the book was refreshed.
-        version: Rises when the prior of some template may have changed.
         middle: Median load of the measured nodes at the latest refresh in percent: cpu, memory.
+        kept: For readers, by template: what they have derived from its prior, ``used`` and ``middle``. Empty
+            again when one of the first two may have changed.
     """
 
     def __init__(self, cluster: HasCapacity, priors: Priors | None = None) -> None:
         self.priors = priors or _by_requests()
         self.predecessors = Predecessors()
         self.now = 0.0
-        self.version = 0
         self.middle = (0, 0)
         self._base = Shares({}, [], np.zeros((0, COLUMNS), dtype=np.int64))
         self._own: dict[str, Expectation] = {}  #: shares of pods that came since the base was made
         self._gone: set[str] = set()  #: pods of the base that left since
+        self.kept: dict[PodTemplate, Hashable] = {}
         self._is_shared = False
-        self.sums: IntArray = np.zeros((cluster.capacity, SUMMED), dtype=np.int64)
+        self._sums: IntArray = np.zeros((cluster.capacity, SUMMED), dtype=np.int64)
+        self._waiting: list[tuple[int, Expectation, int]] = []  #: row, share and sign: not in the sums yet
         self.system: IntArray = np.zeros((cluster.capacity, 2), dtype=np.int64)
         self.known: NDArray[np.int8] = np.zeros(cluster.capacity, dtype=np.int8)
         self.read_at: FloatArray = np.zeros(cluster.capacity)
@@ -86,10 +92,16 @@ class LoadBook:
     # -- nodes, by row; Snapshot.cut makes windows of these -------------------------------------------------
 
     @property
+    def sums(self) -> IntArray:
+        """Shape (capacity, 8) int64: the sums of the shares' columns."""
+        if self._waiting:
+            self._file()
+        return self._sums
+
+    @property
     def load(self) -> IntArray:
         """Shape (capacity, 2): what each node uses, with all the pods that the scheduler knows there."""
-        load: IntArray = np.maximum(self.system + self.sums[:, EXPECTED], 0)
-        return load
+        return load_of(self.system, self.sums)
 
     @property
     def peak_load(self) -> IntArray:
@@ -97,10 +109,7 @@ class LoadBook:
 
         The larger of the sum of its pods' peaks, and its load with two standard deviations of their sum.
         """
-        spread = np.sqrt(self.sums[:, SPREAD].astype(np.float64)) * SPREAD_UNITS
-        by_sigma = self.load + (2.0 * spread).astype(np.int64)
-        peak: IntArray = np.maximum(np.maximum(self.system, 0) + self.sums[:, PEAK], by_sigma)
-        return peak
+        return peak_of(self.system, self.sums)
 
     @property
     def states(self) -> IntArray:
@@ -141,6 +150,7 @@ class LoadBook:
         mark, room = (node_mark, self.now, self.middle), room_of()
         is_measured = self.known[: len(room)] == LoadState.MEASURED
         self.used.level(mark, self.middle, room, is_measured, (self.system, self.sums))
+        self.kept.clear()
 
     # -- pods ------------------------------------------------------------------------------------------------
 
@@ -166,18 +176,11 @@ class LoadBook:
 
     def add(self, pod: PodInfo, row: int) -> None:
         """A pod was placed."""
-        key, holder = key_of(pod), pod.stands_in_for
-        share = self.predecessors.is_back(key, pod.uid) if self.predecessors else None
-        if share is not None:
-            self.version += 1
-        elif holder is not None and (used := self.predecessors.one(key, holder.key)) is not None:
-            share = within_limits(used, pod.template)
-        else:
-            share = self.prior(pod.template)
+        share = (
+            self._share_of_replacement(pod) if self.predecessors.by_workload else self.priors.of(pod.template)
+        )
         self._own[pod.uid] = share
-        self._write()
-        self.sums[row] += columns_of(share)[:SUMMED]
-        self.used.renew(row, self.system, self.sums)
+        self._count(row, share, 1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """A pod left; what it used is what its replacement will use."""
@@ -187,10 +190,35 @@ class LoadBook:
             self._gone.add(pod.uid)
         if share.basis in (Basis.MEASURED, Basis.STALE, Basis.MOVED):
             self.predecessors.left(key_of(pod), pod.uid, share, self.now)
-            self.version += 1
+            self.kept.clear()
+        self._count(row, share, -1)
+
+    def _count(self, row: int, share: Expectation, sign: int) -> None:
+        """Add a share to its node's sums, or take it off."""
+        # Scores need `used` for the next pod; the sums are needed a few times a minute.
+        self.used.add(row, sign * share.cpu, sign * share.memory)
+        self._waiting.append((row, share, sign))
+        if len(self._waiting) >= MOST_WAITING:
+            self._file()
+
+    def _file(self) -> None:
+        """Add up what waits."""
         self._write()
-        self.sums[row] -= columns_of(share)[:SUMMED]
-        self.used.renew(row, self.system, self.sums)
+        rows = [row for row, _, _ in self._waiting]
+        signs = np.array([sign for _, _, sign in self._waiting], dtype=np.int64)
+        amounts = np.array([columns_of(share)[:SUMMED] for _, share, _ in self._waiting])
+        np.add.at(self._sums, rows, amounts * signs[:, None])
+        self._waiting.clear()
+
+    def _share_of_replacement(self, pod: PodInfo) -> Expectation:
+        """What a pod uses that is back, stands in for another one, or replaces one of its workload."""
+        key, holder = key_of(pod), pod.stands_in_for
+        share = self.predecessors.is_back(key, pod.uid)
+        if share is not None:
+            self.kept.clear()
+            return share
+        used = None if holder is None else self.predecessors.one(key, holder.key)
+        return self.prior(pod.template) if used is None else within_limits(used, pod.template)
 
     def move_row(self, source: int, target: int) -> None:
         """A node changed its row."""
@@ -209,7 +237,7 @@ class LoadBook:
 
     def grow(self, capacity: int) -> None:
         """Make room for more nodes."""
-        self.sums, self.system = grown(self.sums, capacity), grown(self.system, capacity)
+        self._sums, self.system = grown(self.sums, capacity), grown(self.system, capacity)
         self.known, self.read_at = grown(self.known, capacity), grown(self.read_at, capacity)
         self.exact_system = grown(self.exact_system, capacity)
         self.used.grow(capacity)
@@ -219,9 +247,9 @@ class LoadBook:
         """An independent copy; columns are shared until either side writes."""
         twin = LoadBook(_NO_ROWS, self.priors)
         twin.predecessors = self.predecessors.fork()
-        twin.now, twin.version, twin.middle = self.now, self.version, self.middle
+        twin.now, twin.middle = self.now, self.middle
         twin._base, twin._own, twin._gone = self._base, dict(self._own), set(self._gone)
-        twin.sums, twin.system, twin.known = self.sums, self.system, self.known
+        twin._sums, twin.system, twin.known = self.sums, self.system, self.known
         twin.read_at, twin.exact_system = self.read_at, self.exact_system
         twin.used = self.used.fork()
         twin._is_shared = self._is_shared = True
@@ -245,13 +273,13 @@ class LoadBook:
 
     def _write(self) -> None:
         if self._is_shared:
-            self.sums, self.system, self.known = self.sums.copy(), self.system.copy(), self.known.copy()
+            self._sums, self.system, self.known = self._sums.copy(), self.system.copy(), self.known.copy()
             self.read_at, self.exact_system = self.read_at.copy(), self.exact_system.copy()
             self._is_shared = False
 
     # -- refreshing: the keeper's --------------------------------------------------------------------------
 
-    def settle(self) -> "Settled":
+    def settle(self) -> Settled:
         """File the shares of pods that came or left since the latest call."""
         before, came = self._base, list(self._own)
         if not came and not self._gone:
@@ -282,7 +310,7 @@ class LoadBook:
         return Settled(self._base, found)
 
     @property
-    def shares(self) -> "Shares":
+    def shares(self) -> Shares:
         """Those of the pods that were placed when ``settle`` was called."""
         return self._base
 
@@ -298,28 +326,6 @@ class LoadBook:
         count = len(sums)
         self.sums[:count], self.system[:count], self.known[:count] = sums, system, known
         self.used.renew_all(self.system, self.sums)
-
-
-class Shares:
-    """What pods count as, by uid; never changed once it is made.
-
-    Args:
-        places: The place of each pod on the P axis.
-        uids: The pod of each place.
-        columns: Shape (P, 9).
-    """
-
-    __slots__ = ("columns", "places", "uids")
-
-    def __init__(self, places: Mapping[str, int], uids: Sequence[str], columns: IntArray) -> None:
-        self.places = places
-        self.uids = uids
-        self.columns = columns
-
-    def share(self, place: int) -> Expectation:
-        """One pod's."""
-        values = self.columns[place].tolist()
-        return expectation(values[:6], Basis(values[BASIS]))
 
 
 def key_of(pod: PodInfo) -> Hashable:
@@ -342,25 +348,18 @@ class _NoRows:
 _NO_ROWS = _NoRows()
 
 
-class Settled(NamedTuple):
-    """All shares, and how they came from those of the latest time.
-
-    Attributes:
-        shares: Of all placed pods.
-        sources: Shape (P,): where each one was before; -1 for pods that came.
-    """
-
-    shares: Shares
-    sources: RowArray
+def load_of(system: IntArray, sums: IntArray) -> IntArray:
+    """What nodes use, shape (N, 2), from what they use besides their pods, and the sums of these."""
+    load: IntArray = np.maximum(system + sums[:, EXPECTED], 0)
+    return load
 
 
-@lru_cache(maxsize=4_096)
-def columns_of(share: Expectation) -> IntArray:
-    """A share as its columns, shape (9,)."""
-    guessed = (0, 0) if share.is_measured else share[:2]
-    columns = np.array((*share[:6], *guessed, share.basis), dtype=np.int64)
-    columns.flags.writeable = False
-    return columns
+def peak_of(system: IntArray, sums: IntArray) -> IntArray:
+    """What nodes stay below most of the time, likewise."""
+    spread = np.sqrt(sums[:, SPREAD].astype(np.float64)) * SPREAD_UNITS
+    by_sigma = load_of(system, sums) + (2.0 * spread).astype(np.int64)
+    peak: IntArray = np.maximum(np.maximum(system, 0) + sums[:, PEAK], by_sigma)
+    return peak
 
 
 def within_limits(used: Expectation, template: PodTemplate) -> Expectation:

@@ -11,20 +11,20 @@ _Left = tuple[Expectation, float]
 
 
 class Predecessors:
-    """What the pods of each workload used that have left a short while ago."""
+    """What the pods of each workload used that have left a short while ago.
+
+    Attributes:
+        by_workload: Those pods by uid, and when they left.
+    """
 
     def __init__(self) -> None:
-        self._left: dict[Hashable, dict[str, _Left]] = {}
+        self.by_workload: dict[Hashable, dict[str, _Left]] = {}
         self._own: set[Hashable] = set()  #: workloads whose pods are not shared with a fork
-
-    def __bool__(self) -> bool:
-        """Whether any pod has left a short while ago."""
-        return bool(self._left)
 
     def fork(self) -> "Predecessors":
         """An independent copy; what is known of a workload is shared until either side writes."""
         twin = Predecessors()
-        twin._left = dict(self._left)
+        twin.by_workload = dict(self.by_workload)
         self._own = set()
         return twin
 
@@ -34,17 +34,17 @@ class Predecessors:
 
     def is_back(self, workload: Hashable, uid: str) -> Expectation | None:
         """A pod is placed; what it used if it had left a short while ago."""
-        if uid not in self._left.get(workload, ()):
+        if uid not in self.by_workload.get(workload, ()):
             return None
         known = self._writable(workload)
         used, _ = known.pop(uid)
         if not known:
-            del self._left[workload]
+            del self.by_workload[workload]
         return used
 
     def one(self, workload: Hashable, uid: str) -> Expectation | None:
         """What that pod of the workload used, if it left a short while ago."""
-        left = self._left.get(workload, {}).get(uid)
+        left = self.by_workload.get(workload, {}).get(uid)
         if left is None:
             return None
         basis = Basis.MOVED if left[0].is_measured else Basis.PREDECESSOR
@@ -52,10 +52,10 @@ class Predecessors:
 
     def forget(self, before: float) -> None:
         """Those that left before that moment say nothing any more."""
-        for workload, known in list(self._left.items()):
+        for workload, known in list(self.by_workload.items()):
             gone = [uid for uid, (_, at) in known.items() if at < before]
             if len(gone) == len(known):
-                del self._left[workload]
+                del self.by_workload[workload]
             elif gone:
                 writable = self._writable(workload)
                 for uid in gone:
@@ -63,7 +63,7 @@ class Predecessors:
 
     def of(self, workload: Hashable) -> Expectation | None:
         """What a pod of the workload will use."""
-        known = self._left.get(workload)
+        known = self.by_workload.get(workload)
         if not known:
             return None
         amounts = [max(column) for column in zip(*(used[:6] for used, _ in known.values()), strict=True)]
@@ -71,6 +71,6 @@ class Predecessors:
 
     def _writable(self, workload: Hashable) -> dict[str, _Left]:
         if workload not in self._own:
-            self._left[workload] = dict(self._left.get(workload, {}))
+            self.by_workload[workload] = dict(self.by_workload.get(workload, {}))
             self._own.add(workload)
-        return self._left.setdefault(workload, {})
+        return self.by_workload.setdefault(workload, {})

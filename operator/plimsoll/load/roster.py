@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from plimsoll.load.expectations import limits_of, workload_of
 from plimsoll.load.habits import Habits
 from plimsoll.load.levels import Levels
-from plimsoll.load.load_book import Settled
 from plimsoll.load.readings import FloatArray
+from plimsoll.load.shares import Settled
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.pod_info import PodInfo

@@ -28,8 +28,7 @@ the book's, not arguments.
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +55,9 @@ PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
 
 #: Codes of refusals: the resource's place and one, then expired.
 EXPIRED = 3
+
+#: Templates whose marks are kept.
+MOST_KEPT = 10_000
 
 #: Binary digits of what a pod is expected to use.
 DIGITS = 5
@@ -133,14 +135,6 @@ class _Loads:
     deviation: FloatArray
 
 
-class _Known(NamedTuple):
-    """A mark, and what it is of."""
-
-    book: LoadBook
-    version: int
-    mark: Hashable
-
-
 class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.EnqueueExtensions):
     """Favour nodes that are used little, as measured."""
 
@@ -151,7 +145,6 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
     def __init__(self, args: NodeLoadArgs) -> None:
         self._args = args
-        self._marks: WeakKeyDictionary[fwk.PodTemplate, _Known] = WeakKeyDictionary()
         self._by_peak = bool(args.aggregated.usage_thresholds)
         lines = args.aggregated.usage_thresholds or args.usage_thresholds
         self._lines = [(at, lines[name]) for at, name in enumerate(RESOURCES) if lines.get(name)]
@@ -166,17 +159,14 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
     def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
         """What a pod of the template is expected to use, and the median of the nodes."""
         book = snapshot.index(LoadBook)
-        known = self._marks.get(template)
-        if (
-            known is None
-            or known.book is not book
-            or known.version != book.version
-            or not _is_level(snapshot)
-        ):
+        mark = book.kept.get(template)
+        if mark is None or not book.is_level(snapshot.node_mark):
             book = _levelled(snapshot)
             mark = _coarse(book.prior(template)), book.middle, id(book.used.columns)
-            self._marks[template] = known = _Known(book, book.version, mark)
-        return known.mark
+            if len(book.kept) >= MOST_KEPT:
+                book.kept.clear()
+            book.kept[template] = mark
+        return mark
 
     def eased(self, template: fwk.PodTemplate) -> bool:
         """Pods that leave lower the load."""
@@ -269,10 +259,6 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
             fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
             fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE),
         )
-
-
-def _is_level(snapshot: fwk.Snapshot) -> bool:
-    return snapshot.index(LoadBook).is_level(snapshot.node_mark)
 
 
 def _levelled(snapshot: fwk.Snapshot) -> LoadBook:

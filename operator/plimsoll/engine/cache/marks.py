@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from plimsoll.engine.plugin_calls import calling
+from plimsoll.engine.plugin_calls import called
 from plimsoll.engine.plugin_reach import MarkedPlugin
 from plimsoll.framework import PodTemplate, Snapshot
 
@@ -22,10 +22,7 @@ class Marks:
         """
         if not self._plugins:
             return False
-        found: list[Hashable] = []
-        for plugin in self._plugins:
-            with calling(plugin.name, "mark"):
-                found.append(plugin.mark(template, snapshot))
+        found = [called(each.name, "mark", each.mark, template, snapshot) for each in self._plugins]
         if found == self._latest:
             return False
         self._latest = found

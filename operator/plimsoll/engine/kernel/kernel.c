@@ -224,9 +224,18 @@ WIDE void plimsoll_points_all(const points *self, int64_t nodes) {
             totals[row] += balance_weight * ((150 + with - without) >> 1);
         }
     }
-    if (self->usage_weights)
-        for (int64_t row = 0; row < nodes; row++)
-            totals[row] += self->usage_weight * left_of(&self->usage[0], &self->usage[1], self->usage_weights, row);
+    if (self->usage_weights) {
+        const scored *const one = &self->usage[0], *const other = &self->usage[1];
+        const scored *const only = !other->weight ? one : !one->weight ? other : 0;
+        if (only) {
+            const int64_t *restrict allocatable = only->allocatable, *restrict used = only->taken;
+            const int64_t amount = only->amount, factor = self->usage_weight;
+            for (int64_t row = 0; row < nodes; row++)
+                totals[row] += factor * allocation_of(allocatable[row], used[row], amount, 1);
+        } else
+            for (int64_t row = 0; row < nodes; row++)
+                totals[row] += self->usage_weight * left_of(one, other, self->usage_weights, row);
+    }
 }
 
 /* -- the best rows --------------------------------------------------------------------------------- */
