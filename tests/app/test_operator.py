@@ -23,7 +23,7 @@ from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.session.session import connected
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, Synced
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, PodAdded, PodUpdated, Synced
 from plimsoll.ports.custom_resources import WatchedRecord
 from plimsoll.rebalancing.moves.outcomes import APPROVED
 from plimsoll.testing.builders import a_pod
@@ -94,6 +94,34 @@ async def test_a_process_that_ends_before_its_lists_collects_garbage_again(tmp_p
         await asyncio.gather(waiting, return_exceptions=True)
 
         assert gc.isenabled()
+
+
+async def test_a_new_leader_lists_again_what_others_may_have_changed(tmp_path: Path) -> None:
+    """Its own watches may have been behind for as long as it stood by: those of nodes, too."""
+    async with built(tmp_path) as operator:
+        listing = asyncio.create_task(operator.startup.until_listed(7.0))
+        await settled()
+
+        again = {each.resource.name for each in operator.startup._reflectors if each._needed_from == 7.0}
+        assert again == {"nodes", "persistentvolumeclaims", "persistentvolumes", "pods"}
+        listing.cancel()
+        await asyncio.gather(listing, return_exceptions=True)
+
+
+async def test_kubelets_that_refuse_what_fits_have_nodes_listed_again(tmp_path: Path) -> None:
+    """Its owner replaces each refused pod immediately, and the watch of nodes may be minutes behind."""
+    async with built(tmp_path) as operator:
+        operator.wing.served.replace({"s": SimpleNamespace()})
+        reflectors = {each.resource.name: each for each in operator.startup._reflectors}
+        for number in range(2):
+            pod = a_pod(f"p{number}", node="n1", schedulerName="s")
+            failed = {"phase": "Failed", "reason": "OutOfcpu"}
+            refused = a_pod(f"p{number}", node="n1", schedulerName="s", status=failed)
+            assert reflectors["nodes"]._needed_from < 0.0
+            operator.startup._ingest("pods", [PodUpdated(pod, refused)])
+
+        assert reflectors["nodes"]._needed_from > 0.0
+        assert reflectors["pods"]._needed_from < 0.0
 
 
 async def test_an_election_that_stands_still_is_broken(tmp_path: Path) -> None:

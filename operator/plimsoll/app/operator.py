@@ -218,8 +218,7 @@ class Operator:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
         answers = nodes.answers(self.wing)
         others = (*self.rebalancing.subscribers, self.orphans, *nodes.subscribers(answers))
-        ingestion = self.wing.ingestion(others, self.observer)
-        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, ingestion)
+        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others)
         self.duties = nodes.duties(self.startup, self.wing, answers)
         self.metrics.register(StateCollector(self._sources()))
 

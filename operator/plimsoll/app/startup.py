@@ -2,25 +2,27 @@
 
 import functools
 import gc
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
-from plimsoll.cluster.ingestion import Ingestion
+from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.watched_resources import WATCHED, WatchedResource
 from plimsoll.kube.custom_resources import RECORDS
 from plimsoll.kube.reflector import Reflector, Sink
 from plimsoll.leadership.leader import Leadership
-from plimsoll.model.kinds.watch_event import WatchEvent
+from plimsoll.model.kinds.watch_event import PodUpdated, WatchEvent
 from plimsoll.rebalancing.wing import RebalancingWing
+from plimsoll.scheduling.outdated_nodes import OutdatedNodes
 from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 
-PODS = "pods"
+PODS, NODES = "pods", "nodes"
 
-#: What a leader writes to: one that takes over lists these again, for a watch may lag behind.
-WRITTEN = frozenset((PODS, "persistentvolumes", "persistentvolumeclaims"))
+#: What a leader writes to: one that takes over lists these again, for a watch may lag behind. Of nodes,
+#: leaders write a taint, and a standby does not notice that its picture of them is old.
+WRITTEN = frozenset((PODS, NODES, "persistentvolumes", "persistentvolumeclaims"))
 
 
 class Startup:
@@ -29,7 +31,7 @@ class Startup:
     Args:
         wing: Whose mirror takes the events.
         rebalancing: Takes those of Eviction records.
-        ingestion: The way of all other events.
+        subscribers: What observes all other events behind the wing.
     """
 
     def __init__(
@@ -38,13 +40,15 @@ class Startup:
         leadership: Leadership,
         wing: SchedulingWing,
         rebalancing: RebalancingWing,
-        ingestion: Ingestion,
+        subscribers: Sequence[EventSubscriber | OfTypes],
     ) -> None:
         self._clock = parts.clock
         self._observer = parts.observer
         self._leadership = leadership
         self._wing = wing
-        self._ingestion = ingestion
+        outdated = OutdatedNodes(wing.served, parts.clock, self._list_nodes)
+        subscribers = (*subscribers, OfTypes((PodUpdated,), (outdated,)))
+        self._ingestion = wing.ingestion(subscribers, parts.observer)
         machine = rebalancing.executor.machine
         self._elsewhere = PodsElsewhere(wing.served, parts.book.cache, machine.open)
         sinks: dict[WatchedResource, Sink] = {
@@ -78,6 +82,12 @@ class Startup:
         began = self._clock.monotonic()
         self._ingestion.apply(self._elsewhere.sifted(events) if resource == PODS else events)
         self._observer.batch_taken_in(resource, len(events), self._clock.monotonic() - began)
+
+    def _list_nodes(self) -> None:
+        """List nodes again: what their watch has shown is in doubt."""
+        for each in self._reflectors:
+            if each.resource.name == NODES:
+                each.list_since(self._clock.monotonic())
 
     def pass_on_pods(self) -> None:
         """Other scheduler names are served: pods that waited elsewhere may wait here now."""
