@@ -181,6 +181,12 @@ class Scene:
         """The watch tells that a pod is gone."""
         self.tell(PodDeleted(pod))
 
+    def on_record(self, document: dict[str, Any]) -> None:
+        """An earlier process left this record."""
+        meta = document["metadata"]
+        self.records.documents[f"{meta['namespace']}/{meta['name']}"] = document
+        self.keeper.notice(document)
+
     def leaving(self, pod: Any) -> None:
         """The watch tells that a pod's deletion has begun."""
         moment = datetime(2026, 1, 1, tzinfo=UTC)

@@ -370,7 +370,7 @@ def five_fruitless_moves(scene: Scene) -> None:
         record["spec"]["owner"] = {**record["spec"]["owner"], "uid": f"uid-{n}"}
         moment = datetime.fromtimestamp(scene.clock.now() - n, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         record["status"]["transitions"] = [{"phase": "Returned", "time": moment}]
-        scene.keeper.notice(record)
+        scene.on_record(record)
 
 
 async def test_proposals_keep_while_their_policy_rests() -> None:

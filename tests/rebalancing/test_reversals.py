@@ -30,7 +30,7 @@ def an_earlier_move(scene: Scene, *, before: float = 600.0, **fields: Any) -> No
         "fromNode": "good",
         **fields,
     }
-    scene.keeper.notice(
+    scene.on_record(
         {
             "apiVersion": "plimsoll.dev/v1alpha1",
             "kind": "Eviction",

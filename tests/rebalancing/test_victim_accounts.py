@@ -14,7 +14,7 @@ def a_record(number: int, strategy: str, *phases: str, before: float = 10.0, sce
     """A finished record of another workload: the phases it went through, the last one so many seconds ago."""
     moment = datetime.fromtimestamp(scene.clock.now() - before, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     pod = f"other-{number}"
-    scene.keeper.notice(
+    scene.on_record(
         {
             "apiVersion": "plimsoll.dev/v1alpha1",
             "kind": "Eviction",

@@ -24,6 +24,7 @@ from plimsoll.model.kinds.watch_event import (
     ObjectUpdated,
     PodDeleted,
     PodUpdated,
+    Synced,
     WatchEvent,
 )
 from plimsoll.planning.moves import Move
@@ -52,6 +53,7 @@ from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PendingPods, PlanningContexts
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
+from plimsoll.rebalancing.records.missed import MissedDeletions
 from plimsoll.rebalancing.records.retention import Retention
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.runs.config import Registries
@@ -211,7 +213,7 @@ class RebalancingWing:
             },
         )
         self._requests = requests.watch(executor)
-        self.approvals = Approvals(executor)
+        self.approvals, self._missed = Approvals(executor), MissedDeletions(keeper, self._forget, clock)
         self._restart = Restart(
             keeper=keeper,
             executor=executor,
@@ -272,11 +274,20 @@ class RebalancingWing:
                     meta = record.metadata
                     self.approvals.annotated(meta.namespace, meta.name, meta.annotations)
                     self.keeper.see(meta.namespace, meta.name, record.status.phase)
+                    self._missed.shown(f"{meta.namespace}/{meta.name}")
                 case ObjectDeleted(record):
-                    self.keeper.forget(record.metadata.namespace, record.metadata.name)
-                    self.approvals.forget(record.metadata.namespace, record.metadata.name)
+                    meta = record.metadata
+                    self._missed.gone(f"{meta.namespace}/{meta.name}")
+                    self._forget(meta.namespace, meta.name)
+                case Synced():
+                    self._missed.listed()
                 case _:
                     continue
+
+    def _forget(self, namespace: str, name: str) -> None:
+        """Somebody deleted a record."""
+        self.keeper.forget(namespace, name)
+        self.approvals.forget(namespace, name)
 
     def _skip(self, name: str) -> None:
         self.runs.skip(name)
@@ -299,6 +310,7 @@ class RebalancingWing:
             "retention of records": self.retention.run(),
             "closed nodes": self._closed.run(),
             "unwritten records": self.keeper.run(),
+            "deleted records": self._missed.run(),
             "predictions": self._predictions.run(),
             "run status": self._reports.run(),
             "eviction requests": self._requests.run(),

@@ -441,6 +441,28 @@ def test_a_move_whose_record_was_deleted_is_forgotten_at_its_end() -> None:
     assert key not in play.machine.open
 
 
+def test_a_move_whose_record_turns_out_to_be_deleted_is_forgotten_at_its_end() -> None:
+    """A write that finds no record says so as surely as a watch, which may never have shown it."""
+    play, key = in_stage("Re")
+    play.tell(events.RecordAnswered(key, Phase.EVICTED, WriteResult(WriteOutcome.GONE)))
+    assert play.stage(key) is MoveStage.REPLACING
+
+    play.tell(events.ReplacementReady(key, a_replacement()))
+
+    assert key not in play.machine.moves
+
+
+def test_a_move_whose_last_write_finds_no_record_is_forgotten() -> None:
+    """The end is not on record, and nothing else is left to say it."""
+    play, key = in_stage("Re")
+    play.tell(events.ReplacementReady(key, a_replacement()))
+    assert play.stage(key) is MoveStage.CLOSED
+
+    play.tell(events.RecordAnswered(key, Phase.SETTLED, WriteResult(WriteOutcome.GONE)))
+
+    assert key not in play.machine.moves
+
+
 def test_two_tables_do_not_decide_the_same() -> None:
     """Refused when the machine is built."""
     with pytest.raises(ValueError, match="two tables"):

@@ -37,8 +37,11 @@ class Restart:
         await self.keeper.load()
         records = list(self.keeper.known.values())
         found = [await self._event_of(record) for record in records]
-        found.sort(key=lambda each: rank(each.status.phase))
-        self.executor.post(*self._proposals(records), *found)
+        known = self.keeper.known.keys()  # somebody may have deleted some meanwhile
+        found = sorted(
+            (each for each in found if each.key in known), key=lambda each: rank(each.status.phase)
+        )
+        self.executor.post(*self._proposals([each for each in records if each.key in known]), *found)
         await self.executor.progress.until(self.executor.is_idle)
         self.keeper.is_recovered = True
 

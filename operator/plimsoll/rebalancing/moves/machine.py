@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.outcomes import is_in_flight
@@ -209,7 +210,7 @@ class MoveMachine:
             self._made[state.run] += 1
             if len(self._made) > _RUNS:
                 del self._made[next(iter(self._made))]
-        if isinstance(event, events.RecordDeleted) and state.recorded:
+        if state.recorded and _says_deleted(event):
             self._unrecorded.add(key)
         self._keep(step.state)
         return step.instructions
@@ -261,3 +262,14 @@ class MoveMachine:
             is_next = state.stage in (MoveStage.OPENING, MoveStage.CHECKING)
             found[state.workload] += is_next and bundle is not None and bundle.due
         return found
+
+
+def _says_deleted(event: events.Event) -> bool:
+    """Whether an event tells that the record of its move is gone; a watch may never show the deletion."""
+    match event:
+        case events.RecordDeleted():
+            return True
+        case events.RecordAnswered(answer=answer):
+            return answer.verdict is WriteOutcome.GONE
+        case _:
+            return False

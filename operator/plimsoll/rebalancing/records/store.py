@@ -73,6 +73,7 @@ class EvictionRecordStore:
     _sent: dict[str, float] = field(default_factory=dict, init=False)
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
+    _creating: set[str] = field(default_factory=set, init=False)  #: keys; deleted ones are taken out
     _unwritten: set[str] = field(default_factory=set, init=False)
     _failed: Signal = field(default_factory=Signal, init=False)
     #: whether what earlier processes left has been seen to
@@ -119,6 +120,7 @@ class EvictionRecordStore:
 
     def forget(self, namespace: str, name: str) -> None:
         """Somebody deleted a record."""
+        self._creating.discard(f"{namespace}/{name}")
         self._sent.pop(f"{namespace}/{name}", None)
         record = self.known.pop(f"{namespace}/{name}", None)
         if record is not None:
@@ -164,7 +166,11 @@ class EvictionRecordStore:
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
     ) -> WriteResult:
-        """Write a new record; one that may exist without a status is deleted again."""
+        """Write a new record; one that may exist without a status is deleted again.
+
+        Returns:
+            The server's answer; GONE for a record that was deleted before the answer came.
+        """
         namespace, _, name = key.partition("/")
         status = EvictionStatus().entering(
             phase, datetime.fromtimestamp(now, UTC), reason=reason, message=message or None
@@ -188,7 +194,12 @@ class EvictionRecordStore:
             "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True),
             "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
+        self._creating.add(key)
         answer = await self.records.create(document)
+        is_gone = key not in self._creating
+        self._creating.discard(key)
+        if answer.is_done and is_gone:
+            return WriteResult(WriteOutcome.GONE, "the record was deleted")
         if answer.is_done:
             self._remember(record)
             self._told(record)

@@ -1,0 +1,60 @@
+"""MissedDeletions finds records that were deleted while the watch of records could not say so.
+
+A record that is created and deleted between two lists of a watch is in neither, and no event ever tells.
+Called by the wing with what the watch shows; after each complete list, the records that we know and that
+it has not shown are looked for in a list of our own. Records that the watch has shown, it also shows to be
+gone, so that other lists are rare.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.writes import WriteOutcome
+from plimsoll.rebalancing.records.store import RETRY_S, EvictionRecordStore
+from plimsoll.timing.signal import Signal
+
+
+@dataclass(eq=False)
+class MissedDeletions:
+    """Says which records somebody has deleted, where the watch does not."""
+
+    keeper: EvictionRecordStore
+    deleted: Callable[[str, str], None]  #: receives namespace and name of each
+    clock: Clock
+    _shown: set[str] = field(default_factory=set, init=False)  #: keys of records that the watch has
+    _listed: Signal = field(default_factory=Signal, init=False)
+
+    def shown(self, key: str) -> None:
+        """The watch shows a record."""
+        self._shown.add(key)
+
+    def gone(self, key: str) -> None:
+        """The watch shows that a record is gone."""
+        self._shown.discard(key)
+
+    def listed(self) -> None:
+        """The watch has shown all records that there are."""
+        self._listed.notify()
+
+    async def run(self) -> None:
+        """Look after each list of the watch, and once at first, until cancelled."""
+        while True:
+            seen = self._listed.count
+            await self.look()
+            await self._listed.wait(seen)
+
+    async def look(self) -> None:
+        """Look for the records that the watch has not shown; waits until the server tells."""
+        while missing := self.keeper.known.keys() - self._shown:
+            answer, documents = await self.keeper.records.list()
+            if answer.verdict is WriteOutcome.GONE:
+                return  # the resource is not served; once it is, the watch lists
+            if answer.is_done:
+                metas = [document["metadata"] for document in documents]
+                present = {f"{meta.get('namespace')}/{meta['name']}" for meta in metas}
+                for key in sorted(missing - present - self._shown):
+                    namespace, _, name = key.partition("/")
+                    self.deleted(namespace, name)
+                return
+            await self.clock.sleep(RETRY_S)

@@ -1,0 +1,155 @@
+"""Records that somebody deletes while the watch of records does not tell."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from plimsoll.api.v1alpha1.eviction import EvictionSpec
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, Synced
+from plimsoll.ports.custom_resources import WatchedRecord, WatchedRecordStatus
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
+from plimsoll.testing.fakes import FakeRecords, settled
+from rebalancing.scene import POLICY, Scene, a_policy
+from rebalancing.test_controller import a_record
+from rebalancing.test_ways import WithoutSurges
+
+LISTED = Synced("evictions")
+
+
+def totals(scene: Scene) -> dict[str, int]:
+    """Those of the policy's status that are not zero."""
+    counted: Mapping[str, int] = scene.statuses.statuses[POLICY]["totals"]
+    return {outcome: count for outcome, count in counted.items() if count}
+
+
+def shown(document: Mapping[str, Any]) -> WatchedRecord:
+    """A record as the watch shows it."""
+    meta = document["metadata"]
+    return WatchedRecord(
+        metadata=ObjectMeta(name=meta["name"], namespace=meta["namespace"], uid=meta["name"]),
+        status=WatchedRecordStatus(phase=document["status"]["phase"]),
+    )
+
+
+async def test_a_record_that_was_never_shown_is_looked_for_after_each_list() -> None:
+    """Created and deleted while the watch was down: no event ever tells."""
+    scene = Scene()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        assert totals(scene) == {"predicted": 1}
+        scene.records.documents.clear()
+        scene.wing.take_records([LISTED])
+        await settled()
+
+        assert scene.keeper.known == {}
+        assert dict(scene.wing.executor.machine.moves) == {}
+        assert totals(scene) == {}
+
+
+async def test_a_record_that_is_there_is_kept_whether_or_not_it_was_shown() -> None:
+    """A list that was begun before a record was created does not have it."""
+    scene = Scene()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        scene.wing.take_records([LISTED])
+        await settled()
+
+        assert totals(scene) == {"predicted": 1}
+
+
+async def test_records_that_the_watch_shows_are_not_listed_again() -> None:
+    """Their deletion is shown as well."""
+    scene = Scene()
+    asked = []
+    plain = scene.records.list
+
+    async def counted() -> Any:
+        asked.append("list")
+        return await plain()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        scene.records.list = counted  # type: ignore[method-assign] # counts
+        scene.wing.take_records([ObjectAdded(shown(scene.record)), LISTED])
+        await settled()
+
+    assert asked == []
+
+
+async def test_a_list_that_is_refused_is_asked_for_again() -> None:
+    """Until the server tells; a resource that it does not serve is no answer about its records."""
+    scene = Scene()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        scene.records.documents.clear()
+        for verdict in (WriteOutcome.GONE, WriteOutcome.UNKNOWN):
+            scene.records.answer = WriteResult(verdict, "no")
+            scene.wing.take_records([LISTED])
+            await settled()
+            assert totals(scene) == {"predicted": 1}
+        scene.records.answer = DONE
+        await scene.clock.advance(2.0)
+        await settled()
+
+        assert totals(scene) == {}
+
+
+class LateRecords(FakeRecords):
+    """Answers a creation when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_answer = asyncio.Event()
+
+    async def create(self, document: Mapping[str, Any]) -> WriteResult:
+        """Keep it, and answer late."""
+        answer = await super().create(document)
+        await self.may_answer.wait()
+        return answer
+
+
+async def test_a_record_that_is_deleted_before_its_creation_is_answered_is_not_remembered() -> None:
+    """The watch has shown its end; no second event comes."""
+    scene = Scene()
+    scene.records = scene.keeper.records = records = LateRecords()
+
+    async with scene.running(a_policy("DryRun")):
+        running = asyncio.create_task(scene.run())
+        await settled()
+        record = shown(scene.record)
+        records.documents.clear()
+        scene.wing.take_records([ObjectAdded(record), ObjectDeleted(record)])
+        records.may_answer.set()
+        await running
+
+        assert scene.keeper.known == {}
+        assert dict(scene.wing.executor.machine.moves) == {}
+
+
+class Meddled(WithoutSurges):
+    """Somebody deletes the records while a new process looks at the Deployment of one."""
+
+    scene: Scene
+
+    async def inspect(self, key: str, spec: EvictionSpec) -> None:
+        """The watch shows it while the answer is on its way."""
+        records = [shown(each) for each in self.scene.records.documents.values()]
+        self.scene.records.documents.clear()
+        self.scene.wing.take_records([ObjectAdded(each) for each in records])
+        self.scene.wing.take_records([ObjectDeleted(each) for each in records])
+
+
+async def test_records_that_are_deleted_while_they_are_taken_over_are_not_remembered() -> None:
+    """The move machine would take them over after their end."""
+    settled_before = a_record("Settled")
+    settled_before["metadata"]["name"] = "web-1-old"
+    ways = Meddled()
+    ways.scene = scene = Scene(a_record("Surging"), settled_before, surges=ways)
+
+    async with scene.running(a_policy()):
+        assert scene.keeper.known == {}
+        assert dict(scene.wing.executor.machine.moves) == {}
