@@ -214,6 +214,26 @@ async def test_the_last_of_all_lost_answers_is_seen_in_the_cluster_too() -> None
     assert scene.phases == [["Planned", "Evicting", "Evicted"]]
 
 
+async def test_a_pod_that_is_seen_to_leave_after_all_tries_was_evicted() -> None:
+    """The watch is behind: a record that says Failed would not be true, and the move would not count."""
+    scene = Scene()
+    scene.evictor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")] * 4
+
+    async with scene.running(a_policy()):
+        run = asyncio.create_task(scene.run())
+        await scene.clock.advance(20)
+        assert scene.phases == [["Planned", "Evicting"]]
+        scene.leaving(OLD)
+        await settled()
+        await run
+        scene.gone(OLD)
+        replaced(scene, "good")
+        await settled()
+
+    assert scene.phases == [["Planned", "Evicting", "Evicted", "Settled"]]
+    assert scene.statuses.statuses[POLICY]["counts"]["evicted"] == 1
+
+
 @pytest.mark.parametrize(
     "answers",
     [

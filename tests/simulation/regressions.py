@@ -64,8 +64,8 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(930, "6b3fa712", "a part of a gang was bound by a request of a process that had ended"),
     Regression(3013, "3c463570", "an outdated prediction was remembered without its record"),
     Regression(5028, "f37dddd1", "a pod was evicted while its binding was on its way"),
-    Regression(5127, "6137d6cd", "a new leader over-committed nodes that had shrunk while it stood by"),
-    Regression(391, "6137d6cd", "pods were bound to a node that refused them, and made again, without end"),
+    Regression(5127, "89c35ef6", "a new leader over-committed nodes that had shrunk while it stood by"),
+    Regression(391, "89c35ef6", "pods were bound to a node that refused them, and made again, without end"),
 )
 
 

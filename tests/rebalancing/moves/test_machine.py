@@ -239,6 +239,17 @@ def evictions(play: Play) -> int:
         ([BUSY], "goes", (Phase.CANCELLED, "Gone")),
         ([LOST, BUSY], "goes", (Phase.EVICTED, "Accepted")),
         ([LOST, LOST, LOST, LOST], "stands", (Phase.FAILED, "EvictionFailed")),
+        ([LOST, LOST, LOST, LOST], "goes", (Phase.EVICTED, "Accepted")),
+        ([LOST, BUSY, BUSY, BUSY], "goes", (Phase.EVICTED, "Accepted")),
+        ([LOST, WriteResult(WriteOutcome.REFUSED, "no")], "stands", (Phase.FAILED, "EvictionRefused")),
+        ([LOST, WriteResult(WriteOutcome.REFUSED, "no")], "goes", (Phase.EVICTED, "Accepted")),
+        ([LOST, WriteResult(WriteOutcome.CONFLICT)], "stands", (Phase.CANCELLED, "Gone")),
+        ([LOST, WriteResult(WriteOutcome.CONFLICT)], "goes", (Phase.EVICTED, "Accepted")),
+        (
+            [LOST, WriteResult(WriteOutcome.BLOCKED, "no", budget="default/web")],
+            "stands",
+            (Phase.BLOCKED, "PodDisruptionBudget"),
+        ),
         ([BUSY, BUSY, BUSY, BUSY], "stands", (Phase.FAILED, "EvictionFailed")),
         (
             [WriteResult(WriteOutcome.BLOCKED, "no", budget="default/web")],
@@ -262,6 +273,10 @@ def test_what_answers_to_an_eviction_mean(
         play.tell(events.EvictionAnswered(key, answer))
     if pod == "goes":
         play.tell(events.PodTerminating(key))
+    elif TimerName.RETRY in play.state(key).timers:
+        assert phases(play, key)[-1] == (Phase.EVICTING, "Sent"), "the watch may be behind"
+        play.now = play.state(key).timers[TimerName.RETRY]
+        play.tell(events.TimedOut(key, TimerName.RETRY))
 
     assert phases(play, key)[-1] == expected
     assert evictions(play) == len(answers)

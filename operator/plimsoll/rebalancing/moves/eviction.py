@@ -18,6 +18,14 @@ from plimsoll.timing.retry import RetryPolicy
 #: When an eviction is sent again that got no usable answer.
 SENDING = RetryPolicy((0.5, 2.0, 5.0))
 
+#: Final answers that tell whether an earlier try of which the answer was lost has evicted the pod: a budget
+#: blocks no pod that is leaving already.
+TELLING = frozenset({WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.BLOCKED})
+
+#: Seconds for which the watch may be behind: where an answer was lost, the pod may be seen to leave so long
+#: after the last try.
+DOUBT_S = 30.0
+
 
 # -- sending ---------------------------------------------------------------------------------------------
 
@@ -70,16 +78,22 @@ def _send(step: Step) -> None:
 
 
 def _answered(step: Step, event: events.EvictionAnswered) -> None:
-    """Sent again while no answer tells whether the pod goes."""
-    answer, state = event.answer, step.state
-    pause_s = None if event.broke else SENDING.pause_after(state.attempts, answer)
+    """Sent again while no answer tells whether the pod goes; in the end the watch may tell."""
+    answer = event.answer
+    if event.broke:
+        outcomes.refused(step, answer)
+        return
+    step.become(answer_lost=step.state.answer_lost or answer.verdict is WriteOutcome.UNKNOWN)
+    pause_s = SENDING.pause_after(step.state.attempts, answer)
+    if pause_s is None and step.state.answer_lost and answer.verdict not in TELLING:
+        pause_s = DOUBT_S
+        step.become(refusal=answer)
     if pause_s is not None:
-        step.become(answer_lost=state.answer_lost or answer.verdict is WriteOutcome.UNKNOWN)
         if _has_left(step):
             _found_gone(step)
         else:
             step.wait(TimerName.RETRY, pause_s)
-    elif answer.is_done or (not event.broke and _is_ours(step, answer.verdict)):
+    elif answer.is_done or _is_ours(step, answer.verdict):
         outcomes.leaves(step, "Accepted")
     else:
         outcomes.refused(step, answer)
@@ -87,9 +101,7 @@ def _answered(step: Step, event: events.EvictionAnswered) -> None:
 
 def _is_ours(step: Step, verdict: WriteOutcome) -> bool:
     """Whether a final answer that is no success means that an earlier try has evicted the pod."""
-    if verdict is WriteOutcome.GONE:
-        return step.state.answer_lost
-    return (verdict is WriteOutcome.UNKNOWN or step.state.answer_lost) and _has_left(step)
+    return step.state.answer_lost and (verdict is WriteOutcome.GONE or _has_left(step))
 
 
 def _has_left(step: Step) -> bool:
@@ -127,6 +139,8 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
             step.wait_no_more(TimerName.RETRY)
             if _has_left(step):
                 _found_gone(step)
+            elif step.state.refusal is not None:
+                outcomes.refused(step, step.state.refusal)
             else:
                 _send(step)
         case MoveStage.REPLACING, TimerName.REPLACEMENT:

@@ -13,6 +13,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.moves import Move
 from plimsoll.ports.eviction_requests import EvictionRequest
+from plimsoll.ports.writes import WriteResult
 
 
 class MoveStage(StrEnum):
@@ -133,6 +134,7 @@ class MoveState:
     may_tell: bool = False  #: whether the pod stood when the eviction was sent: its going says something
     answer_lost: bool = False  #: whether an answer to what was sent got lost
     attempts: int = 0  #: how often it was sent
+    refusal: WriteResult | None = None  #: the last answer, while the watch may show that the pod leaves
     begun_at: float = 0.0  #: when the pod was asked to leave by EvictionRequest
     patience_s: float = 300.0  #: seconds that a replacement gets to run, and then again to become ready
     begun: bool = False  #: whether the pod leaves, or was asked to: the next move of the bundle may follow
