@@ -173,7 +173,7 @@ def remembered(root: object, uids: Collection[str]) -> dict[str, int]:
         uids: Of objects that have been gone for a while.
     """
     found: Counter[str] = Counter()
-    seen = {id(root)}
+    seen, outside = {id(root)}, _Outside()
     left: deque[tuple[object, str]] = deque([(root, type(root).__name__)])
     while left:
         at, path = left.popleft()
@@ -182,7 +182,7 @@ def remembered(root: object, uids: Collection[str]) -> dict[str, int]:
         ):
             found[path] += known
         for inner, name in _inside(at):
-            if id(inner) not in seen and not _is_outside(inner):
+            if id(inner) not in seen and not outside[type(inner)]:
                 seen.add(id(inner))
                 left.append((inner, f"{path}{name}"))
     return dict(found)
@@ -213,6 +213,10 @@ def _inside(at: object) -> Iterator[tuple[object, str]]:
             yield inner, f".({type(inner).__name__})"
 
 
-def _is_outside(at: object) -> bool:
-    """Whether an object belongs to the program, or to what is around the operator."""
-    return isinstance(at, OUTSIDE) or type(at).__module__.startswith(AROUND)
+class _Outside(dict[type, bool]):
+    """Whether objects of a class belong to the program, or to what is around the operator."""
+
+    def __missing__(self, kind: type) -> bool:
+        """Look at a class for the first time."""
+        self[kind] = issubclass(kind, OUTSIDE) or kind.__module__.startswith(AROUND)
+        return self[kind]

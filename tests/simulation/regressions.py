@@ -1,6 +1,6 @@
 """Regressions are runs that once broke a promise; each must end well ever after.
 
-``make simulate`` runs them before its seeds. A plan means the run in which the fault was found as long as the
+``make simulate`` runs them before seed 1. A plan means the run in which the fault was found as long as the
 same things are drawn; the plain unit tests that came with each fix hold it in any case.
 """
 
