@@ -19,6 +19,7 @@ from plimsoll.access.rights import Access
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.cluster.watched_resources import WATCHED
@@ -146,7 +147,7 @@ class World:
                 FakeNodeCloser(),
                 recorder,
                 self._statuses,
-                FakeMeter(),
+                LoadFeed(FakeMeter(), cache.cluster, self._clock),
                 FakeMeter(),
                 RolloutSurges(FakeRollouts(), cache.cluster.objects),
                 partial(EvictionsByRequest, FakeEvictionRequester()),

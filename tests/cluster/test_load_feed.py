@@ -1,7 +1,10 @@
 """LoadFeed: reads what is due, keeps the book, and ages it when nothing comes."""
 
-from plimsoll.cluster.load_feed import LoadFeed
+import asyncio
+
+from plimsoll.cluster.load_feed import METRICS_API, SILENT_S, LoadFeed
 from plimsoll.load.load_book import LoadBook
+from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.load.states import LoadState
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.ports.usage import UsageReading
@@ -44,7 +47,7 @@ def use(meter: FakeMeter, clock: FakeClock, cpu: int, node: int) -> None:
 
 async def test_nothing_is_read_that_nothing_needs() -> None:
     cluster, _, meter, feed = a_scene()
-    await feed.turn(is_needed=False)
+    await feed.turn()
     assert meter.reads == []
     assert not cluster.has_index(LoadBook)
 
@@ -54,7 +57,7 @@ async def test_nodes_are_read_every_fifteen_seconds_and_pods_every_thirty() -> N
     feed.is_scored = True
     for _ in range(4):
         use(meter, clock, 1, 3)
-        await feed.turn(is_needed=False)
+        await feed.turn()
         await clock.advance(15.0)
     assert meter.reads == ["nodes", "pods", "nodes", "nodes", "pods", "nodes"]
 
@@ -62,7 +65,8 @@ async def test_nodes_are_read_every_fifteen_seconds_and_pods_every_thirty() -> N
 async def test_readings_reach_the_book_of_the_cluster() -> None:
     cluster, clock, meter, feed = a_scene()
     use(meter, clock, 1, 3)
-    await feed.turn(is_needed=True)
+    feed.is_scored = True
+    await feed.turn()
     book = cluster.index(LoadBook)
     assert book.load_on(0) == (3 * CORE, 2**31)
     assert book.state(0) is LoadState.MEASURED
@@ -71,8 +75,67 @@ async def test_readings_reach_the_book_of_the_cluster() -> None:
 async def test_a_silent_source_makes_the_book_stale() -> None:
     cluster, clock, meter, feed = a_scene()
     use(meter, clock, 1, 3)
-    await feed.turn(is_needed=True)
+    feed.is_scored = True
+    await feed.turn()
     meter.answer = WriteResult(WriteOutcome.UNKNOWN, "no answer")
     await clock.advance(90.0)
-    await feed.turn(is_needed=True)
+    await feed.turn()
     assert cluster.index(LoadBook).state(0) is LoadState.STALE
+
+
+async def test_those_that_ask_within_five_seconds_share_a_reading() -> None:
+    _, clock, meter, feed = a_scene()
+    use(meter, clock, 1, 3)
+    first, second = await asyncio.gather(feed.nodes(), feed.nodes())
+    await clock.advance(4.0)
+    third = await feed.nodes()
+    assert first == second == third
+    assert meter.reads == ["nodes"]
+    await clock.advance(1.0)
+    await feed.nodes()
+    assert meter.reads == ["nodes", "nodes"]
+
+
+async def test_readings_are_needed_as_long_as_somebody_says_so() -> None:
+    _, _, meter, feed = a_scene()
+    with feed.needed(lambda: True):
+        await feed.turn()
+    assert meter.reads == ["nodes", "pods"]
+    assert not feed.is_needed
+
+
+def of_nodes(taken: float, **cores: int) -> LoadReadings:
+    return LoadReadings.of(LoadReading(name, cpu * CORE, 2**30, taken) for name, cpu in cores.items())
+
+
+def cores_of(cluster: Cluster, name: str) -> float:
+    """With 85 % of the core that the pod on n1 requests, which has just begun."""
+    return cluster.index(LoadBook).load_on(cluster.rows[name])[0] / CORE
+
+
+async def test_of_two_sources_the_first_counts() -> None:
+    """But for nodes that it does not measure."""
+    cluster, clock, _, feed = a_scene()
+    cluster.set_node(a_node("n2", cpu="4", memory="8Gi"))
+    feed.take(1, nodes=of_nodes(clock.now(), n1=2))
+    await clock.advance(15.0)
+    feed.take(METRICS_API, nodes=of_nodes(clock.now(), n1=4, n2=3))
+    feed.take(2, nodes=of_nodes(clock.now(), n1=4))
+    assert (cores_of(cluster, "n1"), cores_of(cluster, "n2")) == (2.85, 3)
+    await clock.advance(45.0)
+    feed.take(0, nodes=of_nodes(clock.now(), n1=4))
+    assert cores_of(cluster, "n1") > 2.85
+
+
+async def test_a_source_that_measures_nothing_new_gives_way() -> None:
+    """It answers, but its latest value is the same one for a minute."""
+    cluster, clock, _, feed = a_scene()
+    frozen = of_nodes(clock.now(), n1=2)
+    for _ in range(4):
+        feed.take(0, nodes=frozen)
+        feed.take(METRICS_API, nodes=of_nodes(clock.now(), n1=4))
+        assert cores_of(cluster, "n1") == 2.85
+        await clock.advance(SILENT_S / 4)
+    feed.take(0, nodes=frozen)
+    feed.take(METRICS_API, nodes=of_nodes(clock.now(), n1=4))
+    assert cores_of(cluster, "n1") > 2.85

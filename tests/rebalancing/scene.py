@@ -112,7 +112,7 @@ class Scene:
         requests: Any = None,
         evictor: Any = None,
         forks: Any = None,
-        keeps_load: bool = False,
+        meter: FakeMeter | None = None,
     ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
@@ -123,12 +123,12 @@ class Scene:
         self.recorder = FakeRecorder()
         self.statuses = FakePolicyStatuses()
         self.observer = RememberingObserver()
-        self.meter = FakeMeter()
+        self.meter = meter or FakeMeter()
         self.cache = Cache()
         self.timer = Timer(self.clock, self.observer)
         self.book = ReservationBook(self.cache, self.timer)
         self.nominator = self.book.nominator
-        self.feed = LoadFeed(self.meter, self.cache.cluster, self.clock) if keeps_load else None
+        self.feed = LoadFeed(self.meter, self.cache.cluster, self.clock)
         self.groups = Groups()
         self.reviewer = FakeAccessReviewer()
         self.conditions = Signal()
@@ -149,11 +149,10 @@ class Scene:
                 self.closer,
                 self.recorder,
                 self.statuses,
-                self.feed or self.meter,
+                self.feed,
                 self.meter,
                 surges or RolloutSurges(self.rollouts, self.cache.cluster.objects),
                 requests or partial(EvictionsByRequest, self.requester),
-                self.feed,
             ),
             Runtime(self.timer, self.clock, self.computer, self.observer, self.conditions, "plimsoll", forks),
         )
@@ -198,6 +197,7 @@ class Scene:
         """Rebalancers at work, after recovery; the policy is run by hand."""
         task = asyncio.create_task(self.wing.run())
         timer = asyncio.create_task(self.timer.run())
+        readings = asyncio.create_task(self.wing.read())
         listener = asyncio.create_task(self._listen())
         await settled()
         if policy is not None:
@@ -206,9 +206,9 @@ class Scene:
             yield self
         finally:
             crashed = task.done()
-            for each in (task, timer, listener):
+            for each in (task, timer, readings, listener):
                 each.cancel()
-            await asyncio.gather(task, timer, listener, return_exceptions=True)
+            await asyncio.gather(task, timer, readings, listener, return_exceptions=True)
             assert not crashed, "the rebalancers have ended"
             broken = [each for each in self.observer.failures if each[0] == "the move machine"]
             assert not broken, broken

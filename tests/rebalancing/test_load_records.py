@@ -52,7 +52,7 @@ def old_web(number: int, node: str) -> Pod:
 
 
 def a_hot_node() -> Scene:
-    scene = Scene(keeps_load=True)
+    scene = Scene()
     for node, pods in USED.items():
         for number in pods:
             old = old_web(number, node)
@@ -140,7 +140,7 @@ async def test_a_replacement_that_is_not_read_is_waited_for_an_hour() -> None:
 
 async def test_a_move_by_requests_says_nothing_of_load() -> None:
     """Its strategy did not look at it."""
-    scene = Scene(keeps_load=True)
+    scene = Scene()
     async with scene.running(a_policy()):
         await minutes(scene, {"bad": {1: 700}, "good": {2: 200}})
         await scene.run()

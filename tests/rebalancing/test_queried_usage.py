@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec
 from plimsoll.framework.descheduling.measurements import Sample
+from plimsoll.load.readings import LARGEST
 from plimsoll.model.kinds.node import Node, NodeAddress
-from plimsoll.ports.usage import LARGEST, UsageReading
+from plimsoll.ports.usage import UsageReading
 from plimsoll.rebalancing.queried_usage import node_usage, pod_usage, sound
 from plimsoll.testing.builders import a_node
 
@@ -152,7 +153,7 @@ def test_any_answer_gives_sound_amounts(
         assert name in NODES
         assert 0 <= usage.get("cpu", 0) <= 8 * CORE
     for usage in pod_usage({"cpu": pods}, NOW).values():
-        assert 0 <= usage["cpu"] <= len(pods) * LARGEST["cpu"]
+        assert 0 <= usage["cpu"] <= len(pods) * LARGEST[0]
 
 
 def test_readings_that_make_no_sense() -> None:

@@ -4,14 +4,17 @@ from typing import Any
 
 import pytest
 
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.measurements import Sample
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.queried_sources import QueriedSources
 from plimsoll.rebalancing.queried_usage import STALE_S
 from plimsoll.rebalancing.runs.usage import HALF_LIFE_S, UsageCollector
-from plimsoll.testing.fakes import FakeClock, FakeMeter, settled
+from plimsoll.testing.fakes import FakeClock, FakeMeter, RememberingObserver, settled
 from rebalancing.scene import POLICY, Scene, a_policy, web
 
 METRICS = [{"source": "KubernetesMetrics"}]
@@ -43,10 +46,23 @@ def reading(name: str, cpu: float, taken: float) -> UsageReading:
     return UsageReading(name, {"cpu": int(cpu * CORE), "memory": CORE}, taken)
 
 
+def uses_of_pods(now: float) -> list[UsageReading]:
+    """What the pods of both nodes use."""
+    return [reading(f"default/web-{n}", 0.2 if n == 2 else 0.9, now) for n in (1, 2, 5, 6, 7)]
+
+
+def a_collector(meter: FakeMeter, clock: FakeClock, other: FakeMeter | None = None) -> UsageCollector:
+    """Reads a metrics API, and a Prometheus or the same."""
+    cluster = Cluster()
+    feed = LoadFeed(meter, cluster, clock)
+    sources = QueriedSources(other or meter, cluster, {}, feed, clock, RememberingObserver())
+    return UsageCollector(feed, sources, clock, {})
+
+
 async def test_readings_are_smoothed_over_time() -> None:
     """After one half-life the old reading counts half."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, meter, clock, {})
+    collector = a_collector(meter, clock)
     meter.node_readings = [reading("n1", 1.0, clock.now())]
     await collector.measure(a_spec(), {})
 
@@ -60,7 +76,7 @@ async def test_readings_are_smoothed_over_time() -> None:
 async def test_a_stale_reading_is_no_reading() -> None:
     """Only the node that is no longer measured is left out."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, meter, clock, {})
+    collector = a_collector(meter, clock)
     meter.node_readings = [reading("old", 1.0, clock.now() - STALE_S), reading("new", 1.0, clock.now())]
 
     found = await collector.measure(a_spec(), {})
@@ -71,7 +87,7 @@ async def test_a_stale_reading_is_no_reading() -> None:
 async def test_usage_that_no_policy_needs_is_not_read() -> None:
     """A policy by requests reads nothing, and no loop reads for it."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, meter, clock, {})
+    collector = a_collector(meter, clock)
 
     found = await collector.measure(a_policy().spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
 
@@ -86,7 +102,7 @@ async def test_a_run_moves_by_what_is_measured() -> None:
     for number in (5, 6, 7):
         scene.tell(PodAdded(web(number, "bad")))
     scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
-    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+    scene.meter.pod_readings = uses_of_pods(now)
 
     async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS)):
         await scene.run()
@@ -99,7 +115,7 @@ async def test_a_cluster_without_the_metrics_api_is_no_cluster_without_load() ->
     clock, meter = FakeClock(), FakeMeter()
     meter.answer = WriteResult(WriteOutcome.GONE)
 
-    found = await UsageCollector(meter, meter, clock, {}).measure(a_spec(), {})
+    found = await a_collector(meter, clock).measure(a_spec(), {})
 
     assert (found.nodes, found.pods) == (None, None)
     assert found.problem == "the cluster does not serve metrics.k8s.io; is there a metrics-server?"
@@ -155,7 +171,7 @@ def test_a_source_that_no_provider_offers_is_refused(strategy: dict[str, Any], s
 async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
     """The reading was taken while the pod still ran there; the next one counts by itself, unsmoothed."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, meter, clock, {})
+    collector = a_collector(meter, clock)
     meter.node_readings = [reading("n1", 8.0, clock.now()), reading("n2", 1.0, clock.now())]
     await collector.measure(a_spec(), {})
     touched = {"n1": clock.now() + 1}
@@ -172,7 +188,7 @@ async def test_a_node_is_not_judged_by_a_reading_from_before_a_move() -> None:
 async def test_a_query_says_nothing_of_a_node_shortly_after_a_move() -> None:
     """Over what time it averages is not known."""
     clock, meter = FakeClock(), FakeMeter()
-    collector = UsageCollector(meter, meter, clock, {})
+    collector = a_collector(meter, clock)
     meter.samples = [Sample({"instance": "n1"}, 0.9), Sample({"instance": "n2"}, 0.1)]
     touched = {"n1": clock.now()}
 
@@ -191,7 +207,7 @@ async def test_a_move_is_not_repeated_for_the_load_that_it_took_away() -> None:
     for number in (5, 6, 7):
         scene.tell(PodAdded(web(number, "bad")))
     scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
-    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+    scene.meter.pod_readings = uses_of_pods(now)
 
     limits = {"perWorkload": 5}
     policy = a_policy(strategies=[BY_METRICS], metricsProviders=METRICS, limits=limits)
@@ -294,7 +310,7 @@ async def test_a_hostile_reading_leaves_its_node_out(hostile: UsageReading) -> N
         reading("good", 0.2, now),
         reading("unknown", 4.0, now),
     ]
-    scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, now) for n in (1, 2, 5, 6, 7)]
+    scene.meter.pod_readings = uses_of_pods(now)
 
     async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS)):
         await scene.run()
@@ -302,7 +318,7 @@ async def test_a_hostile_reading_leaves_its_node_out(hostile: UsageReading) -> N
         failures = scene.statuses.statuses[POLICY]["lastRun"]["failures"]
         later = now + 30
         scene.meter.node_readings = [reading("bad", 3.6, later), reading("good", 0.2, later)]
-        scene.meter.pod_readings = [reading(f"default/web-{n}", 0.9, later) for n in (1, 2, 5, 6, 7)]
+        scene.meter.pod_readings = uses_of_pods(later)
         await scene.clock.advance(30)
         await scene.run()
 
@@ -318,7 +334,7 @@ async def test_each_strategy_gets_what_its_own_query_returns() -> None:
     other = {"name": "LowNodeUtilization", "args": {**LINES, "metricsUtilization": metrics}}
     spec = a_policy(strategies=[BY_QUERY, other], metricsProviders=PROMETHEUS, planner="Upstream").spec
 
-    found = await UsageCollector(meter, meter, clock, {}).measure(spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
+    found = await a_collector(meter, clock).measure(spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
 
     assert found.samples == meter.vectors
 
@@ -332,7 +348,7 @@ async def test_a_query_that_fails_stops_only_what_needs_it() -> None:
     strategies, providers = [BY_METRICS, BY_QUERIES], [*METRICS, *QUERIES]
     spec = a_policy(strategies=strategies, metricsProviders=providers, planner="Upstream").spec
 
-    found = await UsageCollector(meter, broken, clock, {}).measure(spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
+    found = await a_collector(meter, clock, broken).measure(spec.rebalancing, {})  # type: ignore[arg-type] # a fake has only what is used
 
     assert list(found.nodes or ()) == ["n1"]
     assert (found.queried, found.problem) == (None, "no server")

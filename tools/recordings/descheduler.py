@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
+from plimsoll.api.v1alpha1.metrics_providers import source_of
 from plimsoll.framework import ConfigurationError, Node, Pod, PodInfo
 from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.measurements import Measurements, Sample
@@ -42,7 +43,6 @@ from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 from plimsoll.planning.upstream.cycle import StrategyProfile, UpstreamOutcome, UpstreamPolicy
 from plimsoll.planning.upstream.planner import Forecast, UpstreamRun
-from plimsoll.rebalancing.runs.usage import source_of
 from plimsoll.strategies.default_evictor import SYSTEM_CRITICAL_PRIORITY, DefaultEvictor
 from recordings.policies import policy_of
 from recordings.server import Evicted, RecordedServer

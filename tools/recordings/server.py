@@ -16,6 +16,7 @@ from plimsoll.access.rights import Access
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
@@ -112,6 +113,7 @@ class RecordedServer:
         self._keeper = EvictionRecordStore(FakeRecords(), self._clock, Observer())
         self._accepted: list[str] = []
         self._timer = _ImpatientTimer(self._clock, Observer())
+        meter = _meter(measurements, now.timestamp())
         self._wing = RebalancingWing(
             ReservationBook(self._cache, self._timer),
             Groups(),
@@ -123,8 +125,8 @@ class RecordedServer:
                 FakeNodeCloser(),
                 FakeRecorder(),
                 FakePolicyStatuses(),
-                _meter(measurements, now.timestamp()),
-                _meter(measurements, now.timestamp()),
+                LoadFeed(meter, self._cache.cluster, self._clock),
+                meter,
                 RolloutSurges(FakeRollouts(), self._cache.cluster.objects),
                 partial(EvictionsByRequest, FakeEvictionRequester()),
             ),

@@ -18,6 +18,7 @@ from load_days.readings import History, Readings
 from load_days.score_plugins import mean_over
 from load_days.world import DAWN, Tenant, World
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
+from plimsoll.cluster.load_feed import LoadFeed
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.profile import Profile
@@ -25,13 +26,16 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework.descheduling.measurements import Measurements, Planner, Sample
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.framework.errors import CannotJudgeError
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Taint
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
+from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.queried_sources import QueriedSources
 from plimsoll.rebalancing.runs.usage import UsageCollector
 from plimsoll.strategies import EVICTORS, IN_TREE
 from plimsoll.testing.fakes import FakeMeter
@@ -134,6 +138,14 @@ def _billionths(cpu: float, memory: float) -> Mapping[str, int]:
     return {"cpu": round(cpu * 10**6), "memory": round(memory) * 10**9}
 
 
+def a_collector(api: ReplayedApi) -> UsageCollector:
+    """The operator's collector; the load book that its feed keeps is of no cluster."""
+    cluster = Cluster()
+    feed = LoadFeed(api, cluster, api)
+    sources = QueriedSources(FakeMeter(), cluster, {}, feed, api, Observer())
+    return UsageCollector(feed, sources, api, {})
+
+
 def low_node_utilization(low: float, high: float, *, deviation: bool = False) -> dict[str, Any]:
     """Arguments of LowNodeUtilization by the metrics API."""
     return {
@@ -173,7 +185,7 @@ class PlannedMoves:
     def __post_init__(self) -> None:
         registry = StrategyRegistry(IN_TREE)
         self.api = ReplayedApi(self.world)
-        self.collector = UsageCollector(self.api, FakeMeter(), self.api, {})
+        self.collector = a_collector(self.api)
         self.config = RebalancingConfig(
             strategies=[registry.build(name, dict(args), name) for name, args in self.strategies],
             evictors=(EvictorRegistry(EVICTORS).build("DefaultEvictor", {}, "evictor"),),

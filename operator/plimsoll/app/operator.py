@@ -302,9 +302,8 @@ class Operator:
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.wing.run(), name="scheduling wing")
-            load = group.create_task(self.load.run(), name="load")
+            group.create_task(self.rebalancing.read(), name="readings of usage")
             await self.nodes.rebalances.wait()
-            load.cancel()  # the rebalancing wing reads it from now on
             self.conditions.notify()  # a standby writes no status
             group.create_task(self.start_check.run())
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
@@ -319,6 +318,7 @@ class Operator:
             group.create_task(self.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
             group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
+            group.create_task(self.rebalancing.read(), name="readings of usage")
             group.create_task(self.rebalancing.run(), name="rebalancing")
             with suppress(TimeoutError):  # the records may not be readable: pods are placed then, too
                 async with asyncio.timeout(RECOVERY_S):

@@ -43,11 +43,10 @@ def rebalancing_wing(
             closer=NodeTainter(session, clock),
             recorder=parts.recorder,
             statuses=statuses,
-            meter=parts.load,
+            feed=parts.load,
             prometheus=PrometheusClient(PrometheusCredentials(session, namespace), observer),
             surges=RolloutSurges(DeploymentRollouts(session), parts.book.cache.cluster.objects),
             requests=functools.partial(EvictionsByRequest, requester),
-            feed=parts.load,
         ),
         Runtime(
             parts.timer,

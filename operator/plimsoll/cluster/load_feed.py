@@ -1,12 +1,15 @@
-"""LoadFeed reads what nodes and pods use, hands it on, and keeps the cluster's load book by it.
+"""LoadFeed reads the metrics API, shares what it read, and keeps the cluster's load book by all readings.
 
-Nodes are read every fifteen seconds and pods every thirty while some profile or policy needs it, and whenever
-somebody asks. The book is made with the first reading, and is refreshed without readings too, because they
-grow old.
+Nodes are read every fifteen seconds and pods every thirty while somebody needs it, and whenever somebody
+asks; a reading is shared by all that ask within five seconds. Others hand in readings of other sources. Of a
+node or pod that several sources measure, the first of them counts until it has measured nothing new for a
+minute. The book is made with the first reading, and is refreshed without readings too, because they grow old.
 """
 
+import asyncio
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import NOTHING, LoadReading, LoadReadings
@@ -19,6 +22,15 @@ from plimsoll.timing.signal import Signal
 
 #: Seconds between two readings of nodes, and of pods.
 NODES_S, PODS_S = 15.0, 30.0
+
+#: Seconds for which one reading is shared by all that ask.
+SHARED_S = 5.0
+
+#: Seconds after the latest new reading of a name until which sources that come later do not count.
+SILENT_S = 60.0
+
+#: The place of the metrics API among the sources: after all others.
+METRICS_API = 2**31
 
 Answer = tuple[WriteResult, Sequence[UsageReading]]
 
@@ -35,57 +47,121 @@ class LoadFeed(UsageReader):
         is_scored: Whether some profile reads the load book.
         keeper: Keeps the book; None before the first reading.
         refreshed: Notified when the book has been refreshed.
+        latest: When nodes were read last, and what came; None before the first reading.
     """
 
     def __init__(self, meter: UsageReader, cluster: Cluster, clock: Clock) -> None:
         self.is_scored = False
         self.keeper: LoadKeeper | None = None
         self.refreshed = Signal()
-        self._meter = meter
+        self.latest: tuple[float, Sequence[UsageReading]] | None = None
         self._cluster = cluster
         self._clock = clock
-        self._read_at = (-math.inf, -math.inf)  #: when nodes and pods were read
+        self._nodes = _Kind(meter.nodes, clock)
+        self._pods = _Kind(meter.pods, clock)
+        self._needs: list[Callable[[], bool]] = []
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a profile or a policy needs readings of the metrics API."""
+        return self.is_scored or any(needs() for needs in self._needs)
+
+    @contextmanager
+    def needed(self, needs: Callable[[], bool]) -> Iterator[None]:
+        """Readings are needed inside whenever ``needs`` says so."""
+        self._needs.append(needs)
+        try:
+            yield
+        finally:
+            self._needs.remove(needs)
 
     async def run(self) -> None:
-        """Read again and again while a profile needs it, until cancelled."""
+        """Read again and again what is needed, until cancelled."""
         while True:
-            await self.turn(is_needed=False)
+            await self.turn()
             await self._clock.sleep(NODES_S)
 
-    async def turn(self, *, is_needed: bool) -> None:
-        """Read what is due while a profile or a policy needs it; the book is as old as it is now."""
-        before = self._read_at
-        if is_needed or self.is_scored:
+    async def turn(self) -> None:
+        """Read what is due and needed; the book is as old as it is now."""
+        refreshed = self.refreshed.count
+        if self.is_needed:
             now = self._clock.now()
-            if now - self._read_at[0] > NODES_S / 2:
+            if now - self._nodes.read_at > NODES_S / 2:
                 await self.nodes()
-            if now - self._read_at[1] > PODS_S - NODES_S / 2:
+            if now - self._pods.read_at > PODS_S - NODES_S / 2:
                 await self.pods()
-        if before == self._read_at and self.keeper is not None:
-            self.keeper.observe(self._clock.now())
-            self.refreshed.notify()
+        if self.refreshed.count == refreshed and self.keeper is not None:
+            self.take(METRICS_API)
 
     async def nodes(self) -> Answer:
         """Of every node that is measured."""
-        answer, found = await self._meter.nodes()
-        if answer.is_done:
-            self._read_at = self._clock.now(), self._read_at[1]
-            self._take(nodes=load_readings(found))
+        (answer, found), is_new = await self._nodes.answer()
+        if is_new and answer.is_done:
+            self.latest = self._nodes.read_at, found
+            self.take(METRICS_API, nodes=load_readings(found))
         return answer, found
 
     async def pods(self) -> Answer:
         """Of every pod that is measured."""
-        answer, found = await self._meter.pods()
-        if answer.is_done:
-            self._read_at = self._read_at[0], self._clock.now()
-            self._take(pods=load_readings(found))
+        (answer, found), is_new = await self._pods.answer()
+        if is_new and answer.is_done:
+            self.take(METRICS_API, pods=load_readings(found))
         return answer, found
 
-    def _take(self, nodes: LoadReadings = NOTHING, pods: LoadReadings = NOTHING) -> None:
+    def take(self, source: int, nodes: LoadReadings = NOTHING, pods: LoadReadings = NOTHING) -> None:
+        """Refresh the book by readings of a source; of two sources the one with the smaller number counts."""
+        now = self._clock.now()
         if self.keeper is None:
             self.keeper = LoadKeeper(self._cluster)
-        self.keeper.observe(self._clock.now(), nodes, pods)
+        self.keeper.observe(now, self._nodes.chosen(source, nodes, now), self._pods.chosen(source, pods, now))
         self.refreshed.notify()
+
+
+class _Kind:
+    """Readings of nodes, or of pods.
+
+    Attributes:
+        read_at: When the metrics API has answered last.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[Answer]], clock: Clock) -> None:
+        self.read_at = -math.inf
+        self._read = read
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._answer: tuple[float, Answer] | None = None
+        #: keyed by name: the source besides the metrics API that measured it, when, and when that arrived
+        self._measured: dict[str, tuple[int, float, float]] = {}
+
+    async def answer(self) -> tuple[Answer, bool]:
+        """What the metrics API says, and whether it was asked for that."""
+        async with self._turn:
+            if self._answer is not None and self._clock.now() - self._answer[0] < SHARED_S:
+                return self._answer[1], False
+            found = await self._read()
+            now = self._clock.now()
+            self._answer = now, found
+            if found[0].is_done:
+                self.read_at = now
+            return found, True
+
+    def chosen(self, source: int, readings: LoadReadings, now: float) -> LoadReadings:
+        """Those of names that no source with a smaller number has measured lately."""
+        measured, names = self._measured, readings.names
+        if source == METRICS_API and not measured:
+            return readings
+        chosen = []
+        for place, (name, taken) in enumerate(zip(names, readings.taken.tolist(), strict=True)):
+            by, before, arrived = measured.get(name, (source, -math.inf, -math.inf))
+            if by < source and now - arrived < SILENT_S:
+                continue
+            chosen.append(place)
+            if source == METRICS_API:
+                measured.pop(name, None)
+            elif by != source or taken > before:
+                measured[name] = source, taken, now
+        self._measured = {name: each for name, each in measured.items() if now - each[2] < SILENT_S}
+        return readings if len(chosen) == len(names) else readings.at(chosen)
 
 
 def load_readings(found: Iterable[UsageReading]) -> LoadReadings:

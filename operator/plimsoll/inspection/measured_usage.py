@@ -6,7 +6,6 @@ from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHE
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.rebalancing.queried_usage import STALE_S, sound
-from plimsoll.rebalancing.runs.usage import source_of
 from plimsoll.snapshots.content import UsageContent
 
 #: Why a strategy that asks Prometheus finds nothing.
@@ -24,7 +23,7 @@ def measured(
         touched: When a pod was last moved off or to a node, by node; an older reading does not count.
         now: Seconds since the epoch.
     """
-    sources = {source_of(each.args)[0] for each in spec.strategies}
+    sources = spec.usage_sources
     problem = NOT_ASKED if PROMETHEUS in sources else ""
     if KUBERNETES_METRICS not in sources:
         return Measurements(problem=problem)

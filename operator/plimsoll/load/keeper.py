@@ -222,7 +222,7 @@ class LoadKeeper:
                 [self.nodes.places.get(node.name, -1) for node in self.cluster.nodes], dtype=np.intp
             )
             for row in np.flatnonzero(places >= 0).tolist():
-                self.nodes.begin(int(places[row]), _created(self.cluster.nodes[row]))
+                self.nodes.begin(int(places[row]), created_at(self.cluster.nodes[row]))
             self._node_places = mark, places
         return self._node_places[1]
 
@@ -339,6 +339,7 @@ def _by_row(count: int, rows: RowArray, amounts: FloatArray) -> FloatArray:
     return sums
 
 
-def _created(node: Node) -> float:
+def created_at(node: Node) -> float:
+    """When a node was created, in seconds since the epoch; 0 where it does not say so."""
     created = node.metadata.creation_timestamp
     return 0.0 if created is None else created.timestamp()

@@ -81,17 +81,28 @@ class LoadReadings:
         """Those that were not taken later."""
         if not len(self) or self.taken.max() <= moment:
             return self
-        kept = np.flatnonzero(self.taken <= moment)
-        names = [self.names[each] for each in kept.tolist()]
+        return self.at(np.flatnonzero(self.taken <= moment).tolist())
+
+    def at(self, places: Sequence[int]) -> "LoadReadings":
+        """Those at some places."""
+        kept = np.array(places, dtype=np.intp)
+        names = [self.names[each] for each in places]
         return LoadReadings(names, self.amounts[kept], self.taken[kept], self.window[kept])
 
 
 def is_sound(reading: LoadReading) -> bool:
     """Whether its numbers may be true: finite, not negative, no more than any machine has."""
-    if not all(map(math.isfinite, reading[1:])):
-        return False
-    amounts = (reading.cpu, reading.memory)
-    return reading.window >= 0 and all(0 <= each <= most for each, most in zip(amounts, LARGEST, strict=True))
+    return (
+        is_possible(CPU, reading.cpu)
+        and is_possible(MEMORY, reading.memory)
+        and math.isfinite(reading.taken)
+        and 0 <= reading.window < math.inf
+    )
+
+
+def is_possible(resource: int, amount: float) -> bool:
+    """Whether some machine could use that much of a resource; not a number is not possible."""
+    return 0 <= amount <= LARGEST[resource]
 
 
 #: No readings.

@@ -6,10 +6,12 @@ from typing import Protocol
 
 from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
+from plimsoll.load.readings import CPU, MEMORY, is_possible
+from plimsoll.model.quantity import BILLION
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
-#: More than any machine has, in billionths: a million cores, an exbibyte.
-LARGEST = {"cpu": 10**6 * 10**9, "memory": 2**60 * 10**9}
+#: The resources that are measured, with their place in the load book and billionths in one of its units.
+MEASURED = {"cpu": (CPU, 1), "memory": (MEMORY, BILLION)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,15 @@ class UsageReading:
     @property
     def is_sound(self) -> bool:
         """Whether some machine could use these amounts."""
-        return all(0 <= amount <= LARGEST.get(name, 0) for name, amount in self.usage.items())
+        return all(is_possible_amount(name, amount) for name, amount in self.usage.items())
+
+
+def is_possible_amount(resource: str, billionths: float) -> bool:
+    """Whether some machine could use that much; of a resource that is not measured none can."""
+    if resource not in MEASURED:
+        return billionths == 0
+    place, per_unit = MEASURED[resource]
+    return is_possible(place, billionths // per_unit)
 
 
 def result_of(answer: WriteResult) -> str:

@@ -12,12 +12,14 @@ from ipaddress import ip_address
 
 from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec, PodQueries
 from plimsoll.framework.descheduling.measurements import Sample
+from plimsoll.load.keeper import created_at
+from plimsoll.load.readings import AHEAD_S, LoadReading, LoadReadings
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.quantity import BILLION, QuantityError, nanos
-from plimsoll.ports.usage import LARGEST, UsageReading
+from plimsoll.ports.usage import MEASURED, UsageReading, is_possible_amount
 
-#: How far ahead of ours another clock may be, and how old a value may be, in seconds.
-AHEAD_S, STALE_S = 60.0, 300.0
+#: How old a value may be, in seconds, and over how long queries are taken to average.
+STALE_S = WINDOW_S = 300.0
 
 #: A share up to which a value is rounding, and how many times its room a node may seem to use.
 LARGEST_SHARE, LARGEST_USE = 1.1, 2
@@ -27,6 +29,9 @@ PERCENT = 100 * BILLION
 
 Usage = dict[str, dict[str, int]]
 """Amounts in billionths: of a node or a pod, and of a resource of it."""
+
+_Timed = dict[str, dict[str, tuple[int, float]]]
+"""The same, and when each was measured."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,29 @@ def node_usage(
         nodes: Those that are known, keyed by name.
         now: Seconds since the epoch.
     """
+    found = _of_nodes(answers, queries, nodes, now)
+    return {name: {each: amount for each, (amount, _) in used.items()} for name, used in found.items()}
+
+
+def node_readings(
+    answers: Mapping[str, Sequence[Sample]],
+    queries: Mapping[str, NodeQuerySpec],
+    nodes: Mapping[str, Node],
+    now: float,
+) -> LoadReadings:
+    """The same of cpu and memory for the load book; a node of which one is missing is left out."""
+    found = _of_nodes(answers, queries, nodes, now)
+    return _readings(found, {name: created_at(nodes[name]) for name in found})
+
+
+def _of_nodes(
+    answers: Mapping[str, Sequence[Sample]],
+    queries: Mapping[str, NodeQuerySpec],
+    nodes: Mapping[str, Node],
+    now: float,
+) -> "_Timed":
     names = NodeNames(nodes)
-    found: Usage = {}
+    found: _Timed = {}
     for resource, samples in answers.items():
         query = queries[resource]
         contradicted = set()
@@ -88,7 +114,7 @@ def node_usage(
             amount = _amount(sample, resource, query.unit, nodes[name], now) if name else None
             if amount is None:
                 continue
-            if found.setdefault(name, {}).setdefault(resource, amount) != amount:
+            if found.setdefault(name, {}).setdefault(resource, (amount, sample.taken))[0] != amount:
                 contradicted.add(name)
         for name in contradicted:
             del found[name][resource]
@@ -105,7 +131,7 @@ def _amount(sample: Sample, resource: str, unit: str, node: Node, now: float) ->
 
 
 def _room(node: Node, resource: str) -> int:
-    if resource not in LARGEST:
+    if resource not in MEASURED:
         return PERCENT
     try:
         return max(nanos((node.status.allocatable or node.status.capacity).get(resource, 0)), 0)
@@ -119,19 +145,42 @@ def _is_recent(sample: Sample, now: float) -> bool:
 
 def pod_usage(answers: Mapping[str, Sequence[Sample]], now: float) -> Usage:
     """What pods use, by ``namespace/name``: the sum of their series; by the name of the resource asked."""
-    found: Usage = {}
+    found = _of_pods(answers, now)
+    return {pod: {each: amount for each, (amount, _) in used.items()} for pod, used in found.items()}
+
+
+def pod_readings(answers: Mapping[str, Sequence[Sample]], now: float) -> LoadReadings:
+    """The same of cpu and memory for the load book; a pod of which one is missing is left out."""
+    return _readings(_of_pods(answers, now), {})
+
+
+def _of_pods(answers: Mapping[str, Sequence[Sample]], now: float) -> _Timed:
+    found: _Timed = {}
     for resource, samples in answers.items():
         unsound = set()
         for sample in samples:
             pod = f"{sample.labels.get('namespace', '')}/{sample.labels.get('pod', '')}"
-            if not _is_recent(sample, now) or not 0 <= sample.value * BILLION <= LARGEST[resource]:
+            if not _is_recent(sample, now) or not is_possible_amount(resource, sample.value * BILLION):
                 unsound.add(pod)
                 continue
             usage = found.setdefault(pod, {})
-            usage[resource] = usage.get(resource, 0) + round(sample.value * BILLION)
+            amount, taken = usage.get(resource, (0, sample.taken))
+            usage[resource] = amount + round(sample.value * BILLION), min(taken, sample.taken)
         for pod in unsound:
             found.pop(pod, None)
     return found
+
+
+def _readings(found: _Timed, began: Mapping[str, float]) -> LoadReadings:
+    """Averages over five minutes, or since the thing began."""
+    readings = []
+    for name, used in found.items():
+        if MEASURED.keys() <= used.keys():
+            (cpu, cpu_taken), (memory, memory_taken) = used["cpu"], used["memory"]
+            taken = min(cpu_taken, memory_taken)
+            window = min(max(taken - began.get(name, -math.inf), 0.0), WINDOW_S)
+            readings.append(LoadReading(name, cpu, memory // BILLION, taken, window))
+    return LoadReadings.of(readings)
 
 
 def all_queries(queries: Mapping[str, NodeQuerySpec], pods: PodQueries) -> Iterable[tuple[str, str, str]]:

@@ -34,7 +34,7 @@ from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodEviction
-from plimsoll.ports.usage import PrometheusReader, UsageReader
+from plimsoll.ports.usage import PrometheusReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.controller import Rebalancers
@@ -51,6 +51,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PendingPods, PlanningContexts
+from plimsoll.rebalancing.queried_sources import QueriedSources
 from plimsoll.rebalancing.records.drafts import moves_of
 from plimsoll.rebalancing.records.load_forecasts import LoadForecasts
 from plimsoll.rebalancing.records.missed import MissedDeletions
@@ -84,11 +85,10 @@ class RebalancingPorts:
     closer: NodeCloser
     recorder: EventRecorder
     statuses: PolicyStatusWriter
-    meter: UsageReader
+    feed: LoadFeed  #: reads the metrics API, and keeps the load book
     prometheus: PrometheusReader
     surges: SurgeWay
     requests: RequestWayFactory
-    feed: LoadFeed | None = None  #: the meter, if it keeps the load book
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +235,13 @@ class RebalancingWing:
         self.upstream = UpstreamEnforcement(
             policies, keeper, feeder, machine, pending, objects, self.planning, clock
         )
-        self._collector = UsageCollector(ports.meter, ports.prometheus, clock, policies, ports.feed)
-        self._forecasts = None if ports.feed is None else LoadForecasts(keeper, ports.feed, clock, observer)
+        self._collector = UsageCollector(
+            ports.feed,
+            QueriedSources(ports.prometheus, cache.cluster, policies, ports.feed, clock, observer),
+            clock,
+            policies,
+        )
+        self._forecasts = LoadForecasts(keeper, ports.feed, clock, observer)
         inputs = RunInputs(book, keeper, self._collector, configs, contexts, surges, executor, clock)
         self.runs = PolicyRuns(
             policies, self.planning, inputs, modes, self.upstream, reports, statistics, degraded
@@ -299,6 +304,12 @@ class RebalancingWing:
             seen = await self._access.changed.wait(seen)
             self.executor.post(HoldUpsChanged())
 
+    async def read(self) -> None:
+        """Read what nodes and pods use, for profiles and policies, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._collector.feed.run(), name="metrics API")
+            group.create_task(self._collector.sources.run(), name="queries of policies")
+
     async def run(self) -> None:
         """Complete what earlier processes began, then run by the timetable until cancelled."""
         await self._restart.recover()
@@ -317,12 +328,14 @@ class RebalancingWing:
             "obstacles to rebalancing": self._degraded.run(),
             "usage": self._collector.run(),
             "rights of moves": self._follow_rights(),
-            **({} if self._forecasts is None else {"load forecasts": self._forecasts.run()}),
+            "load forecasts": self._forecasts.run(),
         }
+        self._collector.sources.serves_strategies = True
         try:
             async with asyncio.TaskGroup() as group:
                 for name, each in work.items():
                     group.create_task(each, name=name)
         finally:
+            self._collector.sources.serves_strategies = False
             self.rebalancers.stop()
             await self.executor.close()

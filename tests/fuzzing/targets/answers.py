@@ -10,8 +10,8 @@ from plimsoll.api.v1alpha1.prometheus import NodeQuerySpec
 from plimsoll.engine.extenders.asks import NodeDocuments, filter_ask, prioritize_ask
 from plimsoll.engine.extenders.extender import Extender
 from plimsoll.kube.usage.prometheus import _vector
+from plimsoll.load.readings import CPU, LARGEST
 from plimsoll.model.kinds import extender_wire as wire
-from plimsoll.ports.usage import LARGEST
 from plimsoll.rebalancing.queried_usage import node_usage, pod_usage
 from plimsoll.testing.builders import a_node
 
@@ -31,7 +31,7 @@ def prometheus(data: bytes) -> object:
         if name not in KNOWN_NODES or not all(0 <= amount <= 100 * 10**9 for amount in usage.values()):
             raise Broken(f"usage of {name!r}: {usage}"[:300])
     for pod, usage in pod_usage({"cpu": samples}, now).items():
-        if not 0 <= usage["cpu"] <= len(samples) * LARGEST["cpu"]:
+        if not 0 <= usage["cpu"] <= len(samples) * LARGEST[CPU]:
             raise Broken(f"usage of {pod!r}: {usage}"[:300])
     return checked(result), len(samples)
 

@@ -1,5 +1,6 @@
 """Sources of actual usage, for strategies that use it."""
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from pydantic import Field
@@ -29,3 +30,15 @@ class MetricsProviderSpec(Resource):
     prometheus: PrometheusProviderSpec | None = Field(
         default=None, description="Where Prometheus is, for the source of that name."
     )
+
+
+def source_of(args: Mapping[str, object]) -> tuple[str, str]:
+    """Where a strategy's arguments say that usage comes from, and the query; "" for requests."""
+    metrics = args.get("metricsUtilization")
+    if not isinstance(metrics, Mapping):
+        return "", ""
+    if metrics.get("metricsServer") is True:
+        return KUBERNETES_METRICS, ""
+    prometheus = metrics.get("prometheus")
+    query = prometheus.get("query") if isinstance(prometheus, Mapping) else ""
+    return str(metrics.get("source") or ""), str(query or "")

@@ -10,7 +10,8 @@ from plimsoll.api.schema.resource import Resource
 from plimsoll.api.schema.rules import Rule, UniqueItems
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionLimits, RecordRetention
-from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec
+from plimsoll.api.v1alpha1.metrics_providers import MetricsProviderSpec, source_of
+from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling import Args
 
@@ -189,3 +190,13 @@ class RebalancingSpec(Resource):
     records: RecordRetention = Field(
         default=RecordRetention(), description="How many Eviction records are kept, and for how long."
     )
+
+    @property
+    def prometheus(self) -> PrometheusProviderSpec | None:
+        """The Prometheus server, if there is one."""
+        return next((each.prometheus for each in self.metrics_providers if each.prometheus is not None), None)
+
+    @property
+    def usage_sources(self) -> frozenset[str]:
+        """Where strategies say that usage comes from; "" stands among them for requests."""
+        return frozenset(source_of(strategy.args)[0] for strategy in self.strategies)

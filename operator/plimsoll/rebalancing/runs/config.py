@@ -11,7 +11,7 @@ from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.selectors import LabelSelectorSpec
 from plimsoll.api.v1alpha1.evictor import EvictorSpec
 from plimsoll.api.v1alpha1.limits import EvictionBudget
-from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS, source_of
 from plimsoll.api.v1alpha1.prometheus import METRIC_RESOURCE
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
 from plimsoll.api.v1alpha1.schedules import Schedule
@@ -31,7 +31,6 @@ from plimsoll.planning.moves import Goal, Objective, RebalancingConfig
 from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.rebalancing import schedule
-from plimsoll.rebalancing.runs.usage import source_of
 
 WHERE = "spec.rebalancing"
 
