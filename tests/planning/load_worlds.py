@@ -91,15 +91,16 @@ class LoadWorld:
     def read(self, seconds: float = 15.0, without: frozenset[str] = frozenset()) -> None:
         """All pods and nodes are read, but those of these names."""
         self.now += seconds
-        nodes = dict.fromkeys((node.name for node in self.cluster.nodes), 0)
+        nodes = {node.name: (0, GIB) for node in self.cluster.nodes}
         pods = []
         for pod, row in self.cluster.placed():
-            nodes[self.cluster.nodes[row].name] += self.uses[pod.name]
+            cpu, memory = nodes[self.cluster.nodes[row].name]
+            nodes[self.cluster.nodes[row].name] = cpu + self.uses[pod.name], memory + GIB
             if pod.name not in without:
                 pods.append(LoadReading(pod.key, self.uses[pod.name] * MILLI, GIB, self.now))
         known = [
-            LoadReading(name, cpu * MILLI, GIB * (1 + len(pods)), self.now)
-            for name, cpu in nodes.items()
+            LoadReading(name, cpu * MILLI, memory, self.now)
+            for name, (cpu, memory) in nodes.items()
             if name not in without
         ]
         self.keeper.observe(self.now, nodes=LoadReadings.of(known), pods=LoadReadings.of(pods))

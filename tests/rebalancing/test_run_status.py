@@ -1,5 +1,7 @@
 """Results of a run in the policy's status and its events."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll.model.kinds.watch_event import PodAdded
@@ -87,6 +89,23 @@ async def test_a_strategy_that_cannot_judge_degrades_its_policy_until_it_can() -
     assert len(troubles) == 2
     assert told(scene)[0] == ("StrategyFailed", True, sentence)
     assert mended == {}
+
+
+async def test_a_plan_by_load_without_measurements_degrades_its_policy_until_there_are() -> None:
+    """The planner Optimal moves nothing for what nodes use, and says so; requests are no substitute."""
+    scene = Scene()
+    scene.meter.answer = WriteResult(WriteOutcome.UNKNOWN, "no server")
+    spec: Any = {"planner": "Optimal", "optimizer": {"objective": "SmallestSpread"}}
+
+    async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS, **spec)):
+        await scene.run()
+        troubles = scene.rebalancers.troubles(POLICY)
+        scene.rebalancers.adopt(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS))
+        await scene.run()
+        proven = scene.rebalancers.troubles(POLICY)
+
+    assert "and no node is measured" in troubles["NotMeasured"]
+    assert "NotMeasured" not in proven
 
 
 async def test_the_message_has_what_strategies_say() -> None:

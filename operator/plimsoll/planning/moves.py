@@ -39,7 +39,7 @@ class Goal:
 
     Attributes:
         move_price: What a move costs, in units of the objective: a violation is worth 1,000, a freed node
-            20, a percentage point of one node's distance from the mean 1.
+            20, a percentage point of one node's distance from the mean 1, and one above a line by load 20.
     """
 
     objective: Objective = Objective.FEWEST_VIOLATIONS

@@ -26,7 +26,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework import PluginArgs
+from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
@@ -231,6 +231,11 @@ class LowNodeUtilization(Strategy):
     def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
         """The upper thresholds."""
         return self._lines(self._usage.some(context.nodes, context))[1]
+
+    def spares(self, pod: PodInfo) -> bool:
+        """In the namespaces whose pods stay."""
+        namespaces = self.args.evictable_namespaces
+        return namespaces is not None and pod.namespace in namespaces.exclude
 
     @property
     def complains_of_crowding(self) -> bool:

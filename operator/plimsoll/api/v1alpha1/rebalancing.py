@@ -54,7 +54,8 @@ class OptimizerSpec(Resource):
         default=ObjectiveName.FEWEST_VIOLATIONS,
         description="FewestViolations: as few pods as possible where a strategy does not want them, and "
         "domains as even as their constraints ask. SmallestSpread: cpu and memory of all nodes used to the "
-        "same degree. FewestNodes: as many nodes as possible without pods that could leave.",
+        "same degree; by what pods use if a strategy has metricsUtilization, then for the resources of its "
+        "thresholds, else by requests. FewestNodes: as many nodes as possible without pods that could leave.",
     )
     time_limit_seconds: int = Field(
         default=10, ge=1, le=600, description="Seconds of one run that may be spent on the search."
@@ -64,7 +65,7 @@ class OptimizerSpec(Resource):
         ge=0,
         le=1000,
         description="What one move costs. A violation is worth 1000, a freed node 20, a percentage point "
-        "of one node's distance from the mean 1.",
+        "of one node's distance from the mean 1, and one above a strategy's target by metricsUtilization 20.",
     )
 
 

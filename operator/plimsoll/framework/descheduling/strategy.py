@@ -127,6 +127,19 @@ def by_load(strategy: object) -> MovesByLoad | None:
 
 
 @runtime_checkable
+class SparesPods(Protocol):
+    """A strategy that leaves some pods where they are, whatever their nodes use."""
+
+    def spares(self, pod: PodInfo) -> bool:
+        """Whether it never moves the pod."""
+
+
+def spares(strategy: object, pod: PodInfo) -> bool:
+    """Whether the strategy never moves the pod."""
+    return isinstance(strategy, SparesPods) and strategy.spares(pod)
+
+
+@runtime_checkable
 class NamesSurplus(Protocol):
     """A strategy that proposes nothing where there is no place to go, although something is wrong.
 

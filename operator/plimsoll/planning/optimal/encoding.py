@@ -6,7 +6,7 @@ template, on a copy of the cluster without the pods that may move, so that what 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -16,6 +16,8 @@ from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacement_of
+from plimsoll.planning.optimal.load_encoding import LoadEncoding
+from plimsoll.planning.optimal.load_terms import LoadTerms
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
 from plimsoll.planning.optimal.wishes import EVENED, Wish, default_wish
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -33,6 +35,8 @@ class Setting:
     Attributes:
         pods: The movable pods of each stock: those that a strategy wants elsewhere first, then the cheapest.
         default_wish: For pods that no strategy wants elsewhere and that move for the objective.
+        loads: What nodes use, in a policy that moves pods by load.
+        heated: Why pods should leave nodes that are over-used by load, by uid; any of them will do.
     """
 
     problem: PlacementProblem
@@ -43,6 +47,8 @@ class Setting:
     _node: Mapping[str, int]
     _source: Mapping[str, str]
     _stock: Mapping[tuple[int, int], int]
+    loads: LoadEncoding | None = None
+    heated: Mapping[str, Wish] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -52,6 +58,7 @@ class Setting:
         wishes: Mapping[str, Wish],
         seed: Sequence[Move],
         left_alone: Container[str] = (),
+        loads: LoadEncoding | None = None,
     ) -> Self:
         """Look at a cluster; from nodes that are left alone only those go who are wanted elsewhere."""
         spreads = _spreads(rebalancing, book)
@@ -62,15 +69,38 @@ class Setting:
             concerned |= {pods[uid].template for uid in wishes if uid in pods}
             concerned |= {each for spread in spreads if spread.excess for each in spread.templates}
         seeded = {move.pod.uid for move in seed}
+        by_load = loads is not None and rebalancing.goal.objective is not Objective.FEWEST_NODES
+        heated = loads.wishes() if loads is not None else {}
+        sources = loads.sources() if loads is not None else frozenset()
+        objections = book.objections
+
+        def may_go_by_load(pod: PodInfo, node: str) -> bool:
+            assert loads is not None
+            name = heated[pod.uid].strategy if pod.uid in heated else rebalancing.goal.objective.value
+            return (
+                node in sources
+                and node not in left_alone
+                and (concerned is None or pod.uid in heated)
+                and loads.is_worth(pod, node)
+                and objections.load.of_source(name, pod, node) is None
+                and objections.settling(pod, name) is None
+                and book.may_be_sent(pod, node, name)
+            )
 
         def may_go(pod: PodInfo, node: str) -> bool:
+            if by_load and pod.uid not in seeded and pod.uid not in wishes:
+                is_concerned = concerned is not None and pod.template in concerned
+                return may_go_by_load(pod, node) or (is_concerned and book.may_be_sent(pod, node, ""))
             if node in left_alone and pod.uid not in seeded and pod.uid not in wishes:
                 return False
             return (concerned is None or pod.template in concerned) and (
                 pod.uid in seeded or book.may_be_sent(pod, node, _strategy(wishes.get(pod.uid)))
             )
 
-        return cls._of(rebalancing, book, wishes, tuple(book.context.nodes), may_go, spreads=spreads)
+        nodes = tuple(book.context.nodes)
+        setting = cls._of(rebalancing, book, wishes, nodes, may_go, spreads=spreads, loads=loads)
+        setting.heated = heated
+        return setting
 
     @classmethod
     def around(
@@ -103,6 +133,7 @@ class Setting:
         *,
         spreads: Sequence[DomainSizes] = (),
         waiting: Iterable[PodInfo] = (),
+        loads: LoadEncoding | None = None,
     ) -> Self:
         cluster = book.context.cluster
         index = {name: at for at, name in enumerate(nodes)}
@@ -133,13 +164,16 @@ class Setting:
             requests=requests,
             used=snapshot.requested.astype(np.float64),
             allocatable=snapshot.allocatable.astype(np.float64),
-            most=_most(rebalancing, cluster, listed, (templates, nodes), wishes),
+            most=_most(
+                rebalancing, cluster, listed, (templates, nodes), wishes, _targets(rebalancing, loads)
+            ),
             stocks=tuple(stock for stock, _ in listed),
             spreads=tuple(_spread_problem(spread, nodes, number) for spread in spreads),
             objective=rebalancing.goal.objective,
             move_price=rebalancing.goal.move_price,
             staying=staying,
             evened=EVENED,
+            loads=None if loads is None else _load_terms(loads, listed, len(templates)),
         )
         return cls(
             problem=problem,
@@ -150,6 +184,7 @@ class Setting:
             _node=index,
             _source={pod.uid: nodes[stock.node] for stock, pods in listed for pod in pods if not stock.waits},
             _stock={(stock.template, stock.node): at for at, (stock, _) in enumerate(listed)},
+            loads=loads,
         )
 
     @property
@@ -197,6 +232,22 @@ class Setting:
         return replace(problem, most=most)
 
 
+def _targets(rebalancing: RebalancingConfig, loads: LoadEncoding | None) -> frozenset[str] | None:
+    """Where pods may go that no strategy wants elsewhere; None for anywhere."""
+    if loads is None or rebalancing.goal.objective is Objective.FEWEST_NODES:
+        return None
+    return loads.targets()
+
+
+def _load_terms(
+    loads: LoadEncoding, listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]], templates: int
+) -> LoadTerms:
+    arriving: list[list[PodInfo]] = [[] for _ in range(templates)]
+    for stock, pods in listed:
+        arriving[stock.template] += pods
+    return loads.terms(arriving, [pods for _, pods in listed])
+
+
 def _spreads(rebalancing: RebalancingConfig, book: PlanBuilder) -> list[DomainSizes]:
     """The topology constraints that some strategy mends."""
     mending = [each for each in rebalancing.strategies if isinstance(each, MendsSpread)]
@@ -229,13 +280,18 @@ def _most(
     listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]],
     names: tuple[Sequence[PodTemplate], Sequence[str]],
     wishes: Mapping[str, Wish],
+    targets: frozenset[str] | None,
 ) -> Ints:
-    """Shape (T, N): pods of each template that may arrive on each node, by the filters that count nothing."""
+    """Shape (T, N): pods of each template that may arrive on each node, by the filters that count nothing.
+
+    Those that no strategy wants elsewhere go to ``targets`` only, unless that is None.
+    """
     templates, nodes = names
     empty = cluster.fork()
     movable: Counter[int] = Counter()
     samples: dict[int, PodInfo] = {}
     evenly: set[int] = set()
+    unwanted = {stock.template for stock, _ in listed if stock.unwanted}
     for stock, pods in listed:
         movable[stock.template] += len(pods)
         samples.setdefault(stock.template, pods[0])
@@ -256,6 +312,8 @@ def _most(
         allowed = set(verdict.feasible) | {
             node for node, status in verdict.statuses.items() if status.plugin in counting
         }
+        if targets is not None and number not in unwanted:
+            allowed &= targets
         for at in shown:
             if nodes[at] in allowed and rebalancing.is_target(cluster.nodes[cluster.rows[nodes[at]]]):
                 most[number, at] = movable[number]

@@ -6,12 +6,15 @@ Two integers for each pair of template and node, whatever the number of pods
 Minimise ``worth of what is wrong + price of a move * moves`` under
 
 * room: what arrives on a node fits into what is free there and what leaves;
+* load, in a policy that moves pods by it: a node to which something comes uses no more than its line;
 * topology spread: ``excess[c, d] >= count(d) - count(e) - maxSkew`` for domains d, e of constraint c;
 * what must not get worse: no constraint's excess above today's.
 
 Solved by HiGHS (Huangfu and Hall, 2018) within a time limit; at any time it has a solution and a bound,
-and begins with the one given. Requests are scaled to shares of the largest node, so a solution may miss a
-node's room by a millionth: the moves are proven by the scheduler, not by this program.
+and begins with the one given. By load, the search ends after a number of nodes of its tree, and within a
+hundredth of the best, so that the time that it takes decides nothing. Requests are scaled to shares of the
+largest node, so a solution may miss a node's room by a millionth: the moves are proven by the scheduler,
+not by this program.
 """
 
 import math
@@ -21,7 +24,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.planning.moves import Objective
+from plimsoll.planning.optimal.load_terms import LEVELS, LoadTerms
 from plimsoll.planning.optimal.problem import (
+    HEAT,
     NODE,
     VIOLATION,
     Ints,
@@ -37,6 +42,9 @@ from plimsoll.planning.optimal.problem import (
 
 if TYPE_CHECKING:
     import highspy  # an extra, imported when first used
+
+#: Nodes of the search tree, and the gap as a share, at which a search by load ends.
+MOST_NODES, CLOSE = 200, 0.01
 
 #: No bound, as HiGHS has it.
 INFINITY = math.inf
@@ -97,7 +105,9 @@ class _Model:
         self._room()
         self._order()
         self._violations()
-        if problem.objective is Objective.SMALLEST_SPREAD:
+        if problem.loads is not None:
+            self._loads(problem.loads)
+        elif problem.objective is Objective.SMALLEST_SPREAD:
             self._distances()
         if problem.objective is Objective.FEWEST_NODES:
             self._freed()
@@ -231,6 +241,46 @@ class _Model:
                 self._row({**change, distance: -1.0}, -INFINITY, -away)
                 self._row({**change, distance: 1.0}, -away, INFINITY)
 
+    def _loads(self, loads: LoadTerms) -> None:
+        """Nothing comes to a node above its line; points that are too much, and distances, are priced."""
+        problem = self.problem
+        coming = {column: (template, node) for (template, node), column in self._arriving.items()}
+        terms = self._points(loads)
+        used, lines = (100.0 * each / np.maximum(loads.room, 1e-9) for each in (loads.used, loads.lines))
+        hot, mean = loads.points(loads.hot), loads.mean
+        for node, by_quantity in enumerate(terms):
+            for quantity, each in enumerate(by_quantity):
+                room = float(lines[node, quantity] - used[node, quantity])
+                if math.isfinite(room) and any(column in coming for column in each):
+                    self._row(each, -INFINITY, max(room, 0.0))
+            for level in range(LEVELS):
+                if math.isfinite(hot[node, level]):
+                    over = self._column(INFINITY, HEAT, integer=False)
+                    above = float(hot[node, level] - used[node, level])
+                    self._row({**by_quantity[level], over: -1.0}, -INFINITY, above)
+            if problem.objective is not Objective.SMALLEST_SPREAD or not loads.counts[node]:
+                continue
+            for level in loads.evened:
+                share = 1.0 / len(loads.evened)
+                away = float(used[node, level] - mean[level])
+                distance = self._column(INFINITY, share, integer=False)
+                self._row({**by_quantity[level], distance: -1.0}, -INFINITY, -away)
+                self._row({**by_quantity[level], distance: 1.0}, -away, INFINITY)
+
+    def _points(self, loads: LoadTerms) -> list[list[dict[int, float]]]:
+        """By node and quantity: the points that each column adds."""
+        room = np.maximum(loads.room, 1e-9)
+        terms: list[list[dict[int, float]]] = [[{} for _ in range(2 * LEVELS)] for _ in loads.used]
+        for (template, node), column in self._arriving.items():
+            for quantity, points in enumerate((100.0 * loads.arriving[template] / room[node]).tolist()):
+                terms[node][quantity][column] = points
+        for at, (column, stock) in enumerate(zip(self._leaving, self.problem.stocks, strict=True)):
+            if stock.waits:
+                continue
+            for quantity, points in enumerate((100.0 * loads.leaving[at] / room[stock.node]).tolist()):
+                terms[stock.node][quantity][column] = -points
+        return terms
+
     def _freed(self) -> None:
         """A node is open unless every pod that may leave has left and none arrives."""
         problem = self.problem
@@ -255,6 +305,8 @@ class _Model:
 
         solver = highspy.Highs()  # type: ignore[no-untyped-call]  # the library's constructor has no types
         options = {"output_flag": False, "time_limit": seconds, "mip_rel_gap": 0.0, "threads": 1}
+        if self.problem.loads is not None:
+            options |= {"mip_max_nodes": MOST_NODES, "mip_rel_gap": CLOSE}
         for name, value in options.items():
             solver.setOptionValue(name, value)
         solver.passModel(self._program())
@@ -264,7 +316,7 @@ class _Model:
         constant = 0.0
         if self.problem.objective is Objective.FEWEST_NODES:
             constant = NODE * float(self.problem.staying.sum())
-        if self.problem.objective is Objective.SMALLEST_SPREAD:
+        if self.problem.objective is Objective.SMALLEST_SPREAD and self.problem.loads is None:
             constant = self._unmoved_distance()
         bound = float(solver.getInfo().mip_dual_bound) + constant
         if not len(columns):

@@ -31,12 +31,14 @@ from plimsoll.planning.aftermath import aftermath
 from plimsoll.planning.moves import (
     EvictionPlan,
     Move,
+    Objective,
     Optimisation,
     PlanningContext,
     RebalancingConfig,
     replacement_uid,
 )
 from plimsoll.planning.optimal.encoding import Setting
+from plimsoll.planning.optimal.load_encoding import lacks_readings, loads_of
 from plimsoll.planning.optimal.milp import solve
 from plimsoll.planning.optimal.neighbourhoods import NeighbourhoodSearch
 from plimsoll.planning.optimal.problem import VIOLATION, Solution, value_of
@@ -64,9 +66,13 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
     ended = tuple(move for move in proven.moves if not move.target)
     seeds = tuple(move for move in proven.moves if move.target)
     context = replace(context, too_early=_too_early(rebalancing, proven, context))
-    wishes = wishes_of(free, cluster, context)
+    if lacks_readings(free, cluster):
+        free = replace(free, goal=replace(goal, objective=Objective.FEWEST_VIOLATIONS))
+    builder = PlanBuilder(free, cluster, context)
+    loads = loads_of(free, builder, proven.classes, context.too_early)
+    wishes = wishes_of(free, cluster, context, known=frozenset() if loads is None else loads.known)
     left_alone = {node for _, node in context.too_early}
-    setting = Setting.of(free, PlanBuilder(free, cluster, context), wishes, seeds, left_alone)
+    setting = Setting.of(free, builder, wishes, seeds, left_alone, loads)
     judge = _Judge(free, cluster, context, setting)
     before, seeded = judge.value(()), judge.value(seeds)
     plans = [(before, ()), (seeded, seeds)]
@@ -79,8 +85,8 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
         spent += found.seconds
         if bound == float("-inf"):
             bound = found.bound  # of the program without what later rounds forbid: it holds for all of them
-        walk = walk_to(found, setting, PlanBuilder(free, cluster, context), wishes)
-        moves = tuple(walk.moves)
+        walk = walk_to(found, setting, PlanBuilder(free, cluster, context), {**setting.heated, **wishes})
+        moves = tuple(walk.moves if loads is None else sorted(walk.moves, key=loads.urgency))
         plans.append((judge.value(moves), moves))
         forbidden = walk.impossible | judge.unwelcome(moves)
         if not forbidden:
@@ -94,7 +100,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
         objective=goal.objective,
         before=before,
         value=best_value,
-        bound=_bound(bound + judge.stuck, best_value) if problem.stocks else before,
+        bound=_proven_bound(setting, bound + judge.stuck, best_value, before),
         proven=seeded,
         moves=len(best),
         seconds=spent + rooms.seconds,
@@ -183,7 +189,8 @@ class _Judge:
     def value(self, moves: Sequence[Move]) -> float:
         """The objective when all moves are made, each priced."""
         setting = self._setting
-        return value_of(setting.problem, *setting.solution_of(moves), len(self._after(moves)[0]))
+        level = None if setting.loads is None else setting.loads.level_after(moves)
+        return value_of(setting.problem, *setting.solution_of(moves), len(self._after(moves)[0]), level)
 
     def unwelcome(self, moves: Sequence[Move]) -> Counter[tuple[PodTemplate, str]]:
         """Arrivals that a strategy would want elsewhere again, or that make it want others elsewhere.
@@ -206,9 +213,17 @@ class _Judge:
         key = tuple((move.pod.uid, move.target) for move in moves)
         if key not in self._known:
             fork, around = aftermath(self.cluster, self.context, moves)
-            wishes = wishes_of(self._rebalancing, fork, around, complaints=True)
+            known = frozenset() if self._setting.loads is None else self._setting.loads.known
+            wishes = wishes_of(self._rebalancing, fork, around, complaints=True, known=known)
             self._known[key] = frozenset(wishes), _by_node(wishes, fork)
         return self._known[key]
+
+
+def _proven_bound(setting: Setting, bound: float, value: float, before: float) -> float:
+    """What the program proves of the best plan; by load it has some nodes and pods, and proves nothing."""
+    if not setting.problem.stocks:
+        return before
+    return 0.0 if setting.loads is not None else _bound(bound, value)
 
 
 def _bound(bound: float, value: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plimsoll.planning.moves import Objective
+from plimsoll.planning.optimal.load_terms import LoadTerms
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,6 +21,9 @@ VIOLATION = 1000.0
 
 #: What a freed node is worth, in moves.
 NODE = 20.0
+
+#: What a percentage point of a node's use above a strategy's line by load is worth, in moves.
+HEAT = 20.0
 
 #: In place of a node's index.
 NOWHERE = -1
@@ -82,6 +86,8 @@ class PlacementProblem:
             node 20, a percentage point of a node's distance from the mean one).
         staying: Shape (N,): whether pods stay on the node that keep it from being freed.
         evened: Indices of the resources whose use SmallestSpread evens out.
+        loads: What is used next to what is requested, in a policy that moves pods by load: then
+            SmallestSpread evens that out.
         phases: In how many steps, each of simultaneous moves, the result must be reachable: what arrives in
             a step fits next to all that has not left in an earlier one. 0 requires no order.
     """
@@ -97,6 +103,14 @@ class PlacementProblem:
     objective: Objective = Objective.FEWEST_VIOLATIONS
     move_price: float = 1.0
     phases: int = 0
+    loads: LoadTerms | None = None
+
+    def level_after(self, leaving: Ints, arriving: Ints) -> Floats:
+        """Shape (N, 2): what nodes use when pods have moved; zeros without loads."""
+        if self.loads is None:
+            return np.zeros((len(self.used), 2))
+        nodes = [(at, stock.node) for at, stock in enumerate(self.stocks) if not stock.waits]
+        return self.loads.after(leaving, arriving, nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +141,17 @@ class Solution:
         return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
-def value_of(problem: PlacementProblem, leaving: Ints, arriving: Ints, unwanted: int | None = None) -> float:
+def value_of(
+    problem: PlacementProblem,
+    leaving: Ints,
+    arriving: Ints,
+    unwanted: int | None = None,
+    level: Floats | None = None,
+) -> float:
     """The objective of a solution, by arithmetic and not by the solver.
 
     ``unwanted`` counts the pods that strategies want elsewhere then; left out, those of now that stay.
+    ``level`` is what nodes use then, shape (N, 2); left out, what the problem's loads come to.
     """
     used = problem.used + arriving.T @ problem.requests
     wrong = moves = 0
@@ -143,6 +164,11 @@ def value_of(problem: PlacementProblem, leaving: Ints, arriving: Ints, unwanted:
     for spread in problem.spreads:
         wrong += spread.excess(_sizes_after(problem, spread, leaving, arriving))
     value = VIOLATION * wrong + problem.move_price * moves
+    if problem.loads is not None:
+        level = problem.level_after(leaving, arriving) if level is None else level
+        value += HEAT * problem.loads.excess(level)
+        if problem.objective is Objective.SMALLEST_SPREAD:
+            return value + problem.loads.distance(level)
     match problem.objective:
         case Objective.SMALLEST_SPREAD:
             value += float(distances(problem, used).mean(axis=1).sum()) * 100

@@ -1,6 +1,6 @@
 """Wishes of strategies: the pods that should move, with the reason and the strategy of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from plimsoll.framework import PluginError
@@ -31,16 +31,17 @@ def wishes_of(
     planning_context: PlanningContext,
     *,
     complaints: bool = False,
+    known: Container[str] = (),
 ) -> dict[str, Wish]:
     """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
 
-    Strategies that mend topology spread are left out: the program knows their constraints, and proposals
-    for one constraint at a time would be too many. With ``complaints``, strategies that propose nothing for
-    want of places are asked what is wrong.
+    Strategies that mend topology spread, and those with ``known`` names, are left out: the program knows
+    their constraints, and proposals for one constraint at a time would be too many. With ``complaints``,
+    strategies that propose nothing for want of places are asked what is wrong.
     """
     wishes: dict[str, Wish] = {}
     for strategy in rebalancing.strategies:
-        if isinstance(strategy, MendsSpread):
+        if isinstance(strategy, MendsSpread) or strategy.name in known:
             continue
         try:
             found = _wishes_of(

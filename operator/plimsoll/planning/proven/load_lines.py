@@ -17,7 +17,8 @@ decide about them alone.
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from plimsoll.framework import PodInfo
-from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
+from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import AsksForGain, Strategy, by_load
 from plimsoll.load.load_book import LoadBook
@@ -39,6 +40,9 @@ RESOURCES = (("cpu", CPU), ("memory", MEMORY))
 
 #: The machine reason of the condition of policies that move pods by load, and place them without.
 TWO_YARDSTICKS = "TwoYardsticks"
+
+#: That of policies whose planner Optimal goes by load while nothing is measured.
+NOT_MEASURED = "NotMeasured"
 
 
 class LoadLines:
@@ -72,7 +76,7 @@ class LoadLines:
     def of_source(self, strategy: str, pod: PodInfo, node: str) -> Refusal | None:
         """Why a pod may not leave its node for what that uses."""
         book = self._context.load_book
-        if book is None or not self._is_guided(strategy, pod):
+        if book is None or not self.guides(strategy, pod):
             return None
         refusal = self._unmeasured(book, node)
         if refusal is None and not book.of(pod).is_measured:
@@ -85,7 +89,7 @@ class LoadLines:
         cluster = self._context.cluster
         if book is None or cluster.rows[node] == cluster.row_of_pod(pod.uid):
             return None
-        if self._is_guided(strategy, pod):
+        if self.guides(strategy, pod):
             return self._unmeasured(book, node) or self.too_hot(node, pod)
         return self.too_hot(node, pod) if strategy in self._careful else None
 
@@ -126,7 +130,7 @@ class LoadLines:
     def change(self, strategy: str, pod: PodInfo, target: str) -> LoadChange | None:
         """What moving a pod to a node does to the load of both; None for a strategy by other numbers."""
         book = self._context.load_book
-        if book is None or not self._is_guided(strategy, pod):
+        if book is None or not self.guides(strategy, pod):
             return None
         return change_of(self._context.cluster, book, pod, target)
 
@@ -141,7 +145,7 @@ class LoadLines:
             self._lines = found
         return self._lines
 
-    def _is_guided(self, strategy: str, pod: PodInfo) -> bool:
+    def guides(self, strategy: str, pod: PodInfo) -> bool:
         """Whether its moves are by load: always, or because the score that they follow is."""
         return strategy in self._guided or (strategy in self._by_score and self._scores_load(pod))
 
@@ -159,6 +163,14 @@ class LoadLines:
         return Refusal("NotMeasured", f"node {node} is not measured: {why}")
 
 
+def by_load_conditions(rebalancing: RebalancingConfig, cluster: Cluster) -> Mapping[str, str]:
+    """What is wrong with moves of a policy by load, in sentences by machine reason; "" for nothing."""
+    return {
+        TWO_YARDSTICKS: two_yardsticks(rebalancing, cluster),
+        NOT_MEASURED: not_measured(rebalancing, cluster),
+    }
+
+
 def two_yardsticks(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
     """Which strategies move pods by load that a profile places without; "" when none does.
 
@@ -174,4 +186,20 @@ def two_yardsticks(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
     return (
         f"{', '.join(moving)} moves pods by what nodes use, and profile {', '.join(placed)} places them"
         " without: enable the score plugin NodeLoad there, or take metricsUtilization out of the strategy"
+    )
+
+
+def not_measured(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
+    """Why the planner Optimal cannot plan by what nodes use; "" if it can, or need not."""
+    moving = sorted({each.name for each in rebalancing.strategies if by_load(each) is not None})
+    if rebalancing.planner is not Planner.OPTIMAL or not moving:
+        return ""
+    names = considered_nodes(cluster, rebalancing.nodes)
+    if cluster.has_index(LoadBook):
+        book = cluster.index(LoadBook)
+        if not names or any(book.state(cluster.rows[name]) is LoadState.MEASURED for name in names):
+            return ""
+    return (
+        f"planner Optimal plans by what nodes use, as {', '.join(moving)} does, and no node is measured;"
+        " until the metrics API answers, no pod moves for that"
     )

@@ -119,7 +119,9 @@ class Objections:
 
     def settling(self, pod: PodInfo, strategy: str) -> Refusal | None:
         """Why a pod that has just been moved is left alone, unless a fresh one is wanted."""
-        if pod.uid not in self._recently_moved or strategy in self.renewing or not self.has_conscience:
+        if pod.uid not in self._recently_moved or strategy in self.renewing:
+            return None
+        if not (self.has_conscience or self.load.guides(strategy, pod)):
             return None
         return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
 

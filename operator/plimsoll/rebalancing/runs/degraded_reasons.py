@@ -10,7 +10,7 @@ from plimsoll.framework import PluginError
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import Memory
-from plimsoll.planning.proven.load_lines import TWO_YARDSTICKS, two_yardsticks
+from plimsoll.planning.proven.load_lines import NOT_MEASURED, TWO_YARDSTICKS, by_load_conditions
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.inputs import RunInput
@@ -125,7 +125,7 @@ class DegradedReasons:
             inputs.memory,
             failures,
             surges=inputs.rebalancing.surge,
-            yardsticks=two_yardsticks(inputs.rebalancing, inputs.cluster),
+            by_load=by_load_conditions(inputs.rebalancing, inputs.cluster),
         )
 
     def look_back(
@@ -135,11 +135,12 @@ class DegradedReasons:
         failures: Iterable[PluginError] = (),
         *,
         surges: bool = False,
-        yardsticks: str | None = None,
+        by_load: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what a run of a policy has shown, which may surge pods or not; ``yardsticks`` if it looked."""
-        if yardsticks is None:
-            yardsticks = self._known.get(name, {}).get(TWO_YARDSTICKS, "")
+        """Keep what a run of a policy has shown, which may surge pods or not; ``by_load`` if it looked."""
+        if by_load is None:
+            known = self._known.get(name, {})
+            by_load = {reason: known.get(reason, "") for reason in (TWO_YARDSTICKS, NOT_MEASURED)}
         resting, _ = memory.rest(name)
         # A right that is known to be missing is reported with the others.
         are_allowed = all(map(self.breakers.access.allows, (*LOOK_AT_DEPLOYMENTS, SURGE)))
@@ -148,7 +149,7 @@ class DegradedReasons:
             "PodsDisplaced": self.breakers.displacements.sentence(name),
             "StrategySuspended": "; ".join(memory.suspended(name)),
             "StrategyFailed": "; ".join(sorted({sentence_of(each) for each in failures})),
-            TWO_YARDSTICKS: yardsticks,
+            **by_load,
             "SurgeForbidden": self.surges.trouble if surges and are_allowed else "",
         }
         self._known[name] = {reason: sentence for reason, sentence in found.items() if sentence}
