@@ -14,9 +14,9 @@ from simulation.loop import VirtualLoop
 Answer = tuple[int, bytes]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Exchange:
-    """One request on its way.
+    """One request on its way; a key of what is due at it, also when it has never taken effect.
 
     Attributes:
         sender: The life of a replica that sent it.

@@ -34,6 +34,7 @@ from simulation.loop import PROCESS, StandstillError, VirtualLoop
 from simulation.network import Network
 from simulation.replica import Life, Replica
 from simulation.short_pages import ShortPages
+from simulation.solver import timeless
 from simulation.trace import Trace, logs_told
 from simulation.transitions import counted, of_record
 from simulation.wire.loop import WiredLoop, wired_loop
@@ -189,7 +190,7 @@ class Simulation:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            with logs_told(self.trace, self._speaker), counted(self.transitions):
+            with logs_told(self.trace, self._speaker), counted(self.transitions), timeless():
                 violations = self._run()
         finally:
             gc.unfreeze()  # operators freeze what their first lists bring

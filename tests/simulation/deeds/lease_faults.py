@@ -45,7 +45,7 @@ class LeaseFaults:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._random = scene.random
-        self._delays: dict[int, tuple[float, float]] = {}  #: by identity of the exchange, after it
+        self._delays: dict[Exchange, tuple[float, float]] = {}  #: after it
         self._awaited: set[tuple[str, str]] = set()  #: sender and lease of a read at which it is delayed
         self._claimed: set[tuple[str, str]] = set()  #: sender and lease of what was claimed before
 
@@ -99,12 +99,12 @@ class LeaseFaults:
 
     def _delay(self, exchange: Exchange, seconds: tuple[float, float]) -> None:
         """After it has taken effect."""
-        self._delays[id(exchange)] = seconds
+        self._delays[exchange] = seconds
         self._scene.faults.count(FaultKind.LEASE_MEDDLED)
 
     def has_taken_effect(self, exchange: Exchange) -> None:
         """The same exchange, before its answer is sent."""
-        seconds = self._delays.pop(id(exchange), None)
+        seconds = self._delays.pop(exchange, None)
         if seconds is None:
             return
         name = exchange.sender.partition(".")[0]

@@ -63,7 +63,7 @@ REJECTED, ERASED = "another move of its bundle is rejected", "another record of 
 #: What happens more often than the rest, by request: what depends on where a replacement is, and when.
 OFTEN = {
     "eviction": 8 * (REJECTED, ERASED, POLICY_CHANGED),
-    "look": 6 * (RECORD_DELETED, POLICY_CHANGED, COMES_BACK, COMES_BACK),
+    "look": (*6 * (RECORD_DELETED, POLICY_CHANGED), *24 * (COMES_BACK,)),
     "rollout": (*8 * (BACK, COMES_BACK), DELETED, DELETED),
     "request": (GROWS, GROWS, "its workload is scaled up", DELETED),
 }
@@ -82,7 +82,7 @@ class MoveFaults:
         self._scene = scene
         self._api = scene.api
         self._random = scene.random
-        self._due: dict[int, tuple[str, dict[str, str]]] = {}  #: by identity of the exchange: what it is
+        self._due: dict[Exchange, tuple[str, dict[str, str]]] = {}  #: what it is
 
     def arrives(self, exchange: Exchange) -> None:
         """A request is at the API server and will be carried out now."""
@@ -97,11 +97,11 @@ class MoveFaults:
             if kind not in MADE and self._random.random() < 0.5:
                 self._act(exchange, kind, names)
             else:
-                self._due[id(exchange)] = found
+                self._due[exchange] = found
 
     def has_taken_effect(self, exchange: Exchange) -> None:
         """The same exchange, before its answer is sent."""
-        found = self._due.pop(id(exchange), None)
+        found = self._due.pop(exchange, None)
         if found is not None:
             self._act(exchange, *found)
 
@@ -152,7 +152,7 @@ class MoveFaults:
             POLICY_CHANGED: lambda: self._change_policy(spec["policy"]),
             BACK: lambda: self._turn_back(spec["fromNode"]),
         }
-        if spec.get("surge"):
+        if self._is_begun(meta["namespace"], spec):
             ways[COMES_BACK] = lambda: self._come_back(meta["namespace"], spec)
         if spec.get("mode") == "Approve":
             ways["its answer is taken back"] = lambda: self._answer(record)
@@ -218,6 +218,13 @@ class MoveFaults:
 
         self._scene.later(undo, WHILE_S)
         return True
+
+    def _is_begun(self, namespace: str, spec: Obj) -> bool:
+        """Whether its rollout has been started: the next look at the Deployment is to take it back."""
+        surge = spec.get("surge")
+        found = None if surge is None else self._scene.found(DEPLOYMENTS, namespace, surge["deployment"])
+        marks = {} if found is None else found["spec"]["template"]["metadata"].get("annotations") or {}
+        return SURGED in marks
 
     def _come_back(self, namespace: str, spec: Obj) -> None:
         """As long as an old pod stands on a node, the replacement goes to any other."""

@@ -93,7 +93,7 @@ class WriteFaults:
         self._scene = scene
         self._random = scene.random
         self._ways = ways
-        self._due: dict[int, FaultKind] = {}  #: by identity of the exchange, what happens after it
+        self._due: dict[Exchange, FaultKind] = {}  #: what happens after it
 
     def arrives(self, exchange: Exchange) -> None:
         """A request is at the API server and will be carried out now."""
@@ -103,11 +103,11 @@ class WriteFaults:
         if self._random.random() < 0.5:
             self._act(exchange, *found, is_after=False)
         else:
-            self._due[id(exchange)] = found[0]
+            self._due[exchange] = found[0]
 
     def has_taken_effect(self, exchange: Exchange) -> None:
         """The same exchange, before its answer is sent."""
-        if self._due.pop(id(exchange), None) is None:
+        if self._due.pop(exchange, None) is None:
             return
         found = _kind_of(exchange)
         assert found is not None
