@@ -47,6 +47,17 @@ async def test_a_status_keeps_nothing_of_the_one_before(told: tuple[ToldServer, 
     assert status["blockedBy"] is None
 
 
+async def test_a_status_may_be_written_under_another_name(told: tuple[ToldServer, Session]) -> None:
+    """As which managedFields keep it apart from later ones."""
+    server, session = told
+    server.then({})
+
+    records = NamespacedResources(session, "evictions", EvictionStatus)
+    await records.write_status("shop", "web-1-abc", {"phase": "Evicting"}, "somebody")
+
+    assert server.requests[0][1] == f"{FOLDER}/web-1-abc/status?fieldManager=somebody"
+
+
 async def test_a_record_that_is_there_already_is_a_conflict(told: tuple[ToldServer, Session]) -> None:
     """Written before a crash; it is not written twice."""
     server, session = told

@@ -15,6 +15,9 @@ from simulation.world.features import Feature
 
 _MEDDLED = frozenset((FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE))
 
+#: A proposal is recorded by one leader, sent by the next and followed by a third, whose clocks differ.
+_SUCCEEDED = frozenset((FaultKind.CLOCK_JUMP, FaultKind.REPLICA_KILLED, FaultKind.NODE_TAINTED))
+
 
 class Group(NamedTuple):
     """Plans that differ in their seeds; one in eight has its whole peace.
@@ -39,6 +42,7 @@ GROUPS = (
     Group((Feature.BUNDLES, Feature.APPROVALS), _MEDDLED, range(1, 11)),
     Group((Feature.BUNDLES,), _MEDDLED, range(7, 27)),
     Group((Feature.EVICTED_VICTIMS, Feature.LONG_GOODBYES), (), range(8, 40, 8)),
+    Group((Feature.APPROVALS, Feature.SLOW_STARTS), _SUCCEEDED, range(14, 16), 240.0),
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
     Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 16)),
 )

@@ -59,10 +59,13 @@ class NamespacedResources:
             answer = await self.write_status(namespace, name, document["status"])
         return answer
 
-    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Replace an object's status."""
+    async def write_status(
+        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+    ) -> WriteResult:
+        """Replace an object's status; ``manager`` is who managedFields name as its writer."""
         body = {"status": {**self._absent, **status}}
-        return await self._session.merge(self._path(namespace, name, "status"), body)
+        params = {"fieldManager": manager} if manager else None
+        return await self._session.merge(self._path(namespace, name, "status"), body, params=params)
 
     async def delete(self, namespace: str, name: str) -> WriteResult:
         """Delete an object."""

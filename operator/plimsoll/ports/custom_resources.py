@@ -41,8 +41,10 @@ class Records(Protocol):
     async def create(self, document: Mapping[str, Any]) -> WriteResult:
         """Write a new record; CONFLICT when it is there already."""
 
-    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Replace a record's status."""
+    async def write_status(
+        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+    ) -> WriteResult:
+        """Replace a record's status; managedFields name ``manager`` as the writer, "" for the client."""
 
     async def delete(self, namespace: str, name: str) -> WriteResult:
         """Drop a record."""

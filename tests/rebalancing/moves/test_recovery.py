@@ -381,3 +381,20 @@ def test_replacements_are_looked_for_by_the_clock_that_says_when_pods_are_made(
 
     assert known.since == planned - ahead + timedelta(seconds=since_s + 30)
     assert known.evicting_for_s == event.evicting_for_s
+
+
+def test_replacements_are_looked_for_since_the_api_server_wrote_that_the_pod_goes() -> None:
+    """A proposal is written by one machine, and sent by the next, whose clock is ten minutes ahead."""
+    announced = SENT - timedelta(seconds=600)
+    event = found(Phase.EVICTED)
+    planned = PhaseTransition(phase=Phase.PLANNED, time=announced - timedelta(seconds=60))
+    status = event.status.model_copy(update={"transitions": (planned, *event.status.transitions)})
+    known = replace(event, status=status, created=planned.time)
+
+    assert known.since == SENT - timedelta(seconds=1)
+    assert replace(known, announced=announced).since == announced
+
+
+def test_a_record_that_was_not_sent_is_followed_since_no_time() -> None:
+    """Whatever its metadata say."""
+    assert replace(found(Phase.PLANNED), announced=SENT).since is None

@@ -274,9 +274,9 @@ class Session:
         lost = WriteResult(WriteOutcome.UNKNOWN, why or "the connection ended before the answer")
         return results + [lost] * (len(writes) - len(results))
 
-    async def merge(self, path: str, body: Any) -> WriteResult:
+    async def merge(self, path: str, body: Any, **options: Any) -> WriteResult:
         """Write a merge patch."""
-        return await self.write("PATCH", path, body, content_type=MERGE_PATCH)
+        return await self.write("PATCH", path, body, content_type=MERGE_PATCH, **options)
 
     async def object(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         """The same, the answer parsed."""

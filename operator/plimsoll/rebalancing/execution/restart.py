@@ -60,6 +60,7 @@ class Restart:
             rollout=rollout,
             approved=self.answer(record.key),
             created=datetime.fromtimestamp(record.created, UTC),
+            announced=record.announced,
         )
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:

@@ -73,15 +73,19 @@ class ProcessRestarted(MoveEvent):
     rollout: "RolloutAnswered | None" = None  #: what the Deployment says of a surge
     approved: bool | None = None  #: what people say of a proposal
     created: datetime | None = None  #: when the record was, by the API server's clock; None if not known
+    announced: datetime | None = None  #: when phase Evicting was written, by the same clock; None likewise
 
     @property
     def since(self) -> datetime | None:
         """When phase Evicting was reached by the API server's clock, as pods are made; None when it was not.
 
-        Phases have the time of the machine that wrote them, which may be ahead. It is used for how long the
-        record waited, less a second, as times are cut to whole seconds.
+        Phases have the time of the machine that wrote them, which may be ahead. Where the record does not say
+        when the API server wrote phase Evicting, they are used for how long the record waited, less a second,
+        as times are cut to whole seconds; that is right while one machine wrote all of them.
         """
         sent = self._sent
+        if sent is not None and self.announced is not None:
+            return self.announced
         if sent is None or self.created is None:
             return sent
         waited = sent - self.status.transitions[0].time - timedelta(seconds=1)

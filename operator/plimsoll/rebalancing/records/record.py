@@ -1,6 +1,7 @@
 """Record is one Eviction record as last written."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
@@ -16,7 +17,8 @@ class Record:
         name: Of the record.
         spec: What was decided.
         status: How far it has come.
-        created: Seconds since the epoch.
+        created: Seconds since the epoch, by the API server's clock.
+        announced: When phase Evicting was written, by the API server's clock; None if that is not known.
     """
 
     namespace: str
@@ -24,6 +26,7 @@ class Record:
     spec: EvictionSpec
     status: EvictionStatus
     created: float
+    announced: datetime | None = None
 
     @property
     def key(self) -> str:

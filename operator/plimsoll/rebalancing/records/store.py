@@ -26,6 +26,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import Records
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.records.announcements import ANNOUNCER, announced_at
 from plimsoll.rebalancing.records.history import counts_as_sent, is_reversal, latest_sent
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
@@ -111,7 +112,7 @@ class EvictionRecordStore:
             self.observer.object_skipped("evictions", found, problem)
             return
         status = eviction.status or EvictionStatus()
-        self._remember(Record(namespace, name, eviction.spec, status, created))
+        self._remember(Record(namespace, name, eviction.spec, status, created, announced_at(meta)))
 
     def see(self, namespace: str, name: str, phase: str) -> None:
         """The watch shows how far a record has come; another process may carry it on."""
@@ -239,7 +240,8 @@ class EvictionRecordStore:
         )
         changed = replace(known, status=status)
         self._remember(changed)
-        answer = await self._write(changed, tries=5 if is_new else 1)
+        manager = ANNOUNCER if phase is Phase.EVICTING and known.phase is not phase else ""
+        answer = await self._write(changed, tries=5 if is_new else 1, manager=manager)
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
@@ -281,12 +283,12 @@ class EvictionRecordStore:
             if record is None or (await self._write(record, tries=1)).verdict in _FINAL:
                 self._unwritten.discard(key)
 
-    async def _write(self, record: Record, tries: int = 5) -> WriteResult:
+    async def _write(self, record: Record, tries: int = 5, manager: str = "") -> WriteResult:
         """Write a record's status; the server's last word."""
         document = record.status.model_dump(mode="json", by_alias=True, exclude_none=True)
         is_again = record.key in self._unwritten
         for left in reversed(range(tries)):
-            answer = await self.records.write_status(record.namespace, record.name, document)
+            answer = await self.records.write_status(record.namespace, record.name, document, manager)
             # An answer may be lost with its connection; the write is repeated, and a second loss counts.
             is_lost = answer.verdict is WriteOutcome.UNKNOWN and not is_again
             is_again = True

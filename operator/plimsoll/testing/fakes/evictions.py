@@ -229,6 +229,7 @@ class FakeRecords:
     Attributes:
         documents: By ``namespace/name``.
         history: Phases by record name, in the order written.
+        managers: Who first wrote each phase, by record name and phase; "" for the client.
         created_at: ``metadata.creationTimestamp`` of new records.
         answer: The result of a write.
     """
@@ -238,6 +239,7 @@ class FakeRecords:
             f"{each['metadata']['namespace']}/{each['metadata']['name']}": dict(each) for each in documents
         }
         self.history: dict[str, list[str]] = {}
+        self.managers: dict[tuple[str, str], str] = {}
         self.created_at = "2026-01-01T00:00:00Z"
         self.answer = DONE
 
@@ -254,8 +256,10 @@ class FakeRecords:
         self._note(metadata["name"], document.get("status") or {})
         return DONE
 
-    async def write_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> WriteResult:
-        """Replace a status."""
+    async def write_status(
+        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+    ) -> WriteResult:
+        """Replace a status; ``managers`` keeps who first wrote each phase."""
         document = self.documents.get(f"{namespace}/{name}")
         if not self.answer.is_done:
             return self.answer
@@ -263,6 +267,7 @@ class FakeRecords:
             return WriteResult(WriteOutcome.GONE, f"there is no record {namespace}/{name}")
         document["status"] = dict(status)
         self._note(name, status)
+        self.managers.setdefault((name, str(status.get("phase"))), manager)
         return DONE
 
     async def delete(self, namespace: str, name: str) -> WriteResult:
