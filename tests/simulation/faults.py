@@ -93,6 +93,7 @@ class FaultKind(StrEnum):
     PRIORITY_DELETED = "priority class of a pod deleted"
     MOVE_MEDDLED = "somebody meddles with a move at its requests"
     MOVE_ANSWER_LATE = "answer to a request of a move that comes late"
+    SURGE_TURNED_BACK = "pods of a surge deleted while its rollout is taken back, and its node alone open"
     LEASE_MEDDLED = "somebody meddles with a lease at its renewal, and its holder is paused"
 
 
@@ -143,12 +144,20 @@ AT_WRITES = {
     FaultKind.AT_POLICY_STATUS: 0.1,
     FaultKind.MOVE_MEDDLED: 0.3,
     FaultKind.MOVE_ANSWER_LATE: 0.4,
+    FaultKind.SURGE_TURNED_BACK: 0.7,
     FaultKind.LEASE_MEDDLED: 0.25,
 }
 
 #: Kinds that came after the others: they are enabled in this part of the runs in which another kind would be,
 #: so that most seeds stay what they were.
-LATER = frozenset((FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE, FaultKind.LEASE_MEDDLED))
+LATER = frozenset(
+    (
+        FaultKind.MOVE_MEDDLED,
+        FaultKind.MOVE_ANSWER_LATE,
+        FaultKind.SURGE_TURNED_BACK,
+        FaultKind.LEASE_MEDDLED,
+    )
+)
 LATER_PART = 0.25
 
 #: Those that somebody or something does, whenever it is.

@@ -63,7 +63,7 @@ REJECTED, ERASED = "another move of its bundle is rejected", "another record of 
 #: What happens more often than the rest, by request: what depends on where a replacement is, and when.
 OFTEN = {
     "eviction": 8 * (REJECTED, ERASED, POLICY_CHANGED),
-    "look": (*6 * (RECORD_DELETED, POLICY_CHANGED), *24 * (COMES_BACK,)),
+    "look": 6 * (RECORD_DELETED, POLICY_CHANGED),
     "rollout": (*8 * (BACK, COMES_BACK), DELETED, DELETED),
     "request": (GROWS, GROWS, "its workload is scaled up", DELETED),
 }
@@ -71,7 +71,7 @@ OFTEN = {
 #: What meets a move that still waits for the answer: this one comes late, too.
 AWAITED = {
     "eviction": (REJECTED, ERASED, POLICY_CHANGED),
-    "look": (RECORD_DELETED, POLICY_CHANGED, COMES_BACK),
+    "look": (RECORD_DELETED, POLICY_CHANGED),
 }
 
 
@@ -90,6 +90,8 @@ class MoveFaults:
         if found is None:
             return
         kind, names = found
+        if kind == "look" and self._scene.faults.at_write(FaultKind.SURGE_TURNED_BACK):
+            self._turn_surge_back(exchange, names)
         if kind in SLOW and self._scene.faults.at_write(FaultKind.MOVE_ANSWER_LATE):
             self._delay(exchange)
         tries = 2 if kind == "rollout" else 1
@@ -104,6 +106,18 @@ class MoveFaults:
         found = self._due.pop(exchange, None)
         if found is not None:
             self._act(exchange, *found)
+
+    def _turn_surge_back(self, exchange: Exchange, names: Mapping[str, str]) -> None:
+        """The next replacement comes to the pod's node while the rollout of the last one is taken back."""
+        record = self._record(exchange, "look", names)
+        if record is None or not self._is_begun(names["ns"], record["spec"]):
+            return
+        self._come_back(names["ns"], record["spec"])
+        exchange.fault = FaultKind.OLD_ANSWER
+        self._scene.faults.count(FaultKind.SURGE_TURNED_BACK)
+        self._scene.tell(
+            "deed", f"its rollout is taken back: {COMES_BACK} (record {record['metadata']['name']})"
+        )
 
     def _delay(self, exchange: Exchange) -> None:
         """Its answer comes late."""
