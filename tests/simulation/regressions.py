@@ -68,6 +68,7 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(5028, "f37dddd1", "a pod was evicted while its binding was on its way"),
     Regression(5127, "89c35ef6", "a new leader over-committed nodes that had shrunk while it stood by"),
     Regression(391, "89c35ef6", "pods were bound to a node that refused them, and made again, without end"),
+    Regression(10020, "2f424e68", "moves were remembered whose records had gone with their definition"),
 )
 
 
