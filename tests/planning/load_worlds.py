@@ -107,12 +107,8 @@ class LoadWorld:
 
     def settle(self, without: frozenset[str] = frozenset()) -> None:
         """So many readings that all levels are what pods use now, whatever they used before."""
-        for _ in range(4):
-            self.read(150.0, without)
-        for _ in range(4):
-            self.read(3_000.0, without)
-            for _ in range(3):
-                self.read(60.0, without)
+        for seconds in (6_000.0, 6_000.0, 150.0, 150.0):
+            self.read(seconds, without)
 
     def share(self, node: str) -> float:
         """Percent of its cpu that a node uses."""

@@ -218,19 +218,20 @@ def _proven(
     )
 
 
+#: Seconds of a search by load, which ends by steps long before.
+BY_STEPS = 600.0
+
+
+def _optimal(key: str, title: str, goal: Goal) -> ComparedPolicy:
+    mover = ours(Planner.OPTIMAL, 5, 10, goal=goal)
+    return ComparedPolicy(key, title, PLACED_BY_LOAD, mover, 0.1, by_deviation=True, book=BOOK)
+
+
 #: Placed by the load book; and moved by it, too.
 OURS = (
     ComparedPolicy("P1", "NodeLoad, weight 3, by cpu", PLACED_BY_LOAD, book=BOOK),
     _proven("P2", "P1 with LowNodeUtilization mean -5/+10, Proven", PLACED_BY_LOAD),
-    ComparedPolicy(
-        "P3",
-        "P1 with LowNodeUtilization mean -5/+10, Optimal",
-        PLACED_BY_LOAD,
-        ours(Planner.OPTIMAL, 5, 10, goal=Goal(objective=Objective.SMALLEST_SPREAD, seconds=0.5)),
-        0.1,
-        by_deviation=True,
-        book=BOOK,
-    ),
+    _optimal("P3", "P2 with planner Optimal, movePrice 5", Goal(seconds=BY_STEPS, move_price=5.0)),
 )
 
 #: The same with one thing changed, most of them with resourceWeights of 1 and 1 ("m").
@@ -263,6 +264,10 @@ VARIANTS = (
             usageThresholds={"cpu": 65, "memory": 95},
             resourceWeights={"cpu": 1, "memory": 1},
         ),
+    ),
+    _optimal("P3p1", "P3, movePrice 1", Goal(seconds=BY_STEPS)),
+    _optimal(
+        "P3s", "P3, SmallestSpread, movePrice 10", Goal(Objective.SMALLEST_SPREAD, BY_STEPS, move_price=10.0)
     ),
     _proven("P2r1", "P2m, anomalyRounds 1", BY_BOTH, rounds=1),
     _proven("P2h33s", "P2m, half-life 33 s", BY_BOTH, book=LoadSettings(half_life_s=33.0)),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
 from planning.optimal.test_milp import every_solution
+from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.moves import EvictionPlan, Objective, RebalancingConfig
 from plimsoll.planning.optimal.load_terms import LoadTerms
 from plimsoll.planning.optimal.milp import CLOSE, solve
@@ -177,3 +178,15 @@ def test_the_same_plan_each_time() -> None:
     again = [(move.pod.key, move.target) for move in make_plan(policy, world.cluster, AROUND).moves]
     assert first
     assert first == again
+
+
+def test_no_pod_of_an_owner_goes_where_another_was_moved_off() -> None:
+    """Within the hour, however much that would even out."""
+    world = LoadWorld([[3_000, 2_000], [1_000]])
+    policy = by_load("SmallestSpread")
+    (move,) = make_plan(policy, world.cluster, AROUND).moves
+    now = AROUND.now.timestamp()
+    past = PastMove("p", move.strategy, move.workload.uid, "", move.target, Fate.SETTLED, now - 60.0)
+    around = replace(AROUND, memory=Memory([past], now))
+    again = make_plan(policy, world.cluster, around).moves
+    assert (move.pod.name, move.target) not in {(each.pod.name, each.target) for each in again}

@@ -158,8 +158,9 @@ class Objections:
         return profile is not None and profile.scores_load
 
     def ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
-        """Why a balancing strategy may not move a pod back to where it came from."""
-        if strategy not in self._balancing or candidate.target:
+        """Why a balancing strategy, or a plan by load, may not move a pod back to where it came from."""
+        balances = strategy in self._balancing and not candidate.target
+        if not (balances or self.load.guides(strategy, candidate.pod)):
             return None
         return self._memory.ping_pong(workload_of(candidate.pod).uid, strategy, target)
 
