@@ -10,7 +10,7 @@ from aiohttp import web
 
 from e2e.conftest import define
 from e2e.polls import eventually
-from e2e.replayed_load import USAGE, a_measured_node
+from e2e.replayed_load import USAGE, a_measured_node, placing
 from e2e.scene import Scene
 from e2e.speaker import speaking
 
@@ -48,7 +48,8 @@ async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
         operator = start_operator(cluster.kubeconfig)
         scene = await Scene(speaker).begin()
         old = await a_measured_node(scene, "old")
-        await scene.scheduling()
+        placed_by = await scene.policy(placing(scene, "NodeLoad"), "scheduler")
+        await scene.until_condition(placed_by, "Ready", "True")
         template: Obj = {
             "metadata": {"labels": {"app": "web"}, "annotations": {USAGE: "cpu=900m,memory=100Mi"}},
             "spec": scene.pod_spec(cpu="100m"),

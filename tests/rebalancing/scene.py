@@ -113,6 +113,7 @@ class Scene:
         evictor: Any = None,
         forks: Any = None,
         meter: FakeMeter | None = None,
+        places_by_load: bool = False,
     ) -> None:
         self.clock = FakeClock()
         self.records = FakeRecords(*documents)
@@ -137,6 +138,7 @@ class Scene:
         self.keeper = EvictionRecordStore(self.records, self.clock, self.observer)
         registry = Registry(IN_TREE)
         defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in registry]
+        defaults += [Enabled("NodeLoad", 3)] if places_by_load else []
         profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
         self.wing = RebalancingWing(
             self.book,

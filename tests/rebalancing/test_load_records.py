@@ -52,7 +52,7 @@ def old_web(number: int, node: str) -> Pod:
 
 
 def a_hot_node() -> Scene:
-    scene = Scene()
+    scene = Scene(places_by_load=True)
     for node, pods in USED.items():
         for number in pods:
             old = old_web(number, node)

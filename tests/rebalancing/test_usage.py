@@ -48,7 +48,7 @@ def reading(name: str, cpu: float, taken: float) -> UsageReading:
 
 def uses_of_pods(now: float) -> list[UsageReading]:
     """What the pods of both nodes use."""
-    return [reading(f"default/web-{n}", 0.2 if n == 2 else 0.9, now) for n in (1, 2, 5, 6, 7)]
+    return [reading(f"default/web-{n}", 0.2 if n == 2 else 0.8, now) for n in (1, 2, 5, 6, 7)]
 
 
 def a_collector(meter: FakeMeter, clock: FakeClock, other: FakeMeter | None = None) -> UsageCollector:
@@ -97,11 +97,11 @@ async def test_usage_that_no_policy_needs_is_not_read() -> None:
 
 async def test_a_run_moves_by_what_is_measured() -> None:
     """Requests are small; the measured load is not: pods leave the node that is really busy."""
-    scene = Scene()
+    scene = Scene(places_by_load=True)
     now = scene.clock.now()
     for number in (5, 6, 7):
         scene.tell(PodAdded(web(number, "bad")))
-    scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
+    scene.meter.node_readings = [reading("bad", 3.2, now), reading("good", 0.2, now)]
     scene.meter.pod_readings = uses_of_pods(now)
 
     async with scene.running(a_policy(strategies=[BY_METRICS], metricsProviders=METRICS)):
@@ -202,11 +202,11 @@ async def test_a_query_says_nothing_of_a_node_shortly_after_a_move() -> None:
 
 async def test_a_move_is_not_repeated_for_the_load_that_it_took_away() -> None:
     """The next run comes before the next reading: the node that was hot is left out of it."""
-    scene = Scene()
+    scene = Scene(places_by_load=True)
     now = scene.clock.now()
     for number in (5, 6, 7):
         scene.tell(PodAdded(web(number, "bad")))
-    scene.meter.node_readings = [reading("bad", 3.6, now), reading("good", 0.2, now)]
+    scene.meter.node_readings = [reading("bad", 3.2, now), reading("good", 0.2, now)]
     scene.meter.pod_readings = uses_of_pods(now)
 
     limits = {"perWorkload": 5}
@@ -300,7 +300,7 @@ async def test_a_hostile_value_of_a_query_leaves_its_node_out(value: float) -> N
 )
 async def test_a_hostile_reading_leaves_its_node_out(hostile: UsageReading) -> None:
     """Till a sound one comes, which counts immediately."""
-    scene = Scene()
+    scene = Scene(places_by_load=True)
     now = scene.clock.now()
     for number in (5, 6, 7):
         scene.tell(PodAdded(web(number, "bad")))
@@ -317,7 +317,7 @@ async def test_a_hostile_reading_leaves_its_node_out(hostile: UsageReading) -> N
         evicted = list(scene.evictor.evicted)
         failures = scene.statuses.statuses[POLICY]["lastRun"]["failures"]
         later = now + 30
-        scene.meter.node_readings = [reading("bad", 3.6, later), reading("good", 0.2, later)]
+        scene.meter.node_readings = [reading("bad", 3.2, later), reading("good", 0.2, later)]
         scene.meter.pod_readings = uses_of_pods(later)
         await scene.clock.advance(30)
         await scene.run()

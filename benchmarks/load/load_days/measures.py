@@ -25,12 +25,14 @@ class MovedPod:
 
     Attributes:
         was_wasted: Whether the source would have been below the line for itself soon.
+        was_calming: Whether it would have been with all its pods of then, also those that end before.
     """
 
     at: float
     owner: str
     source: int
     was_wasted: bool
+    was_calming: bool
 
 
 @dataclass(slots=True)
@@ -108,8 +110,8 @@ class Tally:
             self._left[gone.owner, gone.node].append(self.world.now)
             return
         mean = self._means[-1] if self.by_deviation and self._means else 0.0
-        wasted = _would_have_ended(self.world, gone.node, mean + self.line)
-        self.moves.append(MovedPod(self.world.now, gone.owner, gone.node, wasted))
+        wasted, calming = _would_have_ended(self.world, gone.node, mean + self.line)
+        self.moves.append(MovedPod(self.world.now, gone.owner, gone.node, wasted, calming))
         self._left[gone.owner, gone.node].append(self.world.now)
         born = self._heirs.pop(gone.info.uid, None)
         self.again += born is not None and self.world.now - born <= BACK_S
@@ -140,6 +142,7 @@ class Tally:
             evictions=len(self.moves),
             reversals=self.reversals,
             wasted=sum(each.was_wasted for each in self.moves),
+            calming=sum(each.was_calming for each in self.moves),
             again=self.again,
             pending_minutes=self.pending,
             arrivals=self.arrivals,
@@ -161,6 +164,7 @@ class DayFigures:
         mean: Mean use of the nodes' cpu, in percent; ``requested`` is what pods requested.
         reversals: Replacements on a node that a pod of their owner was moved off within the hour.
         wasted: Moves off nodes that would have been below the line a quarter of an hour later anyway.
+        calming: The same if no pod ended meanwhile: their use alone went down.
         again: Moves of replacements within an hour.
         pending_minutes: Pod-minutes without a node.
         arrivals: Pods placed that replace no moved pod.
@@ -178,6 +182,7 @@ class DayFigures:
     evictions: int
     reversals: int
     wasted: int
+    calming: int
     again: int
     pending_minutes: float
     arrivals: int
@@ -187,11 +192,13 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(values)) if values else 0.0
 
 
-def _would_have_ended(world: World, node: int, line: float) -> bool:
-    """Whether the node with all its pods of now would be below the line a quarter of an hour later."""
+def _would_have_ended(world: World, node: int, line: float) -> tuple[bool, bool]:
+    """Whether the node with its pods of now would be below the line a quarter of an hour later.
+
+    Without those that end before, and with them.
+    """
     slots = np.flatnonzero(world.node_of[: world.demand.count] == node)
     later = world.now + BY_ITSELF_S
     staying = np.array([world.by_slot[slot].ends > later for slot in slots.tolist()], dtype=np.bool_)
-    slots = slots[staying] if len(slots) else slots
-    load = float(world.demand.cpu(later, slots, fine=False).sum()) / world.traces.node_cpu
-    return load <= line
+    use = world.demand.cpu(later, slots, fine=False) / world.traces.node_cpu
+    return float(use[staying].sum()) <= line, float(use.sum()) <= line

@@ -32,6 +32,7 @@ from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Goal, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import ask_again, make_plan
+from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -85,15 +86,10 @@ def now_or_never(steps: Coroutine[Any, Any, T]) -> T:
 
 @dataclass(slots=True)
 class ReplayedApi:
-    """A metrics API and a clock, for the product's collector: the latest readings, in virtual time.
-
-    Attributes:
-        is_deciding: Whether pods are asked for, too: the collector keeps nothing of them between runs.
-    """
+    """A metrics API and a clock, for the product's collector: the latest readings, in virtual time."""
 
     world: World
     latest: Readings | None = None
-    is_deciding: bool = False
 
     def now(self) -> float:
         """Virtual seconds since the epoch."""
@@ -121,7 +117,7 @@ class ReplayedApi:
     async def pods(self) -> tuple[WriteResult, Sequence[UsageReading]]:
         """Of every pod that was measured."""
         found = self.latest
-        if found is None or not self.is_deciding:
+        if found is None:
             return WriteResult(WriteOutcome.DONE), []
         rows = zip(found.slots.tolist(), found.cpu.tolist(), found.memory.tolist(), strict=True)
         return WriteResult(WriteOutcome.DONE), [
@@ -178,7 +174,7 @@ class PlannedMoves:
     config: RebalancingConfig = field(init=False)
     _spec: RebalancingSpec = field(init=False)
     _past: list[PastMove] = field(default_factory=list, init=False)
-    _over: dict[tuple[str, str], int] = field(default_factory=dict, init=False)
+    _over: OverUsedRounds = field(default_factory=OverUsedRounds, init=False)
     _moved: dict[str, float] = field(default_factory=dict, init=False)
     _touched: dict[str, float] = field(default_factory=dict, init=False)
 
@@ -210,19 +206,13 @@ class PlannedMoves:
 
     def decide(self, tally: Tally) -> None:
         """Plan, and evict."""
-        self.api.is_deciding = True
         world, context = self.world, self._context()
-        self.api.is_deciding = False
         made = make_plan(self.config, world.cluster, context)
         for failure in made.failures:
             if not isinstance(failure.__cause__, CannotJudgeError):
                 raise failure
             tally.reasons["CannotJudge"] += 1  # planner Upstream stops where a node is not measured
-        self._over = {
-            (strategy, node): self._over.get((strategy, node), 0) + 1
-            for strategy, found in made.classes
-            for node in found.overutilized
-        }
+        self._over.learn(made.classes, self.config.strategies, world.cluster)
         tally.reasons.update(made.refused_by_reason())
         for move in made.moves:
             present = ask_again(move, self.config, world.cluster, context)
@@ -253,6 +243,7 @@ class PlannedMoves:
                 move.source,
                 fate,
                 DAWN + world.now,
+                target="" if heir.node < 0 else world.names[heir.node],
             )
         )
 
@@ -265,7 +256,8 @@ class PlannedMoves:
             unplaced=tuple(each.info for each in world.waiting.values()),
             measurements=self.measure(),
             memory=Memory(self._past, now),
-            over_for=self._over,
+            over_for=self._over.before(self.config.strategies, world.cluster),
+            touched=self._touched,
             moved=frozenset(uid for uid, at in self._moved.items() if world.now - at < SETTLED_S),
         )
 

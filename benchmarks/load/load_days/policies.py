@@ -91,18 +91,6 @@ def koordinator(low: float, high: float, *, deviation: bool = False) -> MakeMove
     return made
 
 
-def proven_by_requests(low: float, high: float, *, deviation: bool = False) -> MakeMover:
-    """LowNodeUtilization by metrics and planner Proven, while the profile places by requests."""
-
-    def made(world: World, _history: History, profile: Profile) -> Mover:
-        args = low_node_utilization(low, high, deviation=deviation)
-        return PlannedMoves(
-            world, {SCHEDULER: profile}, [("LowNodeUtilization", args)], Planner.PROVEN, anomaly_rounds=3
-        )
-
-    return made
-
-
 def _packing(target: int) -> Callable[[], Profile]:
     def made() -> Profile:
         args = {"TargetLoadPacking": {"targetUtilization": target}}
@@ -186,14 +174,6 @@ POLICIES = {
             by_deviation=True,
         ),
         ComparedPolicy("B6", "Crane Dynamic", _crane),
-        ComparedPolicy(
-            "B7",
-            "LowNodeUtilization mean -5/+10, Proven, placed by requests",
-            a_profile,
-            proven_by_requests(5, 10, deviation=True),
-            0.1,
-            by_deviation=True,
-        ),
         ComparedPolicy("O", "oracle: future mean, no moves", _oracle(0), places_first=True),
         ComparedPolicy("O95", "oracle: future p95, no moves", _oracle(95), places_first=True),
     )

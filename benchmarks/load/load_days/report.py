@@ -20,6 +20,7 @@ COLUMNS = {
     "evictions": "evictions",
     "reversals": "reversals",
     "wasted": "wasted",
+    "calming": "by use",
     "again": "moved again",
     "pending_minutes": "pending min",
     "mean": "mean cpu",

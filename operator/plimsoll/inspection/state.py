@@ -206,12 +206,14 @@ class ClusterState:
         if resting:
             wanted = bounded(wanted, "rest after fruitless moves", int(may_try))
         pending = self.objects.pending
+        touched = touched_nodes(records, self.now)
         context = PlanningContext(
             now=self.time,
             unplaced=tuple(pending.infos()),
             in_flight=in_flight(records),
             memory=memory,
-            measurements=measured(self.content.usage, spec, touched_nodes(records, self.now), self.now),
+            measurements=measured(self.content.usage, spec, touched, self.now),
+            touched=touched,
             recent=sent_since(records, name, self.now - 60.0),
             deployments=self._deployments() if wanted.surge else Deployments(),
             others=self._others(name),

@@ -212,7 +212,7 @@ class LoadKeeper:
         if left.any():
             system = book.exact_system[: len(self.cluster)].copy()
             system[rows[left], 2] = 0.0
-            book.read(system, book.read_at[: len(system)].copy())
+            book.read(system, book.read_at[: len(system)].copy(), book.course[: len(system)].copy())
 
     def _places_of_nodes(self) -> RowArray:
         """The place of each row's series, shape (N,); -1: none."""
@@ -275,13 +275,34 @@ class LoadKeeper:
         exact[counts] += weight * (rest - exact[counts])
         first_at[counts & is_first] = taken[counts & is_first]
         read_at[newer] = taken[newer]
-        book.read(system, read_at)
+        course = np.zeros((len(places), 3))
+        is_again = self.nodes.count[at] > 1
+        course[read, 0] = np.where(is_again, self.nodes.taken[at] - self.nodes.interval[at], 0.0)
+        course[:, 1:] = self._drift(rows, was_read, places)
+        book.read(system, read_at, course)
 
         known = np.where(read_at > 0, np.int8(LoadState.STALE), np.int8(LoadState.UNKNOWN))
         fresh_for = self.nodes.fresh_for(at, self.settings.freshest_s, self.settings.stalest_s)
         is_fresh = (now - taken[read] <= fresh_for) & (read_at[read] > 0)
         known[np.flatnonzero(read)[is_fresh]] = LoadState.MEASURED
         return known
+
+    def _drift(self, rows: RowArray, was_read: BoolArray, places: RowArray) -> FloatArray:
+        """By how much the recent readings of nodes are above the smoothed ones, shape (N, 2).
+
+        Pod by pod where pods are measured, so that one that came or left does not count.
+        """
+        found = np.zeros((len(places), 2))
+        if not was_read.any():
+            known = places >= 0
+            found[known] = self.nodes.recent[places[known]] - self.nodes.level[places[known]]
+            return found
+        at = self._roster.places[was_read]
+        drift = self.pods.recent[at] - self.pods.level[at]
+        for resource in range(2):
+            weights = drift[:, resource]
+            found[:, resource] = np.bincount(rows[was_read], weights=weights, minlength=len(places))
+        return found
 
     def _refresh(self, book: LoadBook, columns: IntArray, was_read: BoolArray, now: float) -> RowArray:
         """Put shares and sums into the book where they differ enough; these rows."""

@@ -18,16 +18,21 @@ from plimsoll.model.columns.columns import RowArray, grown
 #: Seconds between readings of a thing that has had one only.
 FIRST_INTERVAL_S = 15.0
 
+#: In which half of a reading's weight is gone from what a thing has used recently.
+RECENT_HALF_LIFE_S = 90.0
+
 
 class Levels:
     """Smoothed readings of named things.
 
     Args:
         half_life_s: In which half of a reading's weight is gone.
+        recent_half_life_s: Likewise from ``recent``.
 
     Attributes:
         places: The place of each name on the K axis.
         level: Shape (K, 2).
+        recent: Shape (K, 2): the same over a shorter time.
         variance: Shape (K, 2).
         latest: Shape (K, 2): the latest reading.
         taken: Shape (K,): when it was taken.
@@ -38,10 +43,11 @@ class Levels:
         since: Shape (K,): a reading whose window began before is another thing's that had the name.
     """
 
-    def __init__(self, half_life_s: float) -> None:
-        self._half_life_s = half_life_s
+    def __init__(self, half_life_s: float, recent_half_life_s: float = RECENT_HALF_LIFE_S) -> None:
+        self._half_life_s, self._recent_half_life_s = half_life_s, recent_half_life_s
         self.places: dict[str, int] = {}
         self.level = np.zeros((0, 2))
+        self.recent = np.zeros((0, 2))
         self.variance = np.zeros((0, 2))
         self.latest = np.zeros((0, 2))
         self.taken = np.zeros(0)
@@ -71,6 +77,9 @@ class Levels:
         self.variance[places] = np.where(
             is_first[:, None], 0.0, (1.0 - weight) * (variance + weight * gap * gap)
         )
+        brief = (1.0 - np.exp2(-elapsed / self._recent_half_life_s))[:, None]
+        recent = self.recent[places]
+        self.recent[places] = np.where(is_first[:, None], amounts, recent + brief * (amounts - recent))
         self.latest[places] = amounts
         self.interval[places] = np.where(is_first, FIRST_INTERVAL_S, elapsed)
         self.first[places] = np.where(is_first, taken, self.first[places])
@@ -87,7 +96,7 @@ class Levels:
     def restart(self, place: int, since: float) -> None:
         """Another thing has this name since: older readings are not its own."""
         taken = self.taken[place]
-        self.level[place] = self.latest[place]
+        self.level[place] = self.recent[place] = self.latest[place]
         self.variance[place] = 0.0
         is_own = taken - self.window[place] >= since
         self.count[place] = int(is_own)
@@ -106,6 +115,7 @@ class Levels:
             del self.places[name]
         stay = np.array(list(self.places.values()), dtype=np.intp)
         self.level, self.variance, self.latest = self.level[stay], self.variance[stay], self.latest[stay]
+        self.recent = self.recent[stay]
         self.taken, self.window, self.first = self.taken[stay], self.window[stay], self.first[stay]
         self.count, self.interval, self.since = self.count[stay], self.interval[stay], self.since[stay]
         self.places = {name: place for place, name in enumerate(self.places)}
@@ -123,6 +133,7 @@ class Levels:
         if len(places) > len(self.taken):
             capacity = max(64, 2 * len(places))
             self.level = grown(self.level, capacity)
+            self.recent = grown(self.recent, capacity)
             self.variance = grown(self.variance, capacity)
             self.latest = grown(self.latest, capacity)
             self.taken = grown(self.taken, capacity)

@@ -64,6 +64,8 @@ class LoadBook:
         used: What pods use on each node, for scores.
         known: Shape (capacity,) int8: UNKNOWN, STALE, or MEASURED for a node with a fresh reading of its own.
         read_at: Shape (capacity,): when the latest reading of the node was taken, 0 without one.
+        course: Shape (capacity, 3): when the one before it was taken, 0 without one; and by how much recent
+            readings are above the smoothed ones: cpu, memory; of the node's pods where they are measured.
         now: When the book was refreshed.
         middle: Median load of the measured nodes at the latest refresh in percent: cpu, memory.
         kept: For readers, by template: what they have derived from its prior, ``used`` and ``middle``. Empty
@@ -85,6 +87,7 @@ class LoadBook:
         self.system: IntArray = np.zeros((cluster.capacity, 2), dtype=np.int64)
         self.known: NDArray[np.int8] = np.zeros(cluster.capacity, dtype=np.int8)
         self.read_at: FloatArray = np.zeros(cluster.capacity)
+        self.course: FloatArray = np.zeros((cluster.capacity, 3))
         self.used = UsedColumns(cluster.capacity)
         #: the same not rounded, and not held back where it has hardly changed; and when it was first read
         self.exact_system: FloatArray = np.zeros((cluster.capacity, 3))
@@ -125,10 +128,14 @@ class LoadBook:
 
     def peak_on(self, row: int) -> tuple[int, int]:
         """What one node stays below most of the time."""
-        spread = np.sqrt(self.sums[row, SPREAD].astype(np.float64)) * SPREAD_UNITS
-        by_sigma = self.load_on(row) + (2.0 * spread).astype(np.int64)
+        by_sigma = self.load_on(row) + 2 * np.array(self.spread_on(row))
         cpu, memory = np.maximum(np.maximum(self.system[row], 0) + self.sums[row, PEAK], by_sigma).tolist()
         return cpu, memory
+
+    def spread_on(self, row: int) -> tuple[int, int]:
+        """The standard deviation of what its pods use together, each varying by itself: cpu and memory."""
+        cpu, memory = (np.sqrt(self.sums[row, SPREAD].astype(np.float64)) * SPREAD_UNITS).tolist()
+        return int(cpu), int(memory)
 
     def state(self, row: int) -> LoadState:
         """How much is known of one node."""
@@ -138,6 +145,11 @@ class LoadBook:
             if any(each * ONE_IN > all_ for each, all_ in zip(unmeasured, self.load_on(row), strict=True)):
                 return LoadState.ESTIMATED
         return known
+
+    def recent_on(self, row: int) -> tuple[int, int]:
+        """What one node has used recently, with the pods that the scheduler knows there."""
+        cpu, memory = (self.system[row] + self.sums[row, EXPECTED] + self.course[row, 1:]).tolist()
+        return max(round(cpu), 0), max(round(memory), 0)
 
     def is_level(self, node_mark: Hashable) -> bool:
         """Whether ``used`` is of these nodes."""
@@ -223,7 +235,7 @@ class LoadBook:
     def move_row(self, source: int, target: int) -> None:
         """A node changed its row."""
         self._write()
-        for column in (self.sums, self.system, self.known, self.read_at, self.exact_system):
+        for column in (self.sums, self.system, self.known, self.read_at, self.exact_system, self.course):
             column[target] = column[source]
         self.forget_row(source)
         self.used.grow(len(self.sums))
@@ -231,7 +243,7 @@ class LoadBook:
     def forget_row(self, row: int) -> None:
         """The node of that row is gone."""
         self._write()
-        for column in (self.sums, self.system, self.known, self.read_at, self.exact_system):
+        for column in (self.sums, self.system, self.known, self.read_at, self.exact_system, self.course):
             column[row] = 0
         self.used.grow(len(self.sums))
 
@@ -239,7 +251,7 @@ class LoadBook:
         """Make room for more nodes."""
         self._sums, self.system = grown(self.sums, capacity), grown(self.system, capacity)
         self.known, self.read_at = grown(self.known, capacity), grown(self.read_at, capacity)
-        self.exact_system = grown(self.exact_system, capacity)
+        self.exact_system, self.course = grown(self.exact_system, capacity), grown(self.course, capacity)
         self.used.grow(capacity)
         self._is_shared = False
 
@@ -250,7 +262,7 @@ class LoadBook:
         twin.now, twin.middle = self.now, self.middle
         twin._base, twin._own, twin._gone = self._base, dict(self._own), set(self._gone)
         twin._sums, twin.system, twin.known = self.sums, self.system, self.known
-        twin.read_at, twin.exact_system = self.read_at, self.exact_system
+        twin.read_at, twin.exact_system, twin.course = self.read_at, self.exact_system, self.course
         twin.used = self.used.fork()
         twin._is_shared = self._is_shared = True
         return twin
@@ -266,6 +278,7 @@ class LoadBook:
             (twin.known, self.known),
             (twin.read_at, self.read_at),
             (twin.exact_system, self.exact_system),
+            (twin.course, self.course),
         ):
             there[:count] = here[rows]
             there[count:] = 0
@@ -275,6 +288,7 @@ class LoadBook:
         if self._is_shared:
             self._sums, self.system, self.known = self._sums.copy(), self.system.copy(), self.known.copy()
             self.read_at, self.exact_system = self.read_at.copy(), self.exact_system.copy()
+            self.course = self.course.copy()
             self._is_shared = False
 
     # -- refreshing: the keeper's --------------------------------------------------------------------------
@@ -314,10 +328,11 @@ class LoadBook:
         """Those of the pods that were placed when ``settle`` was called."""
         return self._base
 
-    def read(self, exact_system: FloatArray, read_at: FloatArray) -> None:
-        """Nodes were read: what they use besides their pods, shape (N, 3), and when, shape (N,)."""
+    def read(self, exact_system: FloatArray, read_at: FloatArray, course: FloatArray) -> None:
+        """Nodes were read: what they use besides their pods, when, and their course; shapes as above."""
         self._write()
         self.exact_system[: len(read_at)], self.read_at[: len(read_at)] = exact_system, read_at
+        self.course[: len(read_at)] = course
 
     def replace(self, columns: IntArray, sums: IntArray, system: IntArray, known: NDArray[np.int8]) -> None:
         """Put other shares and sums in the place of those that ``settle`` returned; shapes as they are."""

@@ -58,6 +58,7 @@ class PastMove:
         owner: Uid of the workload.
         name: Of the workload, for people.
         source: Node that was left.
+        target: Node of the replacement; "" without one.
         ended: Seconds since the epoch.
         budget: The PodDisruptionBudget that said no (``namespace/name``), or "".
     """
@@ -70,6 +71,7 @@ class PastMove:
     fate: Fate
     ended: float
     budget: str = ""
+    target: str = ""
 
 
 #: How a fruitless move ended, in words.
@@ -91,6 +93,7 @@ class Memory:
         self._now = now
         self._fruitless: dict[tuple[str, str], list[PastMove]] = {}  # in a row, by owner and strategy
         self._in_a_row: dict[str, list[PastMove]] = {}  # by policy
+        self._made: defaultdict[tuple[str, str], list[PastMove]] = defaultdict(list)  # by owner and strategy
         self._left: dict[tuple[str, str, str], float] = {}  # when, by owner, strategy and node
         self._refusals: defaultdict[str, list[float]] = defaultdict(list)  # by budget
         for move in sorted(past, key=lambda each: each.ended):
@@ -102,6 +105,8 @@ class Memory:
                 self._refusals[move.budget].append(move.ended)
             return
         key = (move.owner, move.strategy)
+        if move.fate is not Fate.REFUSED:
+            self._made[key].append(move)
         if move.fate is Fate.SETTLED:
             self._fruitless.pop(key, None)
             self._in_a_row.pop(move.policy, None)
@@ -129,6 +134,30 @@ class Memory:
         if self._now >= until:
             return None
         return Refusal("HeldBack", f"{story}; tried again after {_clock(until)}")
+
+    def made_since(self, owner: str, strategy: str, moment: float) -> int:
+        """How many pods of the owner a strategy has moved since then."""
+        return sum(each.ended > moment for each in self._made.get((owner, strategy), ()))
+
+    def still_over(self, owner: str, strategy: str, over: frozenset[str]) -> Refusal | None:
+        """Why a strategy leaves the owner's pods alone: the latest move has not helped one of its nodes.
+
+        ``over`` are the nodes that are over-used now.
+        """
+        row = self._made.get((owner, strategy))
+        if not row or not (
+            node := next((each for each in (row[-1].source, row[-1].target) if each in over), "")
+        ):
+            return None
+        times = self.made_since(owner, strategy, self._now - MAX_HOLD_BACK_S)
+        until = row[-1].ended + HOLD_BACK_S * 2.0 ** max(times - 1, 0)
+        if self._now >= min(until, row[-1].ended + MAX_HOLD_BACK_S):
+            return None
+        return Refusal(
+            "HeldBack",
+            f"node {node} is over-used although a pod of {row[-1].name} was moved; tried again after"
+            f" {_clock(until)}",
+        )
 
     def ping_pong(self, owner: str, strategy: str, target: str) -> Refusal | None:
         """Why a balancing strategy does not move a pod of the owner to this node, None when it may."""

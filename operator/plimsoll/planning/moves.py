@@ -137,6 +137,7 @@ class PlanningContext:
         moved: Uids of pods that are the outcome of a move within the last hour; they stay where they are.
         gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; one that
             cannot be started yet, whatever room there is, is missing.
+        touched: When a pod was last moved off or to a node, in seconds since the epoch, by node.
     """
 
     now: datetime
@@ -151,6 +152,7 @@ class PlanningContext:
     others: Mapping[str, "RebalancingConfig"] = field(default_factory=dict)
     moved: frozenset[str] = frozenset()
     gangs: Mapping[str, int] = field(default_factory=dict)
+    touched: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import PodFacts
-from plimsoll.rebalancing.records.history import recently_moved
+from plimsoll.rebalancing.records.history import recently_moved, touched_nodes
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
@@ -124,4 +124,5 @@ class PlanningContexts:
             others=self.others(name),
             moved=recently_moved(self.keeper.known.values(), now) | self.machine.replacements(),
             gangs=gang_needs(self.groups, self.book.cache),
+            touched=touched_nodes(self.keeper.known.values(), now),
         )

@@ -18,7 +18,8 @@ amounts, the most bytes first.
 Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
 Differs: the Proven planner skips nodes without measurements, and takes nodes by how far they are over; a pod
 goes to an under-used node, or stays. A node that a pod was moved off or to is skipped until it was measured
-again.
+again. By the load book, pods leave in the order of :mod:`plimsoll.toolkit.descheduling.fewest_moves`, and
+nothing is proposed where all nodes together use more than ``min(high, 80) - 5`` percent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,8 @@ from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
-from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage
+from plimsoll.toolkit.descheduling.fewest_moves import FewestMoves
+from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage, no_room
 from plimsoll.toolkit.descheduling.node_usage import (
     METRIC_RESOURCE,
     NodeUsage,
@@ -149,6 +151,8 @@ class LowNodeUtilization(Strategy):
             NodeClasses(tuple(each.name for each in under), tuple(each.name for each in over))
         )
         idle = why_idle(under, nodes, self.args.number_of_nodes)
+        if over and not idle and context.load_book is not None and self.moves_by_load:
+            idle = no_room(nodes, high)
         if idle or not over:
             context.remarks.append(idle or "all nodes are under target utilization, nothing to do here")
             return
@@ -221,6 +225,26 @@ class LowNodeUtilization(Strategy):
             targets=Destinations.among(frozenset(each.name for each in under)),
             excluded=namespaces.exclude if namespaces else (),
             node_limit=node_limit,
+            fewest=self._fewest(high, under, caps, context),
+        )
+
+    def _fewest(
+        self,
+        high: Mapping[str, float],
+        under: Sequence[NodeUsage],
+        caps: Mapping[str, Mapping[str, int]],
+        context: StrategyContext,
+    ) -> FewestMoves | None:
+        """The order of pods that are moved by the load book."""
+        if context.load_book is None or not self.moves_by_load:
+            return None
+        return FewestMoves(
+            self._usage,
+            lambda source: {name: source.used[name] - caps[source.name][name] for name in high},
+            [
+                {name: caps[each.name][name] - each.used[name] for name in high if name in each.capacity}
+                for each in under
+            ],
         )
 
     @property

@@ -3,22 +3,24 @@
 from typing import Any, ClassVar
 
 import hypothesis.strategies as st
+import numpy as np
 from hypothesis import assume, given, settings
 
 from engine.toys import ALL, Crowd
 from planning.builders import SURROUNDINGS, a_rebalancing
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import NO_CEILING, Limits
-from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.moves import EvictionPlan, PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
-from plimsoll.planning.proven.load_lines import BAND, two_yardsticks
+from plimsoll.planning.proven.load_lines import two_yardsticks
 from plimsoll.strategies.low_node_utilization import LowNodeUtilization, LowNodeUtilizationArgs
 from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.toolkit.descheduling.fewest_moves import BAND
 
 MILLI, GIB = 10**6, 2**30
 FREE = Limits(per_workload=NO_CEILING)
@@ -79,8 +81,32 @@ def uses(*nodes: list[int]) -> dict[str, int]:
     return {f"p{number}-{each}": cpu for number, pods in enumerate(nodes) for each, cpu in enumerate(pods)}
 
 
-def planned(cluster: Cluster, *strategies: Any) -> EvictionPlan:
-    return plan(a_rebalancing(*(strategies or (by_load(),)), limits=FREE), cluster, SURROUNDINGS)
+class LikesLoad(Crowd):
+    """Says that it reads the load book."""
+
+    name: ClassVar = "LikesLoad"
+    reads_load: ClassVar = True
+
+    def score(self, state: Any, pod: Any, snapshot: Any) -> Any:
+        return np.zeros(len(snapshot), dtype=np.int32)
+
+
+def placing_by_load() -> Profile:
+    plugins: Any = (*ALL, LikesLoad)
+    defaults = [Enabled(name) for name in ("Fifo", "Room", "Binds", "LikesLoad")]
+    return build_profile(ProfileConfig("default-scheduler"), Registry(plugins), defaults)
+
+
+def planned(
+    cluster: Cluster, *strategies: Any, around: PlanningContext = SURROUNDINGS, **kwargs: Any
+) -> EvictionPlan:
+    profiles = kwargs.pop("profiles", {"default-scheduler": placing_by_load()})
+    wanted = a_rebalancing(*(strategies or (by_load(),)), profiles=profiles, limits=FREE, **kwargs)
+    return plan(wanted, cluster, around)
+
+
+def reasons(found: EvictionPlan) -> set[str]:
+    return {each.refusal.reason for each in found.refused}
 
 
 def test_pods_leave_a_node_that_uses_too_much_whatever_they_request() -> None:
@@ -92,8 +118,8 @@ def test_pods_leave_a_node_that_uses_too_much_whatever_they_request() -> None:
 
 
 def test_a_target_stays_below_the_line_by_the_band() -> None:
-    """The move would leave both nodes below the line, but the target nearer to it than the band."""
-    nodes = ([2_000, 2_000, 2_000, 300], [3_800])
+    """A move would leave both nodes below the line, but the target nearer to it than the band."""
+    nodes = ([2_000, 2_000, 2_000, 90, 90], [3_800])
     cluster, keeper = a_world(*nodes)
     settle(keeper, uses(*nodes))
     found = planned(cluster)
@@ -139,23 +165,13 @@ def test_a_node_that_is_silent_is_left_out() -> None:
     assert [move.target for move in planned(cluster).moves] == ["n1"]
 
 
-class LikesLoad(Crowd):
-    """Says that it reads the load book."""
-
-    name: ClassVar = "LikesLoad"
-    reads_load: ClassVar = True
-
-
 def test_two_yardsticks_degrade() -> None:
     cluster, _ = a_world([100])
     rebalancing = a_rebalancing(by_load())
     assert "LowNodeUtilization moves pods by what nodes use" in two_yardsticks(rebalancing, cluster)
     assert two_yardsticks(a_rebalancing(), cluster) == ""
-    plugins: Any = (*ALL, LikesLoad)
-    registry = Registry(plugins)
-    defaults = [Enabled(name) for name in ("Fifo", "Room", "Binds", "LikesLoad")]
-    profile = build_profile(ProfileConfig("default-scheduler"), registry, defaults)
-    assert two_yardsticks(a_rebalancing(by_load(), profiles={"default-scheduler": profile}), cluster) == ""
+    profiles = {"default-scheduler": placing_by_load()}
+    assert two_yardsticks(a_rebalancing(by_load(), profiles=profiles), cluster) == ""
 
 
 loads = st.lists(st.lists(st.integers(50, 3_000), min_size=0, max_size=6), min_size=2, max_size=5)

@@ -24,8 +24,10 @@ from plimsoll.planning.moves import Move, Objective, RebalancingConfig
 from plimsoll.planning.optimal.load_terms import LEVELS, Floats, LoadTerms
 from plimsoll.planning.optimal.problem import HEAT
 from plimsoll.planning.optimal.wishes import EVENED, Wish
-from plimsoll.planning.proven.load_lines import BAND, PEAK, RESOURCES
+from plimsoll.planning.proven.load_guards import RESOURCES
+from plimsoll.planning.proven.load_lines import PEAK
 from plimsoll.planning.proven.plan_builder import PlanBuilder
+from plimsoll.toolkit.descheduling.fewest_moves import BAND
 
 #: Nodes above the mean that SmallestSpread takes pods off in one run, the hottest; nodes that get pods.
 HOTTEST, COOLEST = 8, 16

@@ -20,28 +20,21 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
-from plimsoll.framework.descheduling.strategy import AsksForGain, Strategy, by_load
+from plimsoll.framework.descheduling.strategy import AsksForGain, MovesByLoad, Strategy, by_load
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_change import LoadChange, change_of
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
-from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
-from plimsoll.planning.moves import RebalancingConfig
-
-#: Percentage points below the line that triggers moves at which targets must stay.
-BAND = 5.0
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.limits import Workload
+from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
+from plimsoll.planning.proven.load_guards import RESOURCES, TWO_YARDSTICKS, LoadGuards
+from plimsoll.toolkit.descheduling.fewest_moves import BAND
 
 #: Percent of a node that the peaks of its pods may come to.
 PEAK = 95.0
 
-#: The resources that are measured, with their columns.
-RESOURCES = (("cpu", CPU), ("memory", MEMORY))
-
-
-#: The machine reason of the condition of policies that move pods by load, and place them without.
-TWO_YARDSTICKS = "TwoYardsticks"
-
-#: That of policies whose planner Optimal goes by load while nothing is measured.
+#: The machine reason of policies whose planner Optimal goes by load while nothing is measured.
 NOT_MEASURED = "NotMeasured"
 
 
@@ -54,6 +47,7 @@ class LoadLines:
         guided: Further names under which moves are proposed for what nodes use: a planner's objective.
         careful: Names of strategies whose moves need not be made: their targets stay cool as well.
         scores_load: Whether the score of a pod's scheduler is of load, too, so that a gain may be.
+        guards: What bounds the moves of strategies that go by load; None for nothing.
     """
 
     def __init__(
@@ -64,24 +58,48 @@ class LoadLines:
         guided: Collection[str] = (),
         careful: Collection[str] = (),
         scores_load: Callable[[PodInfo], bool] = lambda _: False,
+        guards: LoadGuards | None = None,
     ) -> None:
         self._context = context
-        self._by_load = {each.name: found for each in strategies if (found := by_load(each)) is not None}
+        self._by_load = moving_by_load(strategies)
+        self._guards = guards
         self._guided = frozenset((*self._by_load, *guided)) if self._by_load else frozenset()
         self._careful = frozenset(careful) - self._guided
         self._by_score = frozenset(each.name for each in strategies if isinstance(each, AsksForGain))
         self._scores_load = scores_load
         self._lines: Mapping[str, float] | None = None
 
-    def of_source(self, strategy: str, pod: PodInfo, node: str) -> Refusal | None:
-        """Why a pod may not leave its node for what that uses."""
+    def closes(self, strategy: str, node: str) -> Refusal | None:
+        """Why no pod may leave a node for what that uses."""
+        guards = self._guards_of(strategy)
+        return None if guards is None else guards.of_node(node, self.lines)
+
+    def moved(self, move: Move) -> None:
+        """A move was planned, and is about to be made in the fork."""
+        guards = self._guards_of(move.strategy)
+        if guards is not None:
+            guards.moved(move.pod)
+
+    def _guards_of(self, strategy: str) -> LoadGuards | None:
+        is_bound = strategy in self._by_load and self._context.load_book is not None
+        return self._guards if is_bound else None
+
+    def of_source(
+        self, strategy: str, pod: PodInfo, node: str, workload: Workload | None = None
+    ) -> Refusal | None:
+        """Why a pod may not leave its node for what that uses; its ``workload`` is its owner unless said."""
         book = self._context.load_book
         if book is None or not self.guides(strategy, pod):
             return None
         refusal = self._unmeasured(book, node)
         if refusal is None and not book.of(pod).is_measured:
             return Refusal("NotMeasured", f"there is no recent measurement of pod {pod.key}")
-        return refusal
+        guards = self._guards_of(strategy)
+        return (
+            refusal
+            if guards is None
+            else refusal or guards.of_pod(pod, workload or workload_of(pod), strategy)
+        )
 
     def of_target(self, strategy: str, pod: PodInfo, node: str) -> Refusal | None:
         """Why it may not go to a node for that, or for the requests there."""
@@ -90,7 +108,9 @@ class LoadLines:
         if book is None or cluster.rows[node] == cluster.row_of_pod(pod.uid):
             return None
         if self.guides(strategy, pod):
-            return self._unmeasured(book, node) or self.too_hot(node, pod)
+            guards = self._guards_of(strategy)
+            settling = None if guards is None else guards.settling(node)
+            return self._unmeasured(book, node) or settling or self.too_hot(node, pod)
         return self.too_hot(node, pod) if strategy in self._careful else None
 
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
@@ -163,6 +183,11 @@ class LoadLines:
         return Refusal("NotMeasured", f"node {node} is not measured: {why}")
 
 
+def moving_by_load(strategies: Iterable[Strategy]) -> dict[str, MovesByLoad]:
+    """Those that move pods by load, by name."""
+    return {each.name: found for each in strategies if (found := by_load(each)) is not None}
+
+
 def by_load_conditions(rebalancing: RebalancingConfig, cluster: Cluster) -> Mapping[str, str]:
     """What is wrong with moves of a policy by load, in sentences by machine reason; "" for nothing."""
     return {
@@ -176,22 +201,24 @@ def two_yardsticks(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
 
     What one half moves off a hot node the other half would put back there.
     """
-    moving = sorted({each.name for each in rebalancing.strategies if by_load(each) is not None})
+    moving = sorted(moving_by_load(rebalancing.strategies))
     without = {name for name, each in rebalancing.profiles.items() if not each.scores_load}
     if not moving or not without:
         return ""
     placed = sorted(without & {pod.pod.spec.scheduler_name for pod in cluster.pods.values()})
     if not placed:
         return ""
+    consequence = ", so they are not moved for that" if rebalancing.planner is Planner.PROVEN else ""
     return (
         f"{', '.join(moving)} moves pods by what nodes use, and profile {', '.join(placed)} places them"
-        " without: enable the score plugin NodeLoad there, or take metricsUtilization out of the strategy"
+        f" without{consequence}: enable the score plugin NodeLoad there, or take metricsUtilization out of"
+        " the strategy"
     )
 
 
 def not_measured(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
     """Why the planner Optimal cannot plan by what nodes use; "" if it can, or need not."""
-    moving = sorted({each.name for each in rebalancing.strategies if by_load(each) is not None})
+    moving = sorted(moving_by_load(rebalancing.strategies))
     if rebalancing.planner is not Planner.OPTIMAL or not moving:
         return ""
     names = considered_nodes(cluster, rebalancing.nodes)

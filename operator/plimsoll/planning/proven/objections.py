@@ -23,6 +23,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import SCORE_GAIN, PlanningContext, RebalancingConfig, workload_of
+from plimsoll.planning.proven.load_guards import LoadGuards
 from plimsoll.planning.proven.load_lines import LoadLines
 from plimsoll.planning.surges import Surge, Surging
 
@@ -65,6 +66,7 @@ class Objections:
             guided=(rebalancing.goal.objective.value,) if rebalancing.planner is Planner.OPTIMAL else (),
             careful=self._by_use,
             scores_load=self._scores_load,
+            guards=LoadGuards(rebalancing, context, planning_context) if self.has_conscience else None,
         )
         self._surging: Surging | None = None
         if rebalancing.surge:
@@ -81,6 +83,9 @@ class Objections:
 
     def hasty(self, node: str, strategy: str) -> Refusal | None:
         """Why it is too early to move pods off a node that is over-used."""
+        return self._seen_too_rarely(node, strategy) or self.load.closes(strategy, node)
+
+    def _seen_too_rarely(self, node: str, strategy: str) -> Refusal | None:
         asked = self._rebalancing.anomaly_rounds
         if asked <= 1 or not any(node in found.overutilized for found in self._context.classes):
             return None
@@ -144,9 +149,9 @@ class Objections:
             ]
         return found
 
-    def unmeasured(self, candidate: Candidate, strategy: str) -> Refusal | None:
+    def unmeasured(self, candidate: Candidate, strategy: str, workload: Workload) -> Refusal | None:
         """Why what its node uses is no reason to move a pod."""
-        return self.load.of_source(strategy, candidate.pod, candidate.node)
+        return self.load.of_source(strategy, candidate.pod, candidate.node, workload)
 
     def heats(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
         """Why what a node uses keeps it from taking a pod."""

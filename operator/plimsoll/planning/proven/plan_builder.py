@@ -121,7 +121,7 @@ class PlanBuilder:
                 or (self.ledger.shortage(pod) if surge else self.ledger.refusal(pod, given_back))
                 or self.objections.lesson(strategy, workload, [] if surge else self.ledger.over(pod))
                 or self.objections.settling(pod, strategy)
-                or self.objections.unmeasured(candidate, strategy)
+                or self.objections.unmeasured(candidate, strategy, workload)
                 or self._prove(candidate, strategy, workload, surge)
             )
         except PluginError as exc:
@@ -131,6 +131,7 @@ class PlanBuilder:
             # The pod of a surge goes when one more healthy pod is there: no budget is used up.
             budget = "" if answer.surge else self.ledger.take(pod, given_back)
             self.moves.append(replace(answer, budget=budget, waits=after is not None))
+            self.objections.load.moved(answer)
             self.make(answer)
             return Verdict.ACCEPTED
         self.refused.append(Refused(pod, strategy, candidate.reason, answer))

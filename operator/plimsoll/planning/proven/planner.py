@@ -86,7 +86,7 @@ def revalidate(
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
     free = replace(rebalancing, limits=UNLIMITED, minimum_gain=None)
-    book = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset()))
+    book = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset(), touched={}))
     book.objections.conscience.without_driving()
     # What stands and falls with others was judged with them.
     book.objections.has_conscience = book.objections.has_conscience and not move.bundle

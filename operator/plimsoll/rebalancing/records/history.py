@@ -56,6 +56,7 @@ def past_move(record: Record) -> PastMove | None:
         fate=fate,
         ended=ended_at(record),
         budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
+        target=(landed.node or "") if (landed := record.status.replacement) is not None else "",
     )
 
 

@@ -10,6 +10,7 @@ from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Memory
 from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
+from plimsoll.planning.proven.over_used_rounds import OverUsedRounds
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers import bounded
 from plimsoll.rebalancing.execution.executor import MoveExecutor
@@ -53,8 +54,8 @@ class RunInputs:
     surges: SurgeWay
     executor: MoveExecutor
     clock: Clock
-    #: runs in a row, by policy
-    _over: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict, init=False)
+    #: by policy
+    _over: dict[str, OverUsedRounds] = field(default_factory=dict, init=False)
 
     async def gather(self, policy: SchedulingPolicy) -> RunInput:
         """What a run of the policy that begins now reads."""
@@ -76,21 +77,18 @@ class RunInputs:
         fork = self.book.cache.cluster.fork() if is_upstream else self.book.claimed()
         context = self.contexts.of(name, memory, deployments=deployments)
         recent = context.recent + self.executor.machine.left(name)
-        context = replace(context, over_for=self._over.get(name, {}), recent=recent)
+        rounds = self._over.get(name, OverUsedRounds()).before(rebalancing.strategies, fork)
+        context = replace(context, over_for=rounds, recent=recent)
         return RunInput(started, rebalancing, fork, context, memory)
 
     async def _measured(self, spec: RebalancingSpec, touched: Mapping[str, float]) -> Measurements:
         nodes = {node.name: node for node in self.book.cache.cluster.nodes}
         return await self.collector.measure(spec, nodes, touched)
 
-    def learn(self, name: str, plan: EvictionPlan) -> None:
+    def learn(self, name: str, found: RunInput, plan: EvictionPlan) -> None:
         """Count the runs in a row in which strategies found nodes over-used."""
-        before = self._over.get(name, {})
-        self._over[name] = {
-            (strategy, node): before.get((strategy, node), 0) + 1
-            for strategy, found in plan.classes
-            for node in found.overutilized
-        }
+        rounds = self._over.setdefault(name, OverUsedRounds())
+        rounds.learn(plan.classes, found.rebalancing.strategies, found.cluster)
 
     def forget(self, name: str) -> None:
         """The policy rebalances no longer."""

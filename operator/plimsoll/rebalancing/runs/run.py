@@ -107,7 +107,7 @@ class PolicyRuns:
             raise
         self._let_go()
         made = totals.plan
-        self.inputs.learn(name, made)
+        self.inputs.learn(name, inputs, made)
         self.statistics.planned(name, inputs.rebalancing, made)
         self.reports.begin(totals)
         await self.modes.carry_out(totals, inputs.memory, inputs.cluster)

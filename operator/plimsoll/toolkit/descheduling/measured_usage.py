@@ -3,12 +3,13 @@
 Units, edges and source as :mod:`plimsoll.toolkit.descheduling.node_usage` has them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.states import LoadState
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.toolkit.descheduling.fewest_moves import BAND
 from plimsoll.toolkit.descheduling.node_usage import (
     BASIC,
     BILLION,
@@ -18,6 +19,28 @@ from plimsoll.toolkit.descheduling.node_usage import (
     capacity_of,
     tell_left_out,
 )
+
+#: Percent of a node above which its pods slow one another down, whatever the thresholds say.
+HOT = 80.0
+
+
+def no_room(nodes: Sequence[NodeUsage], high: Mapping[str, float]) -> str:
+    """Why moves cannot help, where the nodes together use too much for that; "" when they may.
+
+    Formula, for each resource with an upper threshold, sums over the nodes that have it::
+
+        sum(used) > (min(high, HOT) - BAND) / 100 * sum(capacity)
+    """
+    for name, line in high.items():
+        known = [each for each in nodes if each.capacity.get(name, 0) > 0]
+        room, most = sum(each.capacity[name] for each in known), min(line, HOT) - BAND
+        percent = 100.0 * sum(each.used[name] for each in known) / max(room, 1)
+        if percent > most:
+            return (
+                f"Saturated: no room; all nodes together use {percent:.1f}% of their {name}, and moves help"
+                f" up to {most:.1f}%; add nodes"
+            )
+    return ""
 
 
 class MeasuredUsage:

@@ -11,7 +11,7 @@ Edges: the room of all destinations is one pool, and is looked at after a pod we
 Source: descheduler v0.36, ``pkg/framework/plugins/nodeutilization``.
 Differs: of equal pods of a node the Proven planner takes the one first that costs least (deletion cost, not
 serving, restarts, age), upstream any; upstream wants as many tolerations as a destination has taints, the
-Proven planner does not.
+Proven planner does not; by the load book few large pods leave instead of many small ones.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +26,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.taints import tolerates
 from plimsoll.toolkit.descheduling.eviction_order import least_important_first
+from plimsoll.toolkit.descheduling.fewest_moves import FewestMoves
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, UsageError, UsageSource
 
 #: Room, in billionths, that no pods fill.
@@ -90,6 +91,7 @@ class Draining:
         targets: Where pods should go, for planners that choose their places.
         excluded: Namespaces whose pods stay.
         node_limit: Pods to take from one node at most.
+        fewest: In which order pods leave instead, so that few of them do.
     """
 
     usage: UsageSource
@@ -102,6 +104,7 @@ class Draining:
     targets: Destinations
     excluded: Iterable[str] = ()
     node_limit: int | None = None
+    fewest: FewestMoves | None = None
 
     def candidates(self, context: StrategyContext) -> Candidates:  # noqa: C901, PLR0912 - upstream's balancing loop in one piece
         """The pods of the sources, those that matter least first, until there is no need or no room."""
@@ -115,7 +118,7 @@ class Draining:
             if not self._go_on(source):
                 continue
             taken = 0
-            for pod in least_important_first(pods, context):
+            for pod in self._order(source, pods, reason, context):
                 if self.node_limit is not None and taken >= self.node_limit:
                     break
                 if not self._has_destination(pod, context):
@@ -148,6 +151,13 @@ class Draining:
         """The same as if the destinations had room for all."""
         self.room.update(dict.fromkeys(self.room, ENDLESS))
         yield from self.candidates(context)
+
+    def _order(
+        self, source: NodeUsage, pods: list[PodInfo], reason: str, context: StrategyContext
+    ) -> Iterable[PodInfo]:
+        if self.fewest is None:
+            return least_important_first(pods, context)
+        return self.fewest.order(source, pods, reason, context)
 
     def _go_on(self, source: NodeUsage) -> bool:
         return all(left > 0 for left in self.room.values()) and self.may_go_on(source)

@@ -1,0 +1,171 @@
+"""LoadGuards bound moves by load: not for a spot that heals itself, not twice for one reading, not too many.
+
+A node is closed as a source while its recent readings are not above the line that its smoothed load is above
+(``HealsItself``), or its load is above that by no more than the standard deviation of what its pods use
+(``WithinSpread``). A node that a move took a pod off or to is neither source nor target until it was read
+twice since (``Settling``). An owner gets two moves by load within an hour at most (``OwnerLimit``), and none
+for a while after one that left its source or its target over-used (``HeldBack``). One run moves at most 2 %
+of what all nodes use, but always one pod (``LoadLimit``). No pod is moved that its profile would place
+without looking at load (``TwoYardsticks``).
+
+Strategies that do not move by load, and planners Upstream and Optimal, are not bound by these.
+"""
+
+from collections.abc import Mapping
+
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.framework.descheduling.strategy import by_load
+from plimsoll.load.load_book import LoadBook
+from plimsoll.load.readings import PER_COLUMN_UNIT
+from plimsoll.model.columns.cluster import CPU, MEMORY
+from plimsoll.planning.history import Memory
+from plimsoll.planning.limits import Workload
+from plimsoll.planning.moves import PlanningContext, RebalancingConfig
+
+#: The resources that are measured, with their columns.
+RESOURCES = (("cpu", CPU), ("memory", MEMORY))
+
+#: The machine reason of moves by load of pods that are placed without, and of the policy's condition.
+TWO_YARDSTICKS = "TwoYardsticks"
+
+#: Seconds after which a node that is read more rarely may give and get pods again.
+SETTLED_S = 600.0
+
+#: Moves by load of one owner, and the seconds within which they count.
+OWNER_MOVES, OWNER_S = 2, 3_600.0
+
+#: Part of what all nodes use that one run moves at most.
+SHARE = 0.02
+
+
+class LoadGuards:
+    """Objections to moves by load that need neither a proof nor a line at the target."""
+
+    def __init__(
+        self,
+        rebalancing: RebalancingConfig,
+        context: StrategyContext,
+        planning_context: PlanningContext,
+    ) -> None:
+        self._profiles = rebalancing.profiles
+        self._context = context
+        self._memory: Memory = planning_context.memory
+        self._in_flight = planning_context.in_flight
+        self._touched = planning_context.touched
+        self._by_load = [each.name for each in rebalancing.strategies if by_load(each) is not None]
+        self._moved = [0, 0]
+        self._all: tuple[int, int] | None = None
+
+    def of_node(self, node: str, lines: Mapping[str, float]) -> Refusal | None:
+        """Why no pod may leave a node; ``lines`` are in percent of its room."""
+        book = self._context.load_book
+        if book is None:
+            return None
+        return self.settling(node) or self._heals(book, node, lines)
+
+    def settling(self, node: str) -> Refusal | None:
+        """Why a node that a pod was moved off or to is left alone."""
+        book, touched = self._context.load_book, self._touched.get(node)
+        if book is None or touched is None:
+            return None
+        earlier = float(book.course[self._context.cluster.rows[node], 0])
+        if earlier > touched or self._context.now.timestamp() - touched >= SETTLED_S:
+            return None
+        return Refusal(
+            "Settling", f"node {node} has not been measured twice since a pod was moved off or to it"
+        )
+
+    def _heals(self, book: LoadBook, node: str, lines: Mapping[str, float]) -> Refusal | None:
+        """Why a node that is above its lines need not stay there; None if it will in some resource."""
+        cluster = self._context.cluster
+        row = cluster.rows[node]
+        load, recent, spread = book.load_on(row), book.recent_on(row), book.spread_on(row)
+        first: Refusal | None = None
+        for at, (resource, column) in enumerate(RESOURCES):
+            room = int(cluster.allocatable[row, column]) * PER_COLUMN_UNIT[at]
+            if room <= 0 or resource not in lines or 100.0 * load[at] / room <= lines[resource]:
+                continue
+            line, used, points = lines[resource], 100.0 * load[at] / room, 100.0 * spread[at] / room
+            now = 100.0 * recent[at] / room
+            if now <= line:
+                found = Refusal(
+                    "HealsItself",
+                    f"node {node} has recently used {now:.1f}% of its {resource}, no more than its target of"
+                    f" {line:.1f}%",
+                )
+            elif used - points <= line:
+                found = Refusal(
+                    "WithinSpread",
+                    f"node {node} uses {used:.1f}% of its {resource}, above its target of {line:.1f}% by no"
+                    f" more than its readings vary ({points:.1f} points)",
+                )
+            else:
+                return None
+            first = first or found
+        return first
+
+    def of_pod(self, pod: PodInfo, workload: Workload, strategy: str) -> Refusal | None:
+        """Why a pod is not moved for what its node uses."""
+        book = self._context.load_book
+        if book is None:
+            return None
+        return (
+            self._two_yardsticks(pod)
+            or self._often(workload)
+            or self._memory.still_over(workload.uid, strategy, self._over_used())
+            or self._enough(book, pod)
+        )
+
+    def _two_yardsticks(self, pod: PodInfo) -> Refusal | None:
+        profile = self._profiles.get(pod.pod.spec.scheduler_name)
+        if profile is None or profile.scores_load:
+            return None
+        return Refusal(
+            TWO_YARDSTICKS,
+            f"profile {pod.pod.spec.scheduler_name} places it without looking at load: enable NodeLoad there",
+        )
+
+    def _often(self, workload: Workload) -> Refusal | None:
+        since = self._context.now.timestamp() - OWNER_S
+        made = sum(self._memory.made_since(workload.uid, each, since) for each in self._by_load)
+        if made + self._in_flight.get(workload.uid, 0) < OWNER_MOVES:
+            return None
+        return Refusal(
+            "OwnerLimit", f"{OWNER_MOVES} pods of {workload.name} were moved by load within the hour"
+        )
+
+    def _over_used(self) -> frozenset[str]:
+        """Nodes that were found over-used, and whose readings since a move came are known."""
+        return frozenset(
+            node
+            for found in self._context.classes
+            for node in found.overutilized
+            if self.settling(node) is None
+        )
+
+    def _enough(self, book: LoadBook, pod: PodInfo) -> Refusal | None:
+        if not any(self._moved):
+            return None
+        if self._all is None:
+            cpu, memory = book.load[: len(self._context.cluster)].sum(axis=0).tolist()
+            self._all = cpu, memory
+        share = book.of(pod)
+        for (resource, _), moved, own, total in zip(
+            RESOURCES, self._moved, (share.cpu, share.memory), self._all, strict=True
+        ):
+            if moved + own > SHARE * total:
+                return Refusal(
+                    "LoadLimit",
+                    f"this run would move more than {SHARE:.0%} of the {resource} that all nodes use",
+                )
+        return None
+
+    def moved(self, pod: PodInfo) -> None:
+        """A move was planned; the book has the pod on its node yet."""
+        book = self._context.load_book
+        if book is not None:
+            share = book.of(pod)
+            self._moved[0] += share.cpu
+            self._moved[1] += share.memory
