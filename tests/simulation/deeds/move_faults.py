@@ -112,12 +112,10 @@ class MoveFaults:
         record = self._record(exchange, "look", names)
         if record is None or not self._is_begun(names["ns"], record["spec"]):
             return
-        self._come_back(names["ns"], record["spec"])
-        exchange.fault = FaultKind.OLD_ANSWER
-        self._scene.faults.count(FaultKind.SURGE_TURNED_BACK)
-        self._scene.tell(
-            "deed", f"its rollout is taken back: {COMES_BACK} (record {record['metadata']['name']})"
-        )
+        if attempted(lambda: self._come_back(names["ns"], record["spec"])):
+            exchange.fault = FaultKind.OLD_ANSWER
+            self._scene.faults.count(FaultKind.SURGE_TURNED_BACK)
+            self._scene.tell("deed", f"at the look of record {record['metadata']['name']}: {COMES_BACK}")
 
     def _delay(self, exchange: Exchange) -> None:
         """Its answer comes late."""
