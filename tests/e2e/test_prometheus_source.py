@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ssl
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from e2e.speaker import MERGE, speaking
 from kube.tls_servers import Authority, load, served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
     from e2e.operator_process import Operator
@@ -207,6 +208,64 @@ async def test_pods_are_placed_by_what_a_guarded_prometheus_measures(
                 ]
                 for hidden in (TOKEN, NEXT_TOKEN, TENANT, _coded(TOKEN)):
                     assert not [each for each in told if hidden in each]
+        assert await operator.stop() == 0
+
+
+class Hostile:
+    """A Prometheus that answers with what no node can use, and with one value that makes sense."""
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        self.sound, self.nodes, self.asked = nodes[0], nodes[1:], 0
+        self._began = time.time()
+
+    def _series(self) -> Iterator[tuple[dict[str, str], float, str]]:
+        now = time.time()
+        yield {"node": self.sound}, now, "0.5"
+        odd = ["NaN", "-1", "1e300", "+Inf"]
+        yield from (({"node": name}, now, value) for name, value in zip(self.nodes, odd, strict=False))
+        future, contradicted, frozen = self.nodes[len(odd) :]
+        yield {"node": future}, now + 3_600, "0.5"
+        yield {"node": contradicted, "cpu": "0"}, now, "0.5"
+        yield {"node": contradicted, "cpu": "1"}, now, "0.6"
+        yield {"node": frozen}, self._began - 600, "0.5"
+        yield from (({"node": f"unknown-{n}", "pad": "x" * 80}, now, "0.5") for n in range(10_000))
+
+    async def handle(self, _: web.Request) -> web.Response:
+        self.asked += 1
+        result = [{"metric": labels, "value": [at, value]} for labels, at, value in self._series()]
+        return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
+
+
+async def test_hostile_readings_harm_one_node_each(
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
+) -> None:
+    """Not a number, negative, huge, endless, from the future, twice, frozen, and a megabyte of no node."""
+    cluster = start_roadstead()
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        operator = start_operator(cluster.kubeconfig)
+        scene = await Scene(speaker).begin()
+        hostile = Hostile([await scene.node(f"n{number}") for number in range(8)])
+        async with served(hostile.handle) as (port, _):
+            spec = policy_of(scene, f"http://127.0.0.1:{port}")
+            (provider,) = spec["rebalancing"]["metricsProviders"]
+            for secret_field in ("authToken", "headersSecret", "tls"):
+                del provider["prometheus"][secret_field]
+
+            name = await scene.policy(spec)
+
+            async def states() -> dict[str, float]:
+                known = ("measured", "estimated", "stale", "unknown")
+                return {each: operator.metric("plimsoll_load_nodes", state=each) for each in known}
+
+            found = await eventually(states, lambda found: found["measured"] > 0)
+            assert found == {"measured": 1, "estimated": 0, "stale": 0, "unknown": 7}
+            for number in range(3):
+                await scene.pod(f"web-{number}")
+                assert await scene.until_bound(f"web-{number}")
+            last = (await scene.runs(name, 2))["lastRun"]
+            assert (last["result"], last.get("failures")) == ("Succeeded", [])
+            assert await scene.records() == []
         assert await operator.stop() == 0
 
 

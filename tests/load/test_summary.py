@@ -5,6 +5,7 @@ import pytest
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import LoadReading, LoadReadings
+from plimsoll.load.states import LoadState
 from plimsoll.load.summary import summary_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_node
@@ -27,6 +28,11 @@ def test_shares_of_the_nodes_that_are_known() -> None:
     assert found.nodes == {"unknown": 1, "stale": 0, "estimated": 0, "measured": 2}
     assert (found.mean["cpu"], found.highest["cpu"], found.spread["cpu"]) == pytest.approx((0.5, 0.75, 0.25))
     assert (found.mean["memory"], found.spread["memory"]) == pytest.approx((0.25, 0.0))
+    assert found.hottest == {"cpu": "n2", "memory": "n1"}
+    assert found.left_out == {LoadState.UNKNOWN: ("n3",)}
+    some = summary_of(cluster, ["n1", "n3"])
+    assert some is not None
+    assert (some.hottest["cpu"], some.highest["cpu"], some.nodes["measured"]) == ("n1", 0.25, 1)
 
 
 def test_nothing_is_said_where_nothing_is_collected() -> None:

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.watch_event import PodAdded, PodUpdated
+from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodUpdated
 from plimsoll.ports.usage import UsageReading
+from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
-from rebalancing.scene import Scene, a_policy, web
+from rebalancing.scene import POLICY, Scene, a_policy, web
 
 MILLI, MIB = 10**6, 2**20 * 10**9
 
@@ -146,3 +147,40 @@ async def test_a_move_by_requests_says_nothing_of_load() -> None:
         await scene.run()
 
         assert "load" not in scene.record["spec"]
+
+
+async def test_the_status_of_a_run_says_what_nodes_use() -> None:
+    """Which are hot, and which are left out because they are not measured."""
+    scene = a_hot_node()
+    for name in ("third", "fourth"):
+        scene.tell(NodeAdded(a_node(name, cpu="4", memory="8Gi")))
+    async with scene.running(policy()):
+        await minutes(scene, {**USED, "fourth": {}}, 1)
+        await minutes(scene, USED, 6)
+        await scene.run()
+
+        load = scene.statuses.statuses[POLICY]["lastRun"]["load"]
+
+    cpu, memory = load["resources"]
+    assert cpu == {
+        "resource": "cpu",
+        "meanPercent": 40.0,
+        "spreadPoints": 35.0,
+        "hottestPercent": 75.0,
+        "hottestNode": "bad",
+    }
+    assert memory["resource"] == "memory"
+    assert (load["hotNodes"], load["hotExamples"]) == (1, ["bad"])
+    assert load["leftOut"] == [
+        {"reason": "NotMeasured", "nodes": 1, "examples": ["third"]},
+        {"reason": "Stale", "nodes": 1, "examples": ["fourth"]},
+    ]
+
+
+async def test_a_policy_by_requests_says_nothing_of_load() -> None:
+    """Also after one that did: the status of the run before it does not stay."""
+    scene = Scene()
+    async with scene.running(a_policy()):
+        await scene.run()
+
+        assert scene.statuses.statuses[POLICY]["lastRun"]["load"] is None

@@ -133,7 +133,7 @@ class Operator:
             timer=self.timer,
             book=ReservationBook(self.cache, self.timer),
             groups=Groups(),
-            load=LoadFeed(UsageMeter(session, self.observer), self.cache.cluster, self.clock),
+            load=LoadFeed(UsageMeter(session, self.observer), self.cache.cluster, self.clock, self.observer),
             conditions=self.conditions,
             seed=settings.seed,
             forks_plans=settings.plans == "process",

@@ -11,11 +11,15 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+
+from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import NOTHING, LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.quantity import BILLION
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
 from plimsoll.ports.usage import UsageReader, UsageReading
 from plimsoll.ports.writes import WriteResult
 from plimsoll.timing.signal import Signal
@@ -42,6 +46,7 @@ class LoadFeed(UsageReader):
         meter: Reads from the API server.
         cluster: Whose load book is kept.
         clock: Time.
+        observer: Notified of the ages of readings.
 
     Attributes:
         is_scored: Whether some profile reads the load book.
@@ -50,13 +55,16 @@ class LoadFeed(UsageReader):
         latest: When nodes were read last, and what came; None before the first reading.
     """
 
-    def __init__(self, meter: UsageReader, cluster: Cluster, clock: Clock) -> None:
+    def __init__(
+        self, meter: UsageReader, cluster: Cluster, clock: Clock, observer: Observer | None = None
+    ) -> None:
         self.is_scored = False
         self.keeper: LoadKeeper | None = None
         self.refreshed = Signal()
         self.latest: tuple[float, Sequence[UsageReading]] | None = None
         self._cluster = cluster
         self._clock = clock
+        self._observer = observer or Observer()
         self._nodes = _Kind(meter.nodes, clock)
         self._pods = _Kind(meter.pods, clock)
         self._needs: list[Callable[[], bool]] = []
@@ -113,6 +121,9 @@ class LoadFeed(UsageReader):
         now = self._clock.now()
         if self.keeper is None:
             self.keeper = LoadKeeper(self._cluster)
+        if len(nodes):
+            name = KUBERNETES_METRICS if source == METRICS_API else PROMETHEUS
+            self._observer.usage_read(name, np.maximum(now - nodes.taken, 0.0).tolist())
         self.keeper.observe(now, self._nodes.chosen(source, nodes, now), self._pods.chosen(source, pods, now))
         self.refreshed.notify()
 

@@ -4,19 +4,19 @@ The running operator's load book smooths readings, remembers workloads, and trus
 pod; here each counts as it is.
 """
 
+from collections.abc import Mapping, Sequence
+
 from pydantic import Field
 
-from plimsoll.cluster.load_feed import load_readings
 from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.state import ClusterState
+from plimsoll.load.expectations import Expectation
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.load_book import LoadBook
-from plimsoll.load.readings import PER_COLUMN_UNIT, LoadSettings
+from plimsoll.load.readings import PER_COLUMN_UNIT
+from plimsoll.load.states import LoadState
 from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import Cluster
-
-#: One reading is all that there is: it counts as it is.
-ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
 
 NO_READINGS = "the metrics API has no readings"
 
@@ -104,11 +104,12 @@ def pod_loads(state: ClusterState, namespace: str = "") -> PodLoads:
 
 
 def _book(state: ClusterState) -> tuple[Cluster, LoadBook]:
-    """A copy of the cluster with a book of the snapshot's readings."""
-    cluster, usage = state.cluster.fork(), state.content.usage
-    keeper = LoadKeeper(cluster, ONE_READING)
-    keeper.observe(state.now, nodes=load_readings(usage.nodes), pods=load_readings(usage.pods))
-    return cluster, keeper.book
+    """The cluster with a book, which has readings if the snapshot has."""
+    cluster = state.cluster
+    if not cluster.has_index(LoadBook):
+        cluster = cluster.fork()
+        LoadKeeper(cluster).observe(state.now)
+    return cluster, cluster.index(LoadBook)
 
 
 def _percent(amount: int, room: int) -> float:
@@ -120,3 +121,44 @@ def _notes(state: ClusterState) -> list[str]:
     if usage.problem:
         return [usage.problem]
     return [] if usage.nodes else [NO_READINGS]
+
+
+def load_sentences(
+    cluster: Cluster, expected: Expectation, nodes: Sequence[str], now: float
+) -> Mapping[str, str]:
+    """What nodes would use with a pod that is on none of them, keyed by name; empty without readings.
+
+    Args:
+        cluster: Without the pod.
+        expected: What the pod is taken to use.
+        nodes: Which nodes.
+        now: Seconds since the epoch.
+    """
+    if not cluster.has_index(LoadBook):
+        return {}
+    book = cluster.index(LoadBook)
+    wanted = {cluster.rows[name]: name for name in nodes}
+    guessed = dict.fromkeys(wanted, 0)
+    for each, row in cluster.placed():
+        share = book.share(each.uid) if row in wanted else None
+        if share is not None and not share.is_measured:
+            guessed[row] += 1
+    return {name: _sentence(cluster, expected, row, guessed[row], now) for row, name in wanted.items()}
+
+
+def _sentence(cluster: Cluster, expected: Expectation, row: int, guessed: int, now: float) -> str:
+    book = cluster.index(LoadBook)
+    state, load = book.state(row), book.load_on(row)
+    if state is LoadState.UNKNOWN:
+        return "not measured: it counts with the median load of the nodes that are"
+    said = []
+    for resource, (place, column) in RESOURCES.items():
+        room = int(cluster.allocatable[row, column]) * PER_COLUMN_UNIT[place]
+        if room > 0:
+            before, after = load[place] / room, (load[place] + expected[place]) / room
+            said.append(f"{before:.0%} + {after - before:.0%} = {after:.0%} {resource}")
+    age = max(now - float(book.read_at[row]), 0.0)
+    said.append(f"read {age:.0f} s ago" + (", which is too old" if state is LoadState.STALE else ""))
+    if guessed:
+        said.append(f"{guessed} {'pod' if guessed == 1 else 'pods'} estimated")
+    return ", ".join(said)

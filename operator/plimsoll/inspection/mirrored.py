@@ -11,15 +11,21 @@ from plimsoll.api.v1alpha1.eviction import Eviction, EvictionStatus
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
+from plimsoll.cluster.load_feed import load_readings
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import WATCHED
 from plimsoll.framework.field_errors import field_errors, summary
+from plimsoll.load.keeper import LoadKeeper
+from plimsoll.load.readings import LoadSettings
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SnapshotContent
+
+#: One reading is all that there is: it counts as it is.
+ONE_READING = LoadSettings(warm_up_s=0.0, least_readings=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class MirroredObjects:
     """The objects of one snapshot.
 
     Attributes:
-        cache: Nodes, placed pods and other objects.
+        cache: Nodes, placed pods and other objects; with a load book where usage was read.
         pending: The pods without a place.
         records: Eviction records by ``namespace/name``.
         policies: The documents of SchedulingPolicies, the oldest first.
@@ -89,6 +95,10 @@ class MirroredObjects:
                 skipping.object_skipped(DEPLOYMENTS, "", str(exc))
             else:
                 self.deployments[deployment.metadata.uid] = deployment
+        usage = content.usage
+        if usage.nodes or usage.pods:
+            keeper = LoadKeeper(self.cache.cluster, ONE_READING)
+            keeper.observe(content.taken, load_readings(usage.nodes), load_readings(usage.pods))
 
     def _plain(self, resource: str, document: bytes) -> dict[str, Any] | None:
         """A document as it is; None when it is not an object."""

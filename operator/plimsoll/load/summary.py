@@ -6,8 +6,8 @@ Formula, for each resource over the nodes that are measured or estimated and hav
     mean, highest, spread = mean, maximum and standard deviation of share
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,28 +29,41 @@ class LoadSummary:
         mean: By resource: of the shares of allocatable that nodes use. Missing without a known node.
         highest: Likewise the largest.
         spread: Likewise the standard deviation.
+        hottest: By resource: the node with the largest share; of several the first.
+        left_out: Names of nodes by state, of those that are not measured, sorted.
     """
 
     nodes: Mapping[str, int]
     mean: Mapping[str, float]
     highest: Mapping[str, float]
     spread: Mapping[str, float]
+    hottest: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[LoadState, tuple[str, ...]] = field(default_factory=dict)
 
 
-def summary_of(cluster: Cluster) -> LoadSummary | None:
-    """The summary; None where no readings are collected."""
+def summary_of(cluster: Cluster, among: Iterable[str] | None = None) -> LoadSummary | None:
+    """The summary of all nodes, or of some, by their names; None where no readings are collected."""
     if not cluster.has_index(LoadBook):
         return None
-    book, count = cluster.index(LoadBook), len(cluster)
-    states = book.states[:count]
+    names = sorted(cluster.rows if among is None else among)
+    rows = np.array([cluster.rows[name] for name in names], dtype=np.intp)
+    book = cluster.index(LoadBook)
+    states = book.states[rows]
     is_known = states >= LoadState.ESTIMATED
-    mean, highest, spread = {}, {}, {}
+    load, room_of = book.load[rows], cluster.allocatable[rows]
+    mean, highest, spread, hottest = {}, {}, {}, {}
     for resource, (place, column) in RESOURCES.items():
-        room = cluster.allocatable[:count, column] * PER_COLUMN_UNIT[place]
-        counted = is_known & (room > 0)
-        if counted.any():
-            shares = book.load[:count, place][counted] / room[counted]
+        room = room_of[:, column] * PER_COLUMN_UNIT[place]
+        counted = np.flatnonzero(is_known & (room > 0))
+        if len(counted):
+            shares = load[counted, place] / room[counted]
             mean[resource], highest[resource] = float(shares.mean()), float(shares.max())
             spread[resource] = float(np.std(shares))
+            hottest[resource] = names[int(counted[int(shares.argmax())])]
     nodes = {state.name.lower(): int((states == state).sum()) for state in LoadState}
-    return LoadSummary(nodes, mean, highest, spread)
+    left_out: dict[LoadState, tuple[str, ...]] = {
+        state: tuple(names[at] for at in np.flatnonzero(states == state).tolist())
+        for state in LoadState
+        if state is not LoadState.MEASURED and (states == state).any()
+    }
+    return LoadSummary(nodes, mean, highest, spread, hottest, left_out)

@@ -13,6 +13,7 @@ from plimsoll.framework.descheduling.measurements import Measurements, NodeClass
 from plimsoll.framework.descheduling.proposals import Beneficiary, Refusal
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.load.load_change import LoadChange
+from plimsoll.load.summary import LoadSummary
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
@@ -243,6 +244,8 @@ class EvictionPlan:
         optimisation: How good the plan is, by planner Optimal.
         imbalance: How unevenly the nodes were used before the moves, in percentage points by resource and
             kind of usage.
+        load: Of the nodes of the policy before the moves, where strategies move pods by load.
+        hot: The nodes that such strategies found over-used, sorted.
     """
 
     moves: tuple[Move, ...]
@@ -253,6 +256,8 @@ class EvictionPlan:
     optimisation: Optimisation | None = None
     imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     counts: RefusalCounts | None = None
+    load: LoadSummary | None = None
+    hot: tuple[str, ...] = ()
 
     def counted(self) -> RefusalCounts:
         """What it says in numbers."""

@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from plimsoll.framework.descheduling.context import considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.framework.descheduling.strategy import by_load
+from plimsoll.load.summary import summary_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import imbalance
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
@@ -23,7 +26,16 @@ def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plannin
             made = optimal_plan(rebalancing, cluster, context)
         case Planner.PROVEN:
             made = proven_plan(rebalancing, cluster, context)
-    return replace(made, imbalance=imbalance(cluster, rebalancing.nodes, context.measurements))
+    made = replace(made, imbalance=imbalance(cluster, rebalancing.nodes, context.measurements))
+    moving = {each.name for each in rebalancing.strategies if by_load(each) is not None}
+    if not moving or rebalancing.planner is Planner.UPSTREAM:
+        return made
+    hot = {node for name, found in made.classes if name in moving for node in found.overutilized}
+    return replace(
+        made,
+        load=summary_of(cluster, considered_nodes(cluster, rebalancing.nodes)),
+        hot=tuple(sorted(hot)),
+    )
 
 
 def proven_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:

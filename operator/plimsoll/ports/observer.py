@@ -107,6 +107,9 @@ class Observer:
     def usage_asked(self, source: str, result: str) -> None:
         """The metrics API or a Prometheus was asked for usage: answered, refused or unanswered."""
 
+    def usage_read(self, source: str, ages: Sequence[float]) -> None:
+        """Nodes were measured by the metrics API or a Prometheus, so many seconds ago each."""
+
     def forecast_checked(self, resource: str, error: float) -> None:
         """A moved pod was measured to use more or less than expected, by that share of what was expected."""
 

@@ -1,6 +1,6 @@
 """Metrics of rebalancing: ``plimsoll_rebalancer_…``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -12,6 +12,9 @@ from plimsoll.rebalancing.runs.status import RunResult
 #: Descheduler's, v0.36, ``metrics/metrics.go``.
 RUN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500)
 STRATEGY_BUCKETS = RUN_BUCKETS[:-2]
+
+#: Seconds: metrics-server reads every 15 to 60, and a reading counts for 300 at most.
+AGE_BUCKETS = (5, 15, 30, 45, 60, 90, 120, 300, 600)
 
 #: Shares of what a pod was expected to use.
 ERROR_BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2, 5)
@@ -81,6 +84,15 @@ class RebalancingMetrics(Observer):
             ["resource"],
             buckets=ERROR_BUCKETS,
         )
+        for resource in ("cpu", "memory"):  # the series must exist before its first increase
+            self.forecast_errors.labels(resource)
+        self.reading_ages = histogram(
+            "plimsoll_load_reading_age_seconds",
+            "Age of the readings of nodes when they arrive; a Prometheus measures when it is asked. Labeled "
+            "by source (KubernetesMetrics or Prometheus).",
+            ["source"],
+            buckets=AGE_BUCKETS,
+        )
         self.dropped = counter(
             "plimsoll_rebalancer_dropped_records",
             "Records that could not be written, or were deleted by retention. Labeled by policy and why.",
@@ -122,6 +134,12 @@ class RebalancingMetrics(Observer):
         for each in ("answered", "refused", "unanswered"):  # the series must exist before its first increase
             self.sources.labels(source, each)
         self.sources.labels(source, result).inc()
+
+    def usage_read(self, source: str, ages: Sequence[float]) -> None:
+        """Count."""
+        observed = self.reading_ages.labels(source)
+        for age in ages:
+            observed.observe(age)
 
     def forecast_checked(self, resource: str, error: float) -> None:
         """Count."""

@@ -97,6 +97,8 @@ def _add_runs(
     families["moves"].add_metric([policy], figures.in_flight)
     for (resource, usage), points in figures.imbalance.items():
         families["imbalance"].add_metric([policy, resource, usage], points)
+    if figures.hot is not None:
+        families["load_hot"].add_metric([policy], figures.hot)
     for strategy, pods in figures.violations.items():
         families["violations"].add_metric([policy, strategy], pods)
 
@@ -149,6 +151,11 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "Pods that a strategy wanted to move in the latest run, whether they move or stay; a run that "
             "reaches a limit looks no further. Labeled by policy and strategy.",
             labels=["policy", "strategy"],
+        ),
+        "load_hot": GaugeMetricFamily(
+            "plimsoll_load_hot_nodes",
+            "Nodes that the latest run found over-used by what they use. Labeled by policy.",
+            labels=["policy"],
         ),
         "load_nodes": GaugeMetricFamily(
             "plimsoll_load_nodes",

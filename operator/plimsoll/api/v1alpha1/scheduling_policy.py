@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from plimsoll.api.schema.conditions import Conditions
-from plimsoll.api.schema.fields import PluginName, Timestamp
+from plimsoll.api.schema.fields import ObjectName, PluginName, Timestamp
 from plimsoll.api.schema.resource import CustomResource, Definition, PrinterColumn, Resource
 from plimsoll.api.schema.rules import UniqueItems
+from plimsoll.api.v1alpha1.real_load import LoadResource
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scope import Scope
@@ -106,6 +107,44 @@ class OptimisationStatus(Resource):
     )
 
 
+class ResourceLoad(Resource):
+    """The load of the policy's nodes by one resource, in percent of what is allocatable."""
+
+    resource: LoadResource = Field(description="The resource.")
+    mean_percent: float = Field(ge=0, description="Mean over the nodes.")
+    spread_points: float = Field(ge=0, description="Standard deviation between the nodes.")
+    hottest_percent: float = Field(ge=0, description="The largest of all nodes.")
+    hottest_node: ObjectName = Field(description="The node that has it.")
+
+
+class LoadLeftOut(Resource):
+    """Nodes that load says nothing certain about."""
+
+    reason: str = Field(
+        min_length=1,
+        max_length=253,
+        description="NotMeasured: there is no reading; Stale: the latest reading is too old; Estimated: pods "
+        "that are not measured make more than a tenth of its load, so no pod is moved off or to it by load.",
+    )
+    nodes: int = Field(ge=1, description="How many nodes.")
+    examples: Annotated[tuple[str, ...], Field(max_length=5)] = Field(default=(), description="Some of them.")
+
+
+class RunLoad(Resource):
+    """The load of the policy's nodes, as the run found it."""
+
+    hot_nodes: int = Field(ge=0, description="Nodes that strategies found over-used.")
+    hot_examples: Annotated[tuple[str, ...], Field(max_length=5)] = Field(
+        default=(), description="Some of them."
+    )
+    resources: Annotated[tuple[ResourceLoad, ...], Field(max_length=2), UniqueItems("resource")] = Field(
+        default=(), description="By resource; left out without a node that is measured."
+    )
+    left_out: Annotated[tuple[LoadLeftOut, ...], Field(max_length=3), UniqueItems("reason")] = Field(
+        default=(), description="Nodes that are not measured, by the reason."
+    )
+
+
 class LastRun(Resource):
     """The run that started last."""
 
@@ -123,6 +162,9 @@ class LastRun(Resource):
     )
     optimisation: OptimisationStatus | None = Field(
         default=None, description="How good the plan is, where the planner Optimal made it."
+    )
+    load: RunLoad | None = Field(
+        default=None, description="What nodes use, where strategies move pods by load."
     )
 
 

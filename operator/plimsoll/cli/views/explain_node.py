@@ -62,4 +62,4 @@ def _plans(each: NodePolicyView) -> str:
         said.append(f"moves here {', '.join(each.arrive)}")
     if each.stay:
         said.append("stay: " + ", ".join(f"{count} {reason}" for reason, count in each.stay.items()))
-    return "; ".join(said) or "moves nothing"
+    return "; ".join([*(said or ["moves nothing"]), *each.remarks])

@@ -109,6 +109,9 @@ def _placed(placed: PlacedExplanation) -> View:
         rows.append(("total", *(each.total for each in scored)))
         points: tuple[Column | str, ...] = ("SCORE", *(Column(name, right=True) for name in names))
         view += ["", Table(points, rows)]
+    loads = [(each.node, each.load) for each in placed.scores if each.load]
+    if loads:
+        view += ["", Table(("NODE", "LOAD WITH THE POD"), loads, folds=True)]
     if placed.policies:
         policies = [(each.policy, each.mode, each.outcome, each.text) for each in placed.policies]
         view += ["", Table(("POLICY", "MODE", "OUTCOME", "NEXT RUN"), policies, folds=True)]

@@ -46,6 +46,9 @@ class NodePolicyView(AnswerPart):
     leave: list[str] = Field(description="Pods that it would move off the node.")
     arrive: list[str] = Field(description="Pods that it would move to the node.")
     stay: dict[str, int] = Field(description="Refused moves of the node's pods, by reason.")
+    remarks: list[str] = Field(
+        description="What strategies that find the node over-used have to say, such as why they move nothing."
+    )
     problem: str = Field(description="Why there is no plan; empty when there is one.")
 
 
@@ -158,6 +161,11 @@ def _view(state: ClusterState, policy: str, node: str) -> NodePolicyView:
         leave=[each.pod.key for each in plan.moves if each.source == node],
         arrive=[each.pod.key for each in plan.moves if each.target == node and each.source != node],
         stay=stay,
+        remarks=[
+            f"{strategy}: {remark}"
+            for strategy, remark in plan.remarks
+            if any(name == strategy and node in found.overutilized for name, found in plan.classes)
+        ],
         problem=problem,
     )
 

@@ -11,7 +11,9 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.inspection.answer import AnswerPart
 from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner
+from plimsoll.inspection.load import load_sentences
 from plimsoll.inspection.state import ClusterState
+from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig, replacement_of, workload_of
@@ -40,6 +42,10 @@ class ScoredNode(AnswerPart):
     total: int | None = Field(description="The weighted sum; null where the node is not feasible.")
     plugins: list[PluginScore] = Field(description="Its parts.")
     refusals: list[str] = Field(description="Why the node is not feasible; empty when it is.")
+    load: str = Field(
+        description="What the node uses, what the pod adds, and the age of the reading, where the profile"
+        " scores by load; empty where it does not."
+    )
 
 
 class Hold(AnswerPart):
@@ -88,7 +94,7 @@ def explain_placed(
     Raises:
         PluginError: A plugin of its profile failed at the pod.
     """
-    scores, feasible = _scores(scheduler, pod)
+    scores, feasible = _scores(scheduler, pod, state.now)
     return PlacedExplanation(
         scores=scores,
         feasible=feasible,
@@ -106,7 +112,7 @@ def explain_placed(
     )
 
 
-def _scores(scheduler: ProfileScheduler, pod: PodInfo) -> tuple[list[ScoredNode], int]:
+def _scores(scheduler: ProfileScheduler, pod: PodInfo, now: float) -> tuple[list[ScoredNode], int]:
     """The own node and the best others for the pod's replacement, once the pod has left."""
     row = scheduler.cluster.row_of_pod(pod.uid)
     own = "" if row is None else scheduler.cluster.nodes[row].name
@@ -128,16 +134,22 @@ def _scores(scheduler: ProfileScheduler, pod: PodInfo) -> tuple[list[ScoredNode]
                         for name, weight, points in parts
                     ],
                     refusals=[],
+                    load="",
                 )
     if own and own not in scores:
         status = found.statuses.get(own, found.pre_filter)
         reasons = list(status.reasons) or ["left out by PreFilter"]
-        scores[own] = ScoredNode(node=own, is_own=True, total=None, plugins=[], refusals=reasons)
+        scores[own] = ScoredNode(node=own, is_own=True, total=None, plugins=[], refusals=reasons, load="")
     others = sorted(
         (each for each in scores.values() if not each.is_own),
         key=lambda each: (-(each.total or 0), each.node),
     )
-    return [*(each for each in scores.values() if each.is_own), *others[:OTHERS]], len(found.feasible)
+    shown = [*(each for each in scores.values() if each.is_own), *others[:OTHERS]]
+    if scheduler.profile.scores_load and scheduler.cluster.has_index(LoadBook):
+        expected = scheduler.cluster.index(LoadBook).of(pod)
+        loads = load_sentences(fork, expected, [each.node for each in shown], now)
+        shown = [each.model_copy(update={"load": loads.get(each.node, "")}) for each in shown]
+    return shown, len(found.feasible)
 
 
 def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:

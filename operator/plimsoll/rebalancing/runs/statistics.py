@@ -35,6 +35,7 @@ class RunFigures:
         in_flight: Moves that have begun and not ended.
         imbalance: In percentage points by resource and kind of usage, as the latest run found it.
         violations: Pods that the strategies complained about in the latest run, by strategy.
+        hot: Nodes that it found over-used by load; None where no strategy moves pods by load.
     """
 
     next_run: float
@@ -43,6 +44,7 @@ class RunFigures:
     in_flight: int
     imbalance: Mapping[tuple[str, str], float]
     violations: Mapping[str, int]
+    hot: int | None = None
 
 
 @dataclass(slots=True)
@@ -54,6 +56,7 @@ class _Runs:
     last_success: float | None = None
     imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     violations: Mapping[str, int] = field(default_factory=dict)
+    hot: int | None = None
 
 
 @dataclass(eq=False)
@@ -111,7 +114,7 @@ class RunStatistics:
     def planned(self, policy: str, rebalancing: RebalancingConfig, plan: EvictionPlan) -> None:
         """Keep what a plan says about the cluster; a strategy that complains about no pod counts 0."""
         runs = self._runs.setdefault(policy, _Runs())
-        runs.imbalance = plan.imbalance
+        runs.imbalance, runs.hot = plan.imbalance, None if plan.load is None else len(plan.hot)
         runs.violations = {each.name: 0 for each in rebalancing.strategies} | plan.violations()
         self.observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_by_reason())
         for failure in plan.failures:
@@ -136,5 +139,6 @@ class RunStatistics:
                     moves[policy],
                     runs.imbalance,
                     runs.violations,
+                    runs.hot,
                 )
         return found

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,16 +12,21 @@ from plimsoll.api.v1alpha1.eviction_phases import OPEN, Phase
 from plimsoll.api.v1alpha1.rebalancing import Mode, ObjectiveName, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import (
     LastRun,
+    LoadLeftOut,
     MoveTotals,
     OptimisationStatus,
     RefusalExample,
+    ResourceLoad,
     RunCounts,
+    RunLoad,
     RunOutcome,
     SchedulingPolicy,
     SchedulingPolicyStatus,
     StrategyFailure,
 )
 from plimsoll.framework import PluginError
+from plimsoll.load.states import LoadState
+from plimsoll.load.summary import LoadSummary
 from plimsoll.planning.moves import EvictionPlan, Optimisation, Refused
 from plimsoll.planning.refusal_examples import examples
 from plimsoll.ports.clock import Clock
@@ -30,6 +35,7 @@ from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.records.history import is_victim
+from plimsoll.rebalancing.records.load_figures import RESOURCES
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
 
@@ -56,8 +62,18 @@ _DONE = {
 #: Results of runs that broke off.
 _BROKEN = {RunResult.CRASHED: RunOutcome.CRASHED, RunResult.TIMED_OUT: RunOutcome.TIMED_OUT}
 
+#: Nodes that are named.
+EXAMPLES = 5
+
+#: Why nodes are left out, by what is known of their load.
+_LEFT_OUT = {
+    LoadState.UNKNOWN: "NotMeasured",
+    LoadState.STALE: "Stale",
+    LoadState.ESTIMATED: "Estimated",
+}
+
 #: What may be left out of a run.
-_NOTHING: dict[str, Any] = dict.fromkeys(("completionTime", "result", "message", "optimisation"))
+_NOTHING: dict[str, Any] = dict.fromkeys(("completionTime", "result", "message", "optimisation", "load"))
 
 
 @dataclass(slots=True)
@@ -261,6 +277,7 @@ def run_status(totals: RunTotals, next_run: datetime | None) -> dict[str, Any]:
             result=None if completed is None else outcome,
             message=_story(_counted(totals), made),
             optimisation=optimisation_status(made.optimisation),
+            load=load_status(made.load, made.hot),
             failures=tuple(StrategyFailure(name=name, message=said) for name, said in failures.items()),
         ),
         next_run_time=next_run,
@@ -307,4 +324,30 @@ def optimisation_status(found: Optimisation | None) -> OptimisationStatus | None
         seconds=round(found.seconds, 2),
         waiting=found.waiting,
         served=found.served,
+    )
+
+
+def load_status(found: LoadSummary | None, hot: Sequence[str]) -> RunLoad | None:
+    """What a run says of the load of its nodes."""
+    if found is None:
+        return None
+    return RunLoad(
+        hot_nodes=len(hot),
+        hot_examples=tuple(hot[:EXAMPLES]),
+        resources=tuple(
+            ResourceLoad(
+                resource=resource,
+                mean_percent=round(100 * found.mean[resource], 1),
+                spread_points=round(100 * found.spread[resource], 1),
+                hottest_percent=round(100 * found.highest[resource], 1),
+                hottest_node=found.hottest[resource],
+            )
+            for resource in RESOURCES
+            if resource in found.mean
+        ),
+        left_out=tuple(
+            LoadLeftOut(reason=reason, nodes=len(names), examples=names[:EXAMPLES])
+            for state, reason in _LEFT_OUT.items()
+            if (names := found.left_out.get(state, ()))
+        ),
     )
