@@ -194,7 +194,7 @@ image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
 lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for everything, and out of it the image's two; two for .tools
-	$(LOCKING) --upgrade --extra optimal --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
+	$(LOCKING) --upgrade --extra optimal --extra devices --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
 	$(LOCKING) --extra optimal --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock

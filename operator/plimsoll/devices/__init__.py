@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: selectors of devices."""

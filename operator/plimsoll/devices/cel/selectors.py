@@ -1,0 +1,79 @@
+"""DeviceSelector is a compiled expression that says whether a device matches.
+
+``selector(expression)`` compiles once for each expression. What is wrong with an expression or fails in its
+evaluation is one sentence in kube-scheduler's words.
+
+Source: Kubernetes v1.36, ``dynamic-resource-allocation/cel/compile.go``.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from plimsoll.devices.cel import compiler
+from plimsoll.devices.cel.device_view import DeviceView
+from plimsoll.devices.cel.frames import Evaluate, Frame
+from plimsoll.devices.cel.values import COST_LIMIT, CostError, EvaluationError, type_name
+
+KEPT = 4096
+"""Compiled expressions that are kept."""
+
+
+class DeviceSelectorError(Exception):
+    """An expression that does not compile, or whose evaluation failed."""
+
+
+class DeviceSelector:
+    """A compiled expression.
+
+    Attributes:
+        expression: as written.
+        error: "", or why it cannot be evaluated: ``CEL compile error: …``.
+    """
+
+    __slots__ = ("_evaluate", "_slots", "error", "expression")
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        self.error = ""
+        self._evaluate: Evaluate | None = None
+        self._slots = 0
+        try:
+            self._evaluate, self._slots = compiler.compiled(expression)
+        except compiler.CompileError as error:
+            self.error = f"CEL compile error: {error}"
+
+    def matches(self, device: DeviceView) -> bool:
+        """Whether a device matches.
+
+        Raises:
+            DeviceSelectorError: ``CEL compile error: …`` or ``CEL runtime error: …``.
+        """
+        return self.evaluated(device)[0]
+
+    def evaluated(self, device: DeviceView, limit: int = COST_LIMIT) -> tuple[bool, int]:
+        """Whether a device matches, and what finding it out cost, in units.
+
+        Raises:
+            DeviceSelectorError: likewise; also where it would cost more than the limit.
+        """
+        if self._evaluate is None:
+            raise DeviceSelectorError(self.error)
+        try:
+            frame = Frame(device, self._slots, limit)
+            result = self._evaluate(frame)
+        except (EvaluationError, CostError) as error:
+            raise DeviceSelectorError(f"CEL runtime error: {error}") from error
+        if type(result) is not bool:
+            kind = type_name(result)
+            raise DeviceSelectorError(
+                f"CEL runtime error: CEL result of type {kind} could not be converted to bool:"
+                f" unsupported type conversion from '{kind}' to bool"
+            )
+        return result, limit - frame.left
+
+
+@lru_cache(maxsize=KEPT)
+def selector(expression: str) -> DeviceSelector:
+    """The selector of an expression, compiled the first time; one that does not compile has an ``error``."""
+    return DeviceSelector(expression)
