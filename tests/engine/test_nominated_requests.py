@@ -1,5 +1,6 @@
 """Cached requests of nominated pods equal recomputed ones."""
 
+import gc
 import random
 
 import numpy as np
@@ -7,9 +8,16 @@ import pytest
 
 from plimsoll.engine.nominated_requests import NominatedRequestsCache, ahead_on
 from plimsoll.engine.nominator import LOG_LENGTH, Nominator
-from plimsoll.framework import PodInfo
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import PodInfo, Registry
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
+
+PROFILE = build_profile(
+    ProfileConfig("s"), Registry(IN_TREE), [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+)
 
 
 def _pod(cluster: Cluster, name: str, rng: random.Random) -> PodInfo:
@@ -99,3 +107,24 @@ def test_what_was_said_does_not_change_afterwards() -> None:
     assert kept.against(asking).pods
     assert not before.pods
     assert not len(before.rows)
+
+
+def test_pods_are_forgotten_once_none_is_nominated() -> None:
+    """They may be gone; who is decided next need not have the priority of those who asked."""
+    cluster = Cluster()
+    cluster.set_node(a_node("a"))
+    scheduler = ProfileScheduler(PROFILE, cluster)
+    first = cluster.templates.info(a_pod("first", cpu="1", priority=5))
+    scheduler.nominator.add(first, "a")
+    scheduler.filtered(cluster.templates.info(a_pod("asking")))
+    assert _holders(first)
+    scheduler.nominator.remove(first.uid)
+
+    scheduler.filtered(cluster.templates.info(a_pod("next", priority=9)))
+
+    assert not _holders(first)
+
+
+def _holders(pod: PodInfo) -> list[object]:
+    """What claims on nodes still name a pod."""
+    return [each for each in gc.get_referrers(pod) if isinstance(each, tuple)]

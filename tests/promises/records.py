@@ -161,16 +161,20 @@ class RecordPromise:
             yield f"is Failed ({story.status.get('reason')}) {waited_s:.0f} s after its rollout began"
 
     def _replaced(self, story: RecordStory, since: float, until: float) -> Iterator[str]:
-        """Whether pods of the owner were made since, and are ready, that no other record counts."""
+        """Whether pods of the owner were made since, and are ready, that no other record counts.
+
+        A pod does not say which one it was made for. Where victims of preemption have left since, who waits
+        for a replacement cannot know whether that is his or theirs, which no record counts.
+        """
         counted = {
             (each.status.get("replacement") or {}).get("uid")
             for each in self._book.by_uid.values()
             if each.owner == story.owner and each is not story
         }
         waiting = sum(
-            each.owner == story.owner and each.phase in UNDER_WAY
+            each.phase in UNDER_WAY or (each.is_victim and since <= each.evicted_at < math.inf)
             for each in self._book.by_uid.values()
-            if each is not story
+            if each.owner == story.owner and each is not story
         )
         ready = [
             life.key[1]

@@ -557,6 +557,32 @@ def test_a_pod_that_another_record_has_is_not_overlooked(owner: str, count: int)
     assert len([each for each in stream.said if "though web-3" in each]) == count
 
 
+@pytest.mark.parametrize(("is_before", "said"), [(False, 0), (True, 1)])
+def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: int) -> None:
+    """Nothing tells whose place it has taken; a victim's record ends when its pod has left."""
+    stream = a_cluster()
+    stream.policy(rebalancing={"limits": {"perWorkload": 9}})
+    stream.pod("important", spec={"priority": 1})
+
+    def preempt() -> None:
+        victim = a_move(stream, "web-2", strategy="DefaultPreemption", policy="serve")
+        stream.enter(victim, "Settled", reason="Left")
+
+    if is_before:
+        preempt()
+        stream.wait(1.0)
+    a_move(stream)
+    stream.wait(1.0)
+    if not is_before:
+        preempt()
+    replaced(stream)
+    stream.wait(400.0)
+    stream.lead()
+    stream.enter("move-web-1", "Failed", reason="ReplacementNotRunning")
+
+    assert len([each for each in stream.said if "though web-3" in each]) == said
+
+
 def test_a_record_that_names_its_replacement_overlooks_it_all_the_same() -> None:
     """It says that the pod was not ready in time, which it has been for long."""
     stream = a_cluster()

@@ -108,22 +108,30 @@ class _Level:
 
 
 class NominatedRequestsCache:
-    """The claims on one cluster."""
+    """The claims on one cluster.
+
+    Attributes:
+        levels: By priority of those who asked; empty while none has asked since all were forgotten.
+    """
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
         self._nominator = nominator
-        self._levels: dict[int, _Level] = {}
+        self.levels: dict[int, _Level] = {}
         self._numbers = itertools.count(1)
+
+    def forget(self) -> None:
+        """No pod is nominated any more; those that were may be gone."""
+        self.levels.clear()
 
     def against(self, pod: PodInfo) -> NominatedRequests:
         """On all nodes."""
-        level = self._levels.get(pod.priority)
+        level = self.levels.get(pod.priority)
         if level is None:
-            if len(self._levels) == PRIORITIES:
-                self._levels.clear()
+            if len(self.levels) == PRIORITIES:
+                self.levels.clear()
             level = _Level(self._cluster, self._nominator, pod.priority, self._numbers)
-            self._levels[pod.priority] = level
+            self.levels[pod.priority] = level
         claims = level.claims()
         own = self._cluster.rows.get(self._nominator.node_of(pod.uid))
         if own is None or own not in claims.pods:

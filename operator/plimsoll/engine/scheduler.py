@@ -144,8 +144,11 @@ class ProfileScheduler:
         """
         if lane is None:
             lane = self.refreshed(pod)
-        if not self.nominator.by_node and SURGED not in pod.pod.metadata.annotations:
-            return Filtered(lane, NONE, lane.feasible if len(lane.feasible) else self._yielded(lane))
+        if not self.nominator.by_node:
+            if self._claims.levels:
+                self._claims.forget()
+            if SURGED not in pod.pod.metadata.annotations:
+                return Filtered(lane, NONE, lane.feasible if len(lane.feasible) else self._yielded(lane))
         return self._with_nominated(lane, pod, only)
 
     def _yielded(self, lane: TemplateCache) -> RowArray:
