@@ -1,6 +1,9 @@
 """DynamicResources: pods without claims pass, the others are rejected with a reason."""
 
+from devices.builders import a_claim, a_device, a_slice, exactly, fill
+from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.attempt import schedule
+from plimsoll.engine.decision import Decision
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
@@ -9,11 +12,14 @@ from plimsoll.framework import (
     Diagnosis,
     Registry,
     Rejections,
+    Snapshot,
     Status,
     error,
     unresolvable,
     unschedulable,
 )
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.plugins.dynamic_resources import NOT_SERVED, DynamicResources, DynamicResourcesArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod, a_snapshot, the_info
@@ -74,3 +80,76 @@ class TestScoreConformance(ScorePluginConformance):
     """The laws every score plugin obeys."""
 
     plugin = PLUGIN
+
+
+def a_scheduler(*claims: ResourceClaim, devices: int = 1) -> ProfileScheduler:
+    """The default profile on two nodes, of which the second one has devices."""
+    profile = build_profile(
+        ProfileConfig("default-scheduler"),
+        Registry(IN_TREE),
+        [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()],
+    )
+    cluster = a_cluster([a_node("plain"), a_node("gpu")])
+    slices = [a_slice("gpu", [a_device(f"d{at}") for at in range(devices)])]
+    fill(cluster.objects.ledger(DeviceBook), slices, *claims)
+    return ProfileScheduler(profile, cluster)
+
+
+def decided(scheduler: ProfileScheduler, claim: str = "mine", name: str = "pod") -> Decision:
+    """The decision about a pod with a claim."""
+    pod = a_pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": claim}])
+    return schedule(scheduler, scheduler.cluster.templates.info(pod))
+
+
+def test_a_pod_goes_where_its_claim_gets_a_device() -> None:
+    """And nowhere when the device is promised to another one's claim."""
+    scheduler = a_scheduler(a_claim(), a_claim("other"))
+    book = scheduler.cluster.objects.ledger(DeviceBook)
+
+    assert decided(scheduler).node == "gpu"
+
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "gpu", "device": "d0"}
+    book.allocate(a_claim("other"), convert(AllocationResult, {"devices": {"results": [result]}}))
+    assert decided(scheduler, name="late").message == (
+        "0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, preemption: "
+        "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_pods_of_one_template_and_one_claim_see_the_devices_as_they_are() -> None:
+    """Nothing is kept from one attempt to the next that a change of devices has made untrue."""
+    scheduler = a_scheduler(a_claim())
+    book = scheduler.cluster.objects.ledger(DeviceBook)
+    nodes = [decided(scheduler, name="first").node]
+
+    book.remove_slice("gpu-gpu")
+    nodes.append(decided(scheduler, name="second").node)
+    book.set_slice(a_slice("plain", [a_device("d0")]))
+    nodes.append(decided(scheduler, name="third").node)
+
+    assert nodes == ["gpu", "", "plain"]
+
+
+def test_a_failing_selector_ends_the_attempt_only_where_it_matters() -> None:
+    """A node that another plugin refuses is not asked, as upstream."""
+    wanted = {
+        "name": "r",
+        "exactly": exactly(selectors=[{"cel": {"expression": 'device.attributes["x"].y == 1'}}]),
+    }
+    scheduler = a_scheduler(a_claim("mine", wanted))
+
+    assert "selector #0: CEL runtime error: no such key: y" in decided(scheduler).message
+    scheduler.cluster.set_node(a_node("gpu", unschedulable=True))
+    assert "1 node(s) were unschedulable" in decided(scheduler, name="later").message
+
+
+def test_a_pod_waits_outside_for_claims_that_do_not_exist() -> None:
+    """With upstream's sentence."""
+    scheduler = a_scheduler()
+    pod = scheduler.cluster.templates.info(
+        a_pod(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}])
+    )
+
+    status = PLUGIN.pre_enqueue_on(pod, Snapshot(scheduler.cluster))
+
+    assert status == unresolvable('pod "default/pod": ResourceClaim not created yet')

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from devices.builders import a_claim
 from plimsoll.cluster.changes import node_changes, pod_changes, waiting_changes
 from plimsoll.framework import (
     ActionType,
@@ -111,6 +112,23 @@ def check(
     plugin: str, pod: PodInfo, changes: list[ClusterEvent], expected: bool, case: str
 ) -> pytest.ParameterSet:
     return pytest.param(plugin, pod, changes, expected, id=f"{plugin}-{case}")
+
+
+DEVICES = info(resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+ALLOCATED = a_claim("other", status={"allocation": {"devices": {"results": []}}})
+
+
+def devices(resource: EventResource, old: Any, new: Any) -> list[ClusterEvent]:
+    return [ClusterEvent(resource, ActionType.ADD if old is None else ActionType.UPDATE, old, new, OBJECTS)]
+
+
+def of_claim(old: Any, new: Any) -> list[ClusterEvent]:
+    return devices(EventResource.RESOURCE_CLAIM, old, new)
+
+
+def generated(pod: PodInfo) -> list[ClusterEvent]:
+    action = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    return [ClusterEvent(EventResource.UNSCHEDULABLE_POD, action, pod, pod, OBJECTS)]
 
 
 def on(name: str = "other", **options: Any) -> PodInfo:
@@ -438,7 +456,16 @@ ROWS = [
             ),
         )
     ),
-    check("DynamicResources", info(), node(None, OPEN), SLEEPS, "anything"),
+    check("DynamicResources", info(), node(None, OPEN), WAKES, "new"),
+    check("DynamicResources", info(), node(OPEN, TAINTED), SLEEPS, "other-update"),
+    check("DynamicResources", DEVICES, devices(EventResource.RESOURCE_SLICE, None, object()), WAKES, "slice"),
+    check("DynamicResources", DEVICES, devices(EventResource.DEVICE_CLASS, None, object()), WAKES, "class"),
+    check("DynamicResources", DEVICES, of_claim(None, a_claim()), WAKES, "its-claim"),
+    check("DynamicResources", DEVICES, of_claim(None, a_claim("other")), SLEEPS, "other-claim"),
+    check("DynamicResources", DEVICES, of_claim(ALLOCATED, a_claim("other")), WAKES, "devices-became-free"),
+    check("DynamicResources", DEVICES, of_claim(a_claim(), a_claim()), SLEEPS, "same-status"),
+    check("DynamicResources", DEVICES, generated(DEVICES), WAKES, "claims-were-made"),
+    check("DynamicResources", DEVICES, generated(info("other")), SLEEPS, "of-another-pod"),
     check("NodeDeclaredFeatures", info(), node(None, OPEN), WAKES, "new"),
     check(
         "NodeDeclaredFeatures",

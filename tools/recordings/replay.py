@@ -17,9 +17,11 @@ import typer
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision, Evaluation
 from plimsoll.framework import CycleState, Nomination, PluginError, Registry, Snapshot, Status
+from plimsoll.framework.capabilities import gate_of
 from plimsoll.framework.extension_points import VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from recordings import descheduler_replay
+from recordings.devices import differences, given_back
 from recordings.scheduler import Case, Situation, read_cases, situation
 
 PREEMPTION = "DefaultPreemption"
@@ -68,7 +70,7 @@ def compare(case: Case, given: Situation) -> Iterator[Mismatch]:
         (
             status.by(plugin.name)
             for plugin in scheduler.profile.pre_enqueue
-            if not (status := plugin.pre_enqueue(pod)).is_success
+            if not (status := gate_of(plugin, pod, Snapshot(scheduler.cluster))).is_success
         ),
         None,
     )
@@ -88,6 +90,7 @@ def compare(case: Case, given: Situation) -> Iterator[Mismatch]:
             evaluation = scheduler.evaluate(pod)
             yield from _evaluation(case, evaluation)
             yield from _volumes(case, given, evaluation)
+            yield from _devices(case, given, evaluation)
         except PluginError as exc:
             if "scoreError" not in expected:
                 yield Mismatch(case.id, "evaluation", "no error", str(exc), plugin=exc.plugin)
@@ -143,6 +146,15 @@ def _volumes(case: Case, given: Situation, got: Evaluation) -> Iterator[Mismatch
         expected = case.expected.get("volumes", {}).get(node, {})
         volumes = teller.volumes_on(got.state, snapshot, row)
         yield from _differ(case, "volumes", expected, volumes, node=node, plugin="VolumeBinding")
+
+
+def _devices(case: Case, given: Situation, got: Evaluation) -> Iterator[Mismatch]:
+    """What the pod's claims would get, and what would be taken back for it."""
+    found = [*differences(case.expected, given.scheduler.cluster, got)]
+    if not got.feasible:
+        found += given_back(case.expected, got)
+    for each in found:
+        yield Mismatch(case.id, each.what, each.expected, each.got, each.node, "DynamicResources")
 
 
 def _decision(case: Case, got: Decision) -> Iterator[Mismatch]:
@@ -241,7 +253,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def main(folder: Path, family: str = "") -> None:
     """Decide the recorded cases in FOLDER, or in its subfolders scheduler and descheduler, again."""
-    inner = [folder / name for name in ("scheduler", "descheduler") if (folder / name).is_dir()]
+    inner = [folder / name for name in ("scheduler", "dra", "descheduler") if (folder / name).is_dir()]
     passed, mismatches, failed = 0, list[str](), Counter[str]()
     found = False
     for each in inner or [folder]:

@@ -41,6 +41,7 @@ from plimsoll.model.kinds.workload import (
     StatefulSet,
 )
 from plimsoll.policies.profiles import profile_config
+from recordings.devices import publish_devices
 
 SHELVES: Mapping[str, tuple[str, type[Any]]] = {
     "namespaces": ("namespaces", Namespace),
@@ -125,6 +126,7 @@ def situation(case: Case, registry: Registry, defaults: Mapping[str, int]) -> Si
             key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             getattr(cluster.objects, shelf)[key] = value
     cluster.objects.version += 1
+    publish_devices(case.given, cluster)
     for each in case.given.get("nodes", ()):
         cluster.set_node(convert(Node, each))
     profile, absent = _profile(case.given.get("config"), registry, defaults)

@@ -1,1 +1,1 @@
-"""Dynamic resource allocation: selectors of devices."""
+"""Dynamic resource allocation: resource claims, and the devices of a node that serve them."""

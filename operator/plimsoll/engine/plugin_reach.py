@@ -25,6 +25,7 @@ from plimsoll.framework.capabilities import (
     CountsResources,
     Dated,
     EasesLocally,
+    FailsOnNodes,
     Framed,
     GivesWay,
     Linear,
@@ -40,6 +41,11 @@ from plimsoll.framework.resource_rules import RuledFilter, RuledScore
 @runtime_checkable
 class DatedPlugin(Plugin, Dated, Protocol):
     """A plugin that tells whether its answers still hold."""
+
+
+@runtime_checkable
+class FailingFilter(FilterPlugin, FailsOnNodes, Protocol):
+    """A filter that may be unable to answer."""
 
 
 @runtime_checkable
@@ -62,6 +68,7 @@ class Stages:
         yielding: Position of the filter whose refusals do not count where no node is feasible; the last one.
         dated: Plugins that look further than the node and tell whether their answers still hold.
         far_names: Plugins that look further than the node in PreFilter or Filter.
+        failing: Filters that may be unable to answer for a node, with their position.
         individual: Whether some plugin looks at more of a pod than its template: then nothing is kept from
             one pod to the next without asking.
     """
@@ -83,6 +90,7 @@ class Stages:
     yielding: int | None
     dated: tuple[DatedPlugin, ...]
     far_names: frozenset[str]
+    failing: tuple[tuple[int, FailingFilter], ...]
     individual: bool
 
 
@@ -208,9 +216,7 @@ def stages_of(
         far_score_names=frozenset(each.name for each, _ in scored if each.reads > Reads.ROW),
         far_score=tuple(each for each in scored if each[0].reads > Reads.ROW),
         marked=tuple(
-            plugin
-            for plugin in everyone.values()
-            if isinstance(plugin, MarkedPlugin) and reads_of(plugin) is Reads.ROW
+            plugin for plugin in everyone.values() if isinstance(plugin, MarkedPlugin) and is_near(plugin)
         ),
         yielding=len(filters) - 1 if filters and gives_way(filters[-1]) else None,
         dated=tuple(
@@ -219,6 +225,7 @@ def stages_of(
             if isinstance(plugin, DatedPlugin) and reads_of(plugin) is Reads.CLUSTER
         ),
         far_names=frozenset(plugin.name for plugin in (*pre_filter, *filters) if not is_near(plugin)),
+        failing=tuple((place, each) for place, each in placed if isinstance(each, FailingFilter)),
         individual=any(reads_of(plugin) is Reads.POD for plugin in (*pre_filter, *filters)),
     )
 

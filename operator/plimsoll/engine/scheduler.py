@@ -132,6 +132,11 @@ class ProfileScheduler:
         own = bool(pod.pod.spec.node_name)
         lane = TemplateCache(self.profile, self.cluster) if own else self._lanes.use(pod.template)
         lane.refresh(pod)
+        for position, plugin in self.profile.stages.failing:
+            if plugin.name not in lane.skipped and lane.rejected.is_success:
+                message = plugin.failure(lane.state, np.flatnonzero(lane.failed == position))
+                if message:
+                    raise PluginError(plugin.name, "filter", message)
         return lane
 
     def filtered(

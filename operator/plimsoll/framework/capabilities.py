@@ -7,9 +7,12 @@ members of its protocol; a flag counts only where it is true.
 from collections.abc import Hashable
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from plimsoll.framework.extension_points import Plugin, Reads
+from plimsoll.framework.cycle_state import CycleState
+from plimsoll.framework.extension_points import Plugin, PreEnqueuePlugin, Reads
+from plimsoll.framework.status import Status
+from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.model.kinds.pod_info import PodTemplate
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 
 
 @runtime_checkable
@@ -22,6 +25,32 @@ class DeclaresReads(Protocol):
 def reads_of(plugin: Plugin) -> Reads:
     """What a plugin's answers depend on; the individual pod unless the plugin declares less."""
     return plugin.reads if isinstance(plugin, DeclaresReads) else Reads.POD
+
+
+@runtime_checkable
+class GatesByObjects(Protocol):
+    """A PreEnqueue plugin that looks at other objects than the pod."""
+
+    def pre_enqueue_on(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """As ``pre_enqueue``, which is not asked."""
+
+
+def gate_of(plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
+    """What a PreEnqueue plugin says of a pod."""
+    if isinstance(plugin, GatesByObjects):
+        return plugin.pre_enqueue_on(pod, snapshot)
+    return plugin.pre_enqueue(pod)
+
+
+@runtime_checkable
+class FailsOnNodes(Protocol):
+    """A filter that may be unable to say whether a node is feasible: then the attempt ends with an error."""
+
+    def failure(self, state: CycleState, rows: RowArray) -> str:
+        """What went wrong on one of these rows of the whole snapshot; "" where nothing did.
+
+        Asked after ``filter``, of nodes that no filter before it has refused.
+        """
 
 
 @runtime_checkable
@@ -86,7 +115,7 @@ class Dated(Protocol):
 
 @runtime_checkable
 class Marked(Protocol):
-    """A plugin that reads ROW, and of a template something that may change although no row does."""
+    """A plugin that reads NODE or ROW, and of a template something that may change although no row does."""
 
     def mark(self, template: PodTemplate, snapshot: Snapshot) -> Hashable:
         """Equal as long as its answers about rows that have not changed are the same."""

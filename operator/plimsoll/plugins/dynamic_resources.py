@@ -1,14 +1,22 @@
-"""DynamicResources: pods without resource claims pass; pods with claims are rejected with a message.
+"""DynamicResources: a pod goes where its resource claims get the devices that they ask for.
 
-Formula: none for pods without ``spec.resourceClaims``: every node is feasible and scores 0. A pod with claims
-is refused for all nodes with a sentence of its own, and no node is emptied for it.
-Units: points, always 0.
-Edges: as PostFilter it adds ``no new claims to deallocate`` to the message, and, when PreFilter was cut short
-before its turn, ``not found``, which ends the phase before preemption.
-Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``, its path without claims.
-Differs: devices are not allocated (docs/adr/0007). Leave pods with claims to a scheduler that does.
+Formula: none for pods without claims: every node is feasible and scores 0. Otherwise, per node, the first
+solution of a search through the devices that the node reaches, in the order of claims, requests and devices
+(:mod:`plimsoll.devices.allocator`); no node is feasible without one. Score: for each list of alternatives 8
+for the first, 7 for the second, and so on, normalised to 100 for the highest sum.
+
+Reserve books the devices in memory, PreBind writes the allocation and the reservation for the pod, and waits
+until the devices are prepared, at most ``bindingTimeout``. Where no node is feasible, PostFilter takes the
+allocation of one claim back that is unused and keeps the pod from nodes.
+
+Units: points; seconds.
+Edges: a node on which some claim cannot be allocated is refused with that alone, whatever else is wrong with
+it. Refusals are final for the node: removing pods frees no devices before their claims are released.
+Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``, with its default feature gates.
+Differs: of several allocations that could be taken back the first is, not one at random.
 """
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,73 +24,272 @@ from typing import ClassVar
 from pydantic import Field
 
 from plimsoll import framework as fwk
+from plimsoll.framework.columns import RowArray
+from plimsoll.framework.devices import (
+    INVALID,
+    NOT_FREE,
+    STEPS_A_SECOND,
+    ClaimProblem,
+    DeviceBook,
+    MissingClassError,
+    claims_of,
+    may_be_served,
+    wanted_claim,
+)
+from plimsoll.framework.devices.ports import Booking, DevicesPort
+from plimsoll.toolkit.scheduling.pod_devices import UNAVAILABLE, PodDevices
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
-STILL_NOT_SCHEDULABLE = "still not schedulable"
+IN_FLIGHT = "is in the process of being allocated"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
+STILL_NOT_SCHEDULABLE = "still not schedulable"
+
+#: The code of every node while a claim of an earlier attempt exists.
+LEFT_OVER = 17
+
+REASONS = {
+    NOT_FREE: "cannot allocate all claims",
+    INVALID: "invalid resource pools were encountered",
+    UNAVAILABLE: "resourceclaim not available on the node",
+    LEFT_OVER: "cannot schedule extended resource claim",
+}
+
+
+#: Of pods that ask for none.
+NO_DEVICES = PodDevices(fwk.Pod())
 
 
 class DynamicResourcesArgs(fwk.PluginArgs):
-    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy; without effect here."""
+    """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
     filter_timeout: str = Field(default="10s", description="How long the search for devices may take a node.")
     binding_timeout: str = Field(default="600s", description="How long binding waits for devices.")
 
+    @property
+    def filter_timeout_s(self) -> float:
+        """Seconds."""
+        return _seconds(self.filter_timeout)
+
+    @property
+    def binding_timeout_s(self) -> float:
+        """Seconds."""
+        return _seconds(self.binding_timeout)
+
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Marks that PreFilter ran."""
+class _Booked:
+    """What Reserve booked."""
+
+    bookings: tuple[Booking, ...]
 
 
 class DynamicResources(
-    fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.PostFilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtensions
+    fwk.PreEnqueuePlugin,
+    fwk.PreFilterPlugin,
+    fwk.FilterPlugin,
+    fwk.PostFilterPlugin,
+    fwk.NormalizingPlugin,
+    fwk.ReservePlugin,
+    fwk.PreBindPlugin,
+    fwk.EnqueueExtensions,
 ):
-    """Lets pods without claims pass, and rejects the others with a message."""
+    """Finds devices for a pod's claims, books them, and allocates them before the pod is bound."""
 
     name: ClassVar = "DynamicResources"
     args_model: ClassVar = DynamicResourcesArgs
     reads: ClassVar = fwk.Reads.NODE
-    framed: ClassVar = True
     notes_skips: ClassVar = True
+    is_parallel: ClassVar = True
 
     def __init__(self, args: DynamicResourcesArgs) -> None:
-        """Take arguments that upstream's plugin takes."""
+        self._most_steps = int(args.filter_timeout_s * STEPS_A_SECOND)
+        self._binding_timeout_s = args.binding_timeout_s
 
-    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
-        """Skip pods without claims, refuse the others."""
-        state.write(_Asked())
-        return fwk.unresolvable(NOT_SERVED) if pod.pod.spec.resource_claims else fwk.SKIP
+    def pre_enqueue(self, pod: fwk.PodInfo) -> fwk.Status:
+        """Nothing is known of a pod by itself."""
+        return fwk.SUCCESS
 
-    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """Every node; only reached without claims."""
-        return fwk.all_feasible(snapshot)
+    def pre_enqueue_on(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
+        """Hold a pod back until its claims exist and are its own."""
+        book = snapshot.objects.known_ledger(DeviceBook)
+        if book is None or not book.is_served or not pod.pod.spec.resource_claims:
+            return fwk.SUCCESS
+        try:
+            claims_of(pod.pod, book.claims)
+        except ClaimProblem as problem:
+            return fwk.unresolvable(str(problem))
+        return fwk.SUCCESS
+
+    def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
+        """Another one after any change of devices, for pods that ask for some."""
+        book = snapshot.objects.known_ledger(DeviceBook)
+        if book is None:
+            return None
+        if not template.sample.spec.resource_claims and not _resources(template, book):
+            return None
+        return (book.version, object()) if book.has_left_over else book.version
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
-        """Nothing: no node is refused or preferred."""
-        return ()
+        """Shared by all that ask for no devices."""
+        # Only names with a domain can be served by devices.
+        asks = template.sample.spec.resource_claims or any("/" in name for name in template.requests)
+        return None if asks else ()
+
+    def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
+        """Look at the pod's claims, and ask the nodes about those that have no devices yet."""
+        book = snapshot.objects.known_ledger(DeviceBook)
+        state.write(NO_DEVICES)
+        resources = () if book is None else _resources(pod.template, book)
+        if not pod.pod.spec.resource_claims and not resources:
+            return fwk.SKIP
+        if book is None or not book.is_served:
+            return fwk.unresolvable(NOT_SERVED)
+        try:
+            claims = claims_of(pod.pod, book.claims)
+            for claim in claims:
+                if claim.uid in book.in_flight:
+                    return fwk.unresolvable(f"resource claim {claim.key} {IN_FLIGHT}")
+                if not claim.is_allocated:
+                    wanted_claim(claim, book.classes.get)
+        except ClaimProblem as problem:
+            return fwk.unresolvable(str(problem))
+        except MissingClassError as problem:
+            if problem.is_unnamed:
+                raise
+            return fwk.unresolvable(str(problem))
+        devices = PodDevices(pod.pod, claims, resources, book.left_over(pod.pod) if resources else None)
+        state.write(devices)
+        return fwk.SKIP if devices.is_empty else fwk.SUCCESS
+
+    def filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
+        """What keeps the pod from each node, shape (N,)."""
+        devices = state.find(PodDevices)
+        if devices is None or devices.is_empty:
+            return fwk.all_feasible(snapshot)
+        if devices.left_over is not None and devices.left_over.spec.devices.requests:
+            return fwk.all_feasible(snapshot) + LEFT_OVER
+        return snapshot.cut(devices.codes(snapshot.whole, self._most_steps, self._binding_timeout_s))
+
+    def failure(self, state: fwk.CycleState, rows: RowArray) -> str:
+        """Why the search failed on one of these nodes."""
+        devices = state.find(PodDevices)
+        return "" if devices is None else devices.failure(rows)
 
     def refusal(self, code: int, state: fwk.CycleState, pod: fwk.PodInfo) -> fwk.Status:
-        """No node is refused by itself."""
-        return fwk.unresolvable(NOT_SERVED)
+        """In upstream's words."""
+        return fwk.unresolvable(REASONS[code])
 
     def post_filter(
         self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections
     ) -> fwk.Nomination:
-        """Nothing to give back; leave the rest to preemption."""
+        """Give an unused claim's devices back that keep the pod from nodes; leave the rest to preemption."""
         if rejections.absent.plugin == self.name:
-            return fwk.Nomination(fwk.unschedulable(STILL_NOT_SCHEDULABLE))
-        if state.find(_Asked) is None:
+            book = snapshot.objects.known_ledger(DeviceBook)
+            is_served = book is not None and book.is_served
+            return fwk.Nomination(
+                fwk.unschedulable(NOTHING_TO_DEALLOCATE if is_served else STILL_NOT_SCHEDULABLE)
+            )
+        devices, port = state.find(PodDevices), state.find(DevicesPort)
+        if devices is None:
             return fwk.Nomination(fwk.error("not found"))
-        return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
+        if devices.is_empty:
+            return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
+        if devices.unused:
+            if port is not None:
+                port.binder.deallocate(devices.unused[0])
+            return fwk.Nomination(fwk.unschedulable(DEALLOCATED))
+        if devices.left_over is not None:
+            if port is not None:
+                port.binder.delete(devices.left_over)
+            return fwk.Nomination(fwk.unschedulable(DELETED))
+        return fwk.Nomination(fwk.unschedulable(STILL_NOT_SCHEDULABLE))
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
-        """0 a node, shape (N,)."""
-        return fwk.all_feasible(snapshot)
+        """Raw points, shape (N,)."""
+        devices = state.find(PodDevices)
+        if devices is None or devices.is_empty:
+            return fwk.all_feasible(snapshot)
+        return snapshot.cut(devices.points(snapshot.whole))
 
     def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
-        """0 stays 0, shape (F,)."""
-        return scores
+        """The highest becomes 100, shape (F,)."""
+        most = int(scores.max()) if len(scores) else 0
+        return scores * fwk.MAX_SCORE // most if most else scores
+
+    def reserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
+        """Book the devices, so that no other pod is promised them."""
+        devices, port = state.find(PodDevices), state.find(DevicesPort)
+        row = None if port is None else port.snapshot.row_of(node)
+        if devices is None or port is None or row is None:
+            return fwk.SUCCESS
+        bookings = devices.bookings(row, node, port.binder.share_id)
+        if bookings:
+            state.write(_Booked(bookings))
+            port.binder.assume(bookings)
+        return fwk.SUCCESS
+
+    def unreserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> None:
+        """Give them back."""
+        booked = state.find(_Booked)
+        if booked is not None:
+            state.read(DevicesPort).binder.forget(pod, booked.bookings)
+
+    def pre_bind_preflight(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
+        """There is something to write if something was booked."""
+        return fwk.SKIP if state.find(_Booked) is None else fwk.SUCCESS
+
+    async def pre_bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
+        """Write the allocations and reservations, and wait for the devices."""
+        binder = state.read(DevicesPort).binder
+        return await binder.bind(pod, state.read(_Booked).bookings, self._binding_timeout_s)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """Nothing makes it serve a pod that it refused."""
+        """Nodes, claims, classes and slices."""
+        either = fwk.ActionType.ADD | fwk.ActionType.UPDATE
+        node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL | fwk.ActionType.UPDATE_NODE_ALLOCATABLE
+        generated = fwk.ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return (
+            fwk.EventWithHint(fwk.EventResource.NODE, node),
+            fwk.EventWithHint(fwk.EventResource.RESOURCE_CLAIM, either, _after_claim),
+            fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, generated, _after_pod),
+            fwk.EventWithHint(fwk.EventResource.DEVICE_CLASS, either),
+            fwk.EventWithHint(fwk.EventResource.RESOURCE_SLICE, either),
+        )
+
+
+def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """Devices became free, or a claim of the pod was created or has another status."""
+    old, new = change.old, change.new
+    if old is not None and old.is_allocated and not new.is_allocated:
+        return fwk.QueueingHint.QUEUE
+    names = {each.resource_claim_name for each in pod.pod.spec.resource_claims}
+    names |= {each.resource_claim_name for each in pod.pod.status.resource_claim_statuses}
+    is_own = new.namespace == pod.namespace and new.name in names
+    return fwk.QueueingHint.of(is_own and (old is None or old.status != new.status))
+
+
+def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    """It is this pod, whose claims were made."""
+    return fwk.QueueingHint.of(change.new.uid == pod.uid)
+
+
+def _resources(template: fwk.PodTemplate, book: DeviceBook) -> tuple[str, ...]:
+    """Extended resources that the pod requests and that a class serves, in order."""
+    if not book.classes:
         return ()
+    names = sorted(name for name, amount in template.requests.items() if amount > 0 and may_be_served(name))
+    return tuple(name for name in names if book.class_of_resource(name) is not None)
+
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+def _seconds(text: str) -> float:
+    """A duration as Go writes it."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        return 0.0
+    hours, minutes, rest = (float(each or 0) for each in found.groups())
+    return hours * 3600 + minutes * 60 + rest

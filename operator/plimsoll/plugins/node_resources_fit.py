@@ -13,14 +13,15 @@ the pod requests them), with q = taken[n, r] + pod[r] and c = allocatable[n, r]:
 
 Units: milli-CPU, bytes and counts in; points out, int64, 0..100, higher is better.
 Edges: the refusal cannot be resolved by removing pods when some request exceeds the whole node; ``shape``
-interpolates and truncates towards zero; RequestedToCapacityRatio leaves scores of 0 out of the mean and
+interpolates and truncates towards zero; where a node has none of an extended resource that a device class
+serves, DynamicResources finds devices; RequestedToCapacityRatio leaves scores of 0 out of the mean and
 rounds it. For scoring, a container that names no cpu or memory takes 100m and 200 MiB, and pod-level
 requests are ignored.
 Source: kube-scheduler v1.36, ``noderesources/fit.go``, ``least_allocated.go``, ``most_allocated.go``,
 ``requested_to_capacity_ratio.go``.
-Differs: extended resources that device classes represent are not passed on to DynamicResources. An amount
-beyond 64 bits counts as it does upstream (``1e1002`` as 0, others by their lowest 64 bits), but as 0 where
-that is below zero upstream, and sums over a node's pods stop at the largest amount instead of wrapping.
+Differs: an amount beyond 64 bits counts as it does upstream (``1e1002`` as 0, others by their lowest 64
+bits), but as 0 where that is below zero upstream, and sums over a node's pods stop at the largest amount
+instead of wrapping.
 """
 
 from collections.abc import Mapping
@@ -33,6 +34,7 @@ from pydantic import Field, field_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import PODS, Capacity, allocatable_of, columns_of, is_extended, is_scalar
+from plimsoll.framework.devices import is_served_by_devices
 from plimsoll.framework.resource_rules import AllocationRule, RoomRule, ScoredRoom, WantedRoom
 from plimsoll.framework.selectors import is_label_key
 from plimsoll.toolkit.scheduling.resource_points import (
@@ -198,12 +200,13 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
                     axis = NATIVE.index(name)
                     codes |= _bits(position, short[axis], amount > allocatable[axis])
         for position, name, amount in wanted.scalar:
-            scalar = snapshot.axis_of(name)
+            scalar, by_devices = snapshot.axis_of(name), is_served_by_devices(name, snapshot)
             if scalar is None:
-                codes |= (1 << position) | HOPELESS
+                codes |= 0 if by_devices else (1 << position) | HOPELESS
                 continue
             most = allocatable[scalar]
-            codes |= _bits(position, amount > most - requested[scalar], amount > most)
+            is_here = most > 0 if by_devices else True
+            codes |= _bits(position, (amount > most - requested[scalar]) & is_here, (amount > most) & is_here)
         return codes
 
     def filter_rule(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> RoomRule | None:
@@ -211,7 +214,7 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         rule = [WantedRoom(PODS, 1, PODS_FULL, 0)]
         for position, (name, amount) in enumerate(state.read(_Wanted).resources, FIRST_RESOURCE):
             axis = snapshot.axis_of(name)
-            if axis is None:
+            if axis is None or (name not in NATIVE_NAMES and is_served_by_devices(name, snapshot)):
                 return None
             rule.append(WantedRoom(axis, amount, 1 << position, HOPELESS))
         return tuple(rule)

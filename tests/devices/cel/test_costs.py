@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.devices.cel.device_view import DeviceView
-from plimsoll.devices.cel.selectors import DeviceSelector, DeviceSelectorError, selector
+from plimsoll.devices.cel.selectors import CompiledSelector, CompiledSelectorError, selector
 
 DEVICE = DeviceView("gpu.example.com", {f"name{i}": f"{i}" * 60 for i in range(32)}, {"memory": "80Gi"})
 TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
@@ -24,15 +24,15 @@ TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
 )
 def test_costs_are_counted_as_upstream_counts_them(expression: str, units: int) -> None:
     """One unit a variable, a field, a call; ten a list; a tenth a character."""
-    assert DeviceSelector(expression).evaluated(DEVICE)[1] == units
+    assert CompiledSelector(expression).evaluated(DEVICE)[1] == units
 
 
 def test_a_lower_limit_is_kept() -> None:
     """An evaluation ends when its units are spent."""
-    expression = DeviceSelector("device.driver == 'x'")
+    expression = CompiledSelector("device.driver == 'x'")
 
     assert expression.evaluated(DEVICE, limit=3) == (False, 3)
-    with pytest.raises(DeviceSelectorError, match="operation cancelled: actual cost limit exceeded"):
+    with pytest.raises(CompiledSelectorError, match="operation cancelled: actual cost limit exceeded"):
         expression.evaluated(DEVICE, limit=2)
 
 
@@ -79,7 +79,7 @@ def test_an_expression_that_costs_too_much_ends_with_one_sentence(expression: st
     found = selector(expression)
     assert found.error == ""
 
-    with pytest.raises(DeviceSelectorError) as raised:
+    with pytest.raises(CompiledSelectorError) as raised:
         found.matches(DEVICE)
 
     assert str(raised.value) == "CEL runtime error: operation cancelled: actual cost limit exceeded"

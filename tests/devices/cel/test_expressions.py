@@ -2,8 +2,9 @@
 
 import pytest
 
-from plimsoll.devices.cel.device_view import AttributeValue, DeviceView, Version
-from plimsoll.devices.cel.selectors import DeviceSelectorError, selector
+from plimsoll.devices.cel.device_view import DeviceView
+from plimsoll.devices.cel.selectors import CompiledSelectorError, selector
+from plimsoll.model.kinds.devices.resource_slice import AttributeValue, Version
 
 ATTRIBUTES: dict[str, AttributeValue] = {
     "model": "a100",
@@ -154,7 +155,7 @@ def test_an_evaluation_fails(expression: str, error: str) -> None:
     """The error names its cause as kube-scheduler does."""
     assert selector(expression).error == ""
 
-    with pytest.raises(DeviceSelectorError) as raised:
+    with pytest.raises(CompiledSelectorError) as raised:
         selector(expression).matches(DEVICE)
 
     assert str(raised.value).startswith(f"CEL runtime error: {error}")
@@ -195,7 +196,7 @@ def test_it_does_not_compile(expression: str, error: str) -> None:
 
     assert found.error.startswith("CEL compile error: ")
     assert error in found.error
-    with pytest.raises(DeviceSelectorError) as raised:
+    with pytest.raises(CompiledSelectorError) as raised:
         found.matches(DEVICE)
     assert str(raised.value) == found.error
 
@@ -212,7 +213,7 @@ def test_values_of_a_device_are_checked_when_they_are_read() -> None:
         (DeviceView("d", {"i": 2**63}, {}), "attribute i: the number does not fit 64 bits"),
         (DeviceView("d", {}, {"memory": "much"}), "quantities must match"),
     ):
-        with pytest.raises(DeviceSelectorError, match=f"^CEL runtime error: {error}"):
+        with pytest.raises(CompiledSelectorError, match=f"^CEL runtime error: {error}"):
             selector("true").matches(device)
 
 

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.devices.cel.device_view import DeviceView, Version
-from plimsoll.devices.cel.selectors import DeviceSelectorError, selector
+from plimsoll.devices.cel.device_view import DeviceView
+from plimsoll.devices.cel.selectors import CompiledSelectorError, selector
+from plimsoll.model.kinds.devices.resource_slice import Version
 
 NOTHING = DeviceView("d", {}, {})
 SMALL = st.integers(-(2**31), 2**31)
@@ -22,7 +23,7 @@ def result(expression: str, device: DeviceView = NOTHING) -> bool | None:
     """The result of an expression, None for an error."""
     try:
         return selector(expression).matches(device)
-    except DeviceSelectorError:
+    except CompiledSelectorError:
         return None
 
 

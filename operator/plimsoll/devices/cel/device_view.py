@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from plimsoll.devices.cel.functions.quantities import parse_quantity, parse_semver
 from plimsoll.devices.cel.values import GREATEST_INT, LEAST_INT, DomainMap, EvaluationError
-
-
-class Version(str):
-    """An attribute of the type "version": the text of a semantic version."""
-
-    __slots__ = ()
-
-
-AttributeValue: TypeAlias = int | bool | str | Version
+from plimsoll.model.kinds.devices.resource_slice import AttributeValue, Version
 
 
 class DeviceView:

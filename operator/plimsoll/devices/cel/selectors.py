@@ -1,4 +1,4 @@
-"""DeviceSelector is a compiled expression that says whether a device matches.
+"""CompiledSelector is a compiled expression that says whether a device matches.
 
 ``selector(expression)`` compiles once for each expression. What is wrong with an expression or fails in its
 evaluation is one sentence in kube-scheduler's words.
@@ -19,11 +19,11 @@ KEPT = 4096
 """Compiled expressions that are kept."""
 
 
-class DeviceSelectorError(Exception):
+class CompiledSelectorError(Exception):
     """An expression that does not compile, or whose evaluation failed."""
 
 
-class DeviceSelector:
+class CompiledSelector:
     """A compiled expression.
 
     Attributes:
@@ -47,7 +47,7 @@ class DeviceSelector:
         """Whether a device matches.
 
         Raises:
-            DeviceSelectorError: ``CEL compile error: …`` or ``CEL runtime error: …``.
+            CompiledSelectorError: ``CEL compile error: …`` or ``CEL runtime error: …``.
         """
         return self.evaluated(device)[0]
 
@@ -55,18 +55,18 @@ class DeviceSelector:
         """Whether a device matches, and what finding it out cost, in units.
 
         Raises:
-            DeviceSelectorError: likewise; also where it would cost more than the limit.
+            CompiledSelectorError: likewise; also where it would cost more than the limit.
         """
         if self._evaluate is None:
-            raise DeviceSelectorError(self.error)
+            raise CompiledSelectorError(self.error)
         try:
             frame = Frame(device, self._slots, limit)
             result = self._evaluate(frame)
         except (EvaluationError, CostError) as error:
-            raise DeviceSelectorError(f"CEL runtime error: {error}") from error
+            raise CompiledSelectorError(f"CEL runtime error: {error}") from error
         if type(result) is not bool:
             kind = type_name(result)
-            raise DeviceSelectorError(
+            raise CompiledSelectorError(
                 f"CEL runtime error: CEL result of type {kind} could not be converted to bool:"
                 f" unsupported type conversion from '{kind}' to bool"
             )
@@ -74,6 +74,6 @@ class DeviceSelector:
 
 
 @lru_cache(maxsize=KEPT)
-def selector(expression: str) -> DeviceSelector:
+def selector(expression: str) -> CompiledSelector:
     """The selector of an expression, compiled the first time; one that does not compile has an ``error``."""
-    return DeviceSelector(expression)
+    return CompiledSelector(expression)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod import Pod
@@ -26,6 +26,19 @@ from plimsoll.model.kinds.workload import (
 )
 
 T = TypeVar("T")
+
+
+class Ledger(Protocol):
+    """Objects in another form than theirs, with what follows from them."""
+
+    def __init__(self) -> None:
+        """Without any object."""
+
+    def copied(self) -> Self:
+        """An independent copy, as lazily as may be."""
+
+
+LedgerT = TypeVar("LedgerT", bound=Ledger)
 
 #: Derived values are dropped, all of them, when there are more than this.
 LARGEST_SHELF = 65_536
@@ -75,6 +88,7 @@ class ClusterObjects:
     version: int = 0
     budget_version: int = 0
     _derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    _ledgers: dict[type[Any], Any] = field(default_factory=dict, repr=False, compare=False)
     _derived_version: int = field(default=0, repr=False, compare=False)
 
     def above(self, pod: Pod) -> OwnerReference | None:
@@ -96,6 +110,18 @@ class ClusterObjects:
         value: T = found
         return value
 
+    def ledger(self, kind: type[LedgerT]) -> LedgerT:
+        """What is kept of objects in another form than theirs, made at its first use; forked with them."""
+        found = self._ledgers.get(kind)
+        if found is None:
+            found = self._ledgers[kind] = kind()
+        ledger: LedgerT = found
+        return ledger
+
+    def known_ledger(self, kind: type[LedgerT]) -> LedgerT | None:
+        """The same; None before its first use."""
+        return self._ledgers.get(kind)
+
     def fork(self) -> "ClusterObjects":
         """An independent shelf of the same objects."""
         copies = {name: dict(getattr(self, name)) for name in SHELVES.values()}
@@ -104,5 +130,6 @@ class ClusterObjects:
             version=self.version,
             budget_version=self.budget_version,
             _derived=dict(self._derived),
+            _ledgers={kind: each.copied() for kind, each in self._ledgers.items()},
             _derived_version=self._derived_version,
         )

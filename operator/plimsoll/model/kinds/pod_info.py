@@ -244,7 +244,7 @@ class Templates:
             template = self._by_signature.get(signature)
             if template is None:
                 template = self._by_signature[signature] = PodTemplate(pod, signature)
-                if all(volume.ephemeral is None for volume in pod.spec.volumes):
+                if not has_own_claims(pod):
                     self._by_parts[parts] = template
         return PodInfo(pod, template, stands_in_for)
 
@@ -293,24 +293,34 @@ def parts_of(pod: Pod) -> bytes:
 def shape_of(pod: Pod) -> tuple[object, ...]:
     """All fields of which a placement decision may depend, but for name, uid, node and status.
 
-    The claims of ephemeral volumes are named after the pod: with one, no other pod is of its shape.
+    The claims of ephemeral volumes are named after the pod, and so are resource claims that are made from
+    templates: with one, no other pod is of its shape.
     """
     spec = pod.spec
     metadata = pod.metadata
     owner = metadata.controller if metadata.owner_references else None
     own = None
+    if has_own_claims(pod):
+        own = (pod.name, pod.uid, pod.status.resource_claim_statuses)
     if spec.volumes:
-        own = (pod.name, pod.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None
         spec = msgspec.structs.replace(spec, node_name="", volumes=deciding_volumes(spec))
     elif spec.node_name:
         spec = msgspec.structs.replace(spec, node_name="")
     return (own, metadata.namespace, metadata.labels, (owner.kind, owner.name) if owner else None, spec)
 
 
+def has_own_claims(pod: Pod) -> bool:
+    """Whether some claim of the pod, for a volume or for devices, is named after it."""
+    spec = pod.spec
+    return any(each.resource_claim_template_name is not None for each in spec.resource_claims) or any(
+        volume.ephemeral is not None for volume in spec.volumes
+    )
+
+
 def _frame_of(pod: Pod) -> bytes | None:
     spec = pod.spec
     volumes = deciding_volumes(spec) if spec.volumes else ()
-    if any(volume.ephemeral is not None for volume in volumes):
+    if spec.resource_claims or any(volume.ephemeral is not None for volume in volumes):
         return None
     rest = msgspec.structs.replace(
         spec,

@@ -1,0 +1,372 @@
+"""Searches the devices of one node for those that all claims of a pod ask for.
+
+Depth first, in the order of claims, requests and devices; the first solution is taken, none is scored. The
+number of steps can be exponential; a search gives up after so many.
+
+Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``. What looks like an
+accident there and decides which device is taken is kept, and named where it stands.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeAlias
+
+from plimsoll.devices.amounts import Amounts, consumed
+from plimsoll.devices.constraints import ClaimConstraint, constraints_of
+from plimsoll.devices.pools import DeviceID, Pool, PooledDevice, PoolState
+from plimsoll.devices.requests import MOST_DEVICES, Expression, Request, WantedClaim, WantedDevices
+from plimsoll.devices.taken import Taken
+from plimsoll.model.kinds.devices.resource_slice import DeviceTaint
+from plimsoll.model.kinds.pod import Toleration
+
+#: Steps of a search that are taken for a second: a decision does not depend on how fast the machine is.
+STEPS_A_SECOND = 20_000
+
+KEEPING_AWAY = frozenset(("NoSchedule", "NoExecute"))
+
+Matches: TypeAlias = Callable[[Expression, PooledDevice], bool]
+"""Evaluates a selector; raises :class:`AllocationError`."""
+
+
+class AllocationError(Exception):
+    """The search ended without an answer: the message says why, in upstream's words."""
+
+
+class SearchAnswer(IntEnum):
+    """What a part of the search found."""
+
+    NO = 0
+    FOUND = 1
+    TOO_MANY = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """A device that was taken for a request.
+
+    Attributes:
+        wanted: For what.
+        device: Which one.
+        capacity: What is consumed of a device that several claims may use, else None.
+    """
+
+    wanted: WantedDevices
+    device: PooledDevice
+    capacity: Amounts | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A solution: what each claim gets, and which alternative of each of its lists was chosen."""
+
+    given: tuple[tuple[Given, ...], ...]
+    chosen: Mapping[tuple[int, int], int]
+
+
+class Search:
+    """One search.
+
+    Args:
+        claims: What is to be allocated.
+        pools: What the node reaches.
+        taken: What is not free.
+        matches: Evaluates selectors.
+        most_steps: After so many steps the search gives up.
+
+    Attributes:
+        steps: How often the search looked for one device.
+        is_late: Whether it gave up.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[WantedClaim],
+        pools: Sequence[Pool],
+        taken: Taken,
+        matches: Matches,
+        most_steps: int = 10 * STEPS_A_SECOND,
+    ) -> None:
+        self._claims = claims
+        self._pools = pools
+        self._taken = taken
+        self._matches = matches
+        self._most_steps = most_steps
+        self.steps = 0
+        self.is_late = False
+        self._devices = [each for pool in pools if pool.state is PoolState.COMPLETE for each in pool.devices]
+        self._pool_of = {id(each): pool for pool in pools for each in pool.devices}
+        self._answers: dict[tuple[int, int], bool] = {}
+        self._all: dict[int, list[PooledDevice]] = {}
+        self._constraints: list[tuple[ClaimConstraint, ...]] = [
+            constraints_of(each.constraints) for each in claims
+        ]
+        self._given: list[list[Given]] = [[] for _ in claims]
+        self._chosen: dict[tuple[int, int], int] = {}
+        self._held: dict[DeviceID, list[int]] = {}
+        self._shared: dict[DeviceID, dict[str, int]] = {}
+        #: what devices of this search consume of counters, by the pool's name without the driver, as upstream
+        self._tally: dict[str, dict[tuple[str, str], int]] = {}
+        self._left: dict[str, dict[tuple[str, str], int]] = {}
+
+    def run(self) -> Found | None:
+        """The first solution; None without one.
+
+        Raises:
+            AllocationError: A selector failed, more is asked for than may be, or it took too long.
+        """
+        for claim in self._claims:
+            self._prepare(claim)
+        if self._one(0, 0, None, 0, 0) is not SearchAnswer.FOUND:
+            return None
+        return Found(tuple(tuple(each) for each in self._given), dict(self._chosen))
+
+    # -- before the search -------------------------------------------------------------------------------
+
+    def _prepare(self, claim: WantedClaim) -> None:
+        least = sum(
+            min((self._count(each, claim) for each in request.alternatives), default=0)
+            for request in claim.requests
+        )
+        if least > MOST_DEVICES:
+            raise AllocationError(
+                f"{claim.where}: number of requested devices {least} exceeds the claim limit of "
+                f"{MOST_DEVICES}"
+            )
+
+    def _count(self, wanted: WantedDevices, claim: WantedClaim) -> int:
+        if not wanted.takes_all:
+            return wanted.count
+        found: list[PooledDevice] = []
+        for pool in self._pools:
+            if pool.state is not PoolState.COMPLETE:
+                raise AllocationError(
+                    f"{claim.where}, request {wanted.own_name}: asks for all devices, but resource pool "
+                    f"{pool.key.driver}/{pool.key.name} is {pool.state.value}"
+                )
+            found += [each for each in pool.devices if self._is_selected(wanted, each)]
+        self._all[id(wanted)] = [each for each in found if self._has_capacity(wanted, each)]
+        return len(self._all[id(wanted)])
+
+    # -- the search --------------------------------------------------------------------------------------
+
+    def _one(
+        self, claim: int, request: int, wanted: WantedDevices | None, count: int, start: int
+    ) -> SearchAnswer:
+        """Go on with ``count`` devices of a request found, from the device at ``start``."""
+        self.steps += 1
+        if self.steps > self._most_steps:
+            self.is_late = True
+            raise AllocationError("timed out trying to allocate devices")
+        if claim == len(self._claims):
+            return SearchAnswer.FOUND
+        requests = self._claims[claim].requests
+        if request == len(requests):
+            answer = self._one(claim + 1, 0, None, 0, 0)
+            return SearchAnswer.NO if answer is SearchAnswer.TOO_MANY else answer
+        if wanted is None:
+            asked = requests[request]
+            if asked.is_list:
+                return self._first_available(claim, request, asked)
+            wanted = asked.alternatives[0]
+        return self._next_device(claim, request, wanted, count, start)
+
+    def _next_device(
+        self, claim: int, request: int, wanted: WantedDevices, count: int, start: int
+    ) -> SearchAnswer:
+        matching = self._all[id(wanted)] if wanted.takes_all else None
+        if matching is not None and not matching:
+            return SearchAnswer.NO
+        missing = (wanted.count if matching is None else len(matching)) - count
+        if missing == 0:
+            return self._one(claim, request + 1, None, 0, 0)
+        if len(self._given[claim]) + missing > MOST_DEVICES:
+            return SearchAnswer.TOO_MANY
+        if matching is not None:
+            return self._next_of_all(claim, request, wanted, count, matching[count])
+        return self._first_usable(claim, request, wanted, count, start)
+
+    def _first_usable(
+        self, claim: int, request: int, wanted: WantedDevices, count: int, start: int
+    ) -> SearchAnswer:
+        for place in range(start, len(self._devices)):
+            device = self._devices[place]
+            if not self._is_usable(claim, wanted, device):
+                continue
+            given = self._take(claim, wanted, device, must=False)
+            if given is None:
+                continue
+            answer = self._one(claim, request, wanted, count + 1, place + 1)
+            if answer is SearchAnswer.FOUND:
+                return answer
+            self._give_back(claim, given)
+            if answer is SearchAnswer.TOO_MANY:
+                return answer
+        return SearchAnswer.NO
+
+    def _first_available(self, claim: int, request: int, asked: Request) -> SearchAnswer:
+        answers = []
+        for place, wanted in enumerate(asked.alternatives):
+            answer = self._one(claim, request, wanted, 0, 0)
+            if answer is SearchAnswer.FOUND:
+                self._chosen[claim, request] = place
+                return answer
+            answers.append(answer)
+        return (
+            SearchAnswer.TOO_MANY
+            if all(each is SearchAnswer.TOO_MANY for each in answers)
+            else SearchAnswer.NO
+        )
+
+    def _next_of_all(
+        self, claim: int, request: int, wanted: WantedDevices, count: int, device: PooledDevice
+    ) -> SearchAnswer:
+        given = self._take(claim, wanted, device, must=True)
+        if given is None:
+            return SearchAnswer.NO
+        answer = self._one(claim, request, wanted, count + 1, 0)
+        if answer is not SearchAnswer.FOUND:
+            self._give_back(claim, given)
+        return answer
+
+    # -- one device --------------------------------------------------------------------------------------
+
+    def _is_usable(self, claim: int, wanted: WantedDevices, device: PooledDevice) -> bool:
+        return (
+            self._is_free(claim, wanted, device)
+            and self._is_selected(wanted, device)
+            and self._has_capacity(wanted, device)
+        )
+
+    def _is_free(self, claim: int, wanted: WantedDevices, device: PooledDevice) -> bool:
+        if wanted.is_admin:
+            return claim not in self._held.get(device.id, ())
+        if device.id in self._taken.whole:
+            return False
+        return device.device.allow_multiple_allocations or device.id not in self._held
+
+    def _is_selected(self, wanted: WantedDevices, device: PooledDevice) -> bool:
+        key = (id(wanted), id(device))
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = all(self._matches(each, device) for each in wanted.expressions) and device.is_reached
+            self._answers[key] = answer
+        return answer
+
+    def _has_capacity(self, wanted: WantedDevices, device: PooledDevice) -> bool:
+        if not device.device.capacity:
+            return not wanted.capacity
+        amounts = consumed(device.device, wanted.capacity)
+        if amounts is None:
+            return False
+        if not device.device.allow_multiple_allocations:
+            return True
+        before, here = self._taken.consumed(device.id), self._shared.get(device.id, {})
+        return all(
+            amount + before.get(name, 0) + here.get(name, 0) <= device.capacity[name]
+            for name, amount in amounts.items()
+        )
+
+    def _take(self, claim: int, wanted: WantedDevices, device: PooledDevice, *, must: bool) -> Given | None:
+        """Take a device; None where it cannot be had."""
+        if not self._is_free(claim, wanted, device):
+            return None
+        if device.consumes and not self._draw(device):
+            return None
+        # A device that is refused from here on keeps what it has drawn of the counters, as upstream.
+        if not _tolerates(wanted.tolerations, device.device.taints):
+            return None
+        passed: list[ClaimConstraint] = []
+        for constraint in self._constraints[claim]:
+            if not constraint.add(wanted.request, wanted.alternative, device):
+                if must:
+                    raise AllocationError(
+                        f"{self._claims[claim].where}, request {wanted.own_name}: cannot add device "
+                        f"{device.id} because a claim constraint would not be satisfied"
+                    )
+                for each in passed:
+                    each.remove(wanted.request, wanted.alternative)
+                return None
+            passed.append(constraint)
+        if not self._has_capacity(wanted, device):
+            return None
+        capacity = None
+        if device.device.allow_multiple_allocations:
+            capacity = consumed(device.device, wanted.capacity) or {}
+            here = self._shared.setdefault(device.id, {})
+            for name, amount in capacity.items():
+                here[name] = here.get(name, 0) + amount
+        else:
+            self._held.setdefault(device.id, []).append(claim)
+        given = Given(wanted, device, capacity)
+        self._given[claim].append(given)
+        return given
+
+    def _give_back(self, claim: int, given: Given) -> None:
+        device = given.device
+        self._given[claim].pop()
+        for constraint in self._constraints[claim]:
+            constraint.remove(given.wanted.request, given.wanted.alternative)
+        if given.capacity is not None:
+            # What a shared device has drawn of the counters stays drawn, as upstream.
+            here = self._shared[device.id]
+            for name, amount in given.capacity.items():
+                here[name] -= amount
+            return
+        held = self._held[device.id]
+        held.remove(claim)
+        if not held:
+            del self._held[device.id]
+        if device.consumes:
+            self._return_counters(device)
+
+    def _draw(self, device: PooledDevice) -> bool:
+        """Count what a device takes of its pool's counters; False where they do not suffice."""
+        if device.device.allow_multiple_allocations and (
+            device.id in self._shared or self._taken.is_consumed(device.id)
+        ):
+            return True
+        pool = self._pool_of[id(device)]
+        tally = self._tally.setdefault(pool.key.name, {})
+        for counter, amount in device.consumes.items():
+            tally[counter] = tally.get(counter, 0) + amount
+        left = self._counters_left(pool)
+        if all(tally.get(counter, 0) <= amount for counter, amount in left.items()):
+            return True
+        self._return_counters(device)
+        return False
+
+    def _return_counters(self, device: PooledDevice) -> None:
+        tally = self._tally[self._pool_of[id(device)].key.name]
+        for counter, amount in device.consumes.items():
+            tally[counter] -= amount
+
+    def _counters_left(self, pool: Pool) -> Mapping[tuple[str, str], int]:
+        """What allocated devices leave of a pool's counters."""
+        known = self._left.get(pool.key.name)
+        if known is None:
+            known = dict(pool.counters)
+            for each in (*pool.devices, *pool.others):
+                if each.consumes and self._taken.is_consumed(each.id):
+                    for counter, amount in each.consumes.items():
+                        if counter in known:
+                            known[counter] -= amount
+            self._left[pool.key.name] = known
+        return known
+
+
+def _tolerates(tolerations: Sequence[Toleration], taints: Sequence[DeviceTaint]) -> bool:
+    return all(
+        taint.effect not in KEEPING_AWAY or any(_covers(each, taint) for each in tolerations)
+        for taint in taints
+    )
+
+
+def _covers(toleration: Toleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value

@@ -1,0 +1,101 @@
+"""Constraints of a claim: an attribute that all its devices share, or that no two of them do.
+
+A search adds and removes devices. Upstream's constraints forget some of that on the way, and so do these.
+
+Source: Kubernetes v1.36, ``structured/internal/incubating/constraint.go``.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from plimsoll.devices.pools import PooledDevice
+from plimsoll.model.kinds.devices.resource_claim import DeviceConstraint
+from plimsoll.model.kinds.devices.resource_slice import AttributeValue
+
+
+class ClaimConstraint(Protocol):
+    """What the devices of a claim must have in common, or may not."""
+
+    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Take a device for ``request``, or for its ``request/alternative``; False where it does not fit."""
+
+    def remove(self, request: str, alternative: str) -> None:
+        """A device that was taken for it is given back."""
+
+
+class MatchAttribute:
+    """All devices have the attribute with one value: the first of them sets it."""
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        self._attribute = attribute
+        self._requests = requests
+        self._value: AttributeValue | None = None
+        self._count = 0
+
+    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Take a device."""
+        if not _concerns(self._requests, request, alternative):
+            return True
+        value = device.attribute(self._attribute)
+        if value is None:
+            return False
+        if self._count == 0:
+            self._value = value
+        elif not _is_same(value, self._value):
+            return False
+        self._count += 1
+        return True
+
+    def remove(self, request: str, alternative: str) -> None:
+        """Give a device back."""
+        if _concerns(self._requests, request, alternative):
+            self._count -= 1
+
+
+class DistinctAttribute:
+    """No device has a value of the attribute that another one has.
+
+    Only the latest value of each request is remembered, and none after one of its devices was given back.
+    """
+
+    def __init__(self, attribute: str, requests: frozenset[str]) -> None:
+        self._attribute = attribute
+        self._requests = requests
+        self._values: dict[str, AttributeValue] = {}
+
+    def add(self, request: str, alternative: str, device: PooledDevice) -> bool:
+        """Take a device."""
+        if not _concerns(self._requests, request, alternative):
+            return True
+        value = device.attribute(self._attribute)
+        if value is None or any(_is_same(value, other) for other in self._values.values()):
+            return False
+        self._values[request] = value
+        return True
+
+    def remove(self, request: str, alternative: str) -> None:
+        """Give a device back."""
+        if _concerns(self._requests, request, alternative):
+            self._values.pop(request, None)
+
+
+def constraints_of(written: Iterable[DeviceConstraint]) -> tuple[ClaimConstraint, ...]:
+    """Those of a claim, with nothing taken yet."""
+    made: list[ClaimConstraint] = []
+    for each in written:
+        requests = frozenset(each.requests)
+        if each.match_attribute is not None:
+            made.append(MatchAttribute(each.match_attribute, requests))
+        elif each.distinct_attribute is not None:
+            made.append(DistinctAttribute(each.distinct_attribute, requests))
+    return tuple(made)
+
+
+def _concerns(requests: frozenset[str], request: str, alternative: str) -> bool:
+    return (
+        not requests or request in requests or (alternative != "" and f"{request}/{alternative}" in requests)
+    )
+
+
+def _is_same(one: AttributeValue, other: AttributeValue | None) -> bool:
+    return type(one) is type(other) and one == other

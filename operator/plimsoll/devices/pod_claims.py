@@ -1,0 +1,138 @@
+"""The resource claims of a pod, their owners, and the preparation of their devices.
+
+Source: Kubernetes v1.36, ``plugins/dynamicresources/dynamicresources.go`` and ``resourceclaim/claim.go``.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, ResourceClaim
+from plimsoll.model.kinds.pod import Pod, PodResourceClaim
+
+#: Alternatives are scored by their place: the first of eight counts most.
+MOST_ALTERNATIVES = 8
+
+
+class Prepared(Enum):
+    """How far a driver has come with a device that it must prepare before the pod is bound."""
+
+    YES = "yes"
+    NOT_YET = "not yet"
+    FAILED = "failed"
+
+
+class ClaimProblem(Exception):
+    """A claim of the pod cannot be used: the message says why, in upstream's words."""
+
+
+def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:
+    """The claims of a pod, in order.
+
+    Args:
+        pod: The pod.
+        claims: By namespace and name.
+
+    Raises:
+        ClaimProblem: One is missing, is being deleted, or is somebody else's.
+    """
+    found = []
+    for written in pod.spec.resource_claims:
+        name = _name(pod, written)
+        if name is None:
+            continue
+        claim = claims.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            raise ClaimProblem(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
+        if written.resource_claim_name is None and not is_owned(claim, pod):
+            raise ClaimProblem(
+                f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
+            )
+        found.append(claim)
+    return tuple(found)
+
+
+def is_owned(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether the pod controls the claim."""
+    owner = claim.metadata.controller
+    return owner is not None and owner.uid == pod.uid
+
+
+def is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether the claim is reserved for the pod."""
+    return any(each.uid == pod.uid for each in claim.status.reserved_for)
+
+
+def _name(pod: Pod, written: PodResourceClaim) -> str | None:
+    """The name of the claim; None where none is needed."""
+    if written.resource_claim_name is not None:
+        return written.resource_claim_name
+    for made in pod.status.resource_claim_statuses:
+        if made.name == written.name:
+            return made.resource_claim_name
+    raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+def is_usable_by(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether no other pod may use the claim."""
+    return all(each.uid == pod.uid for each in claim.status.reserved_for)
+
+
+def are_ready(claim: ResourceClaim) -> bool:
+    """Whether the drivers have prepared all devices of the claim that must be prepared before binding."""
+    return all(_condition(claim, each) is Prepared.YES for each in _conditional(claim))
+
+
+def are_unavailable(claim: ResourceClaim, begun_by: float) -> bool:
+    """Whether the preparation of some device failed, or began too long ago: before that time of the epoch."""
+    allocation = claim.status.allocation
+    for each in _conditional(claim):
+        state = _condition(claim, each)
+        if state is Prepared.FAILED:
+            return True
+        if (
+            state is Prepared.NOT_YET
+            and allocation is not None
+            and allocation.allocation_timestamp is not None
+        ):
+            return allocation.allocation_timestamp.timestamp() < begun_by
+    return False
+
+
+def points_of_allocated(claim: ResourceClaim) -> int:
+    """Eight for each list of alternatives whose first one was allocated, seven for the second, and so on."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return 0
+    names = {each.request for each in allocation.devices.results}
+    total = 0
+    for request in claim.spec.devices.requests:
+        for place, each in enumerate(request.first_available):
+            if f"{request.name}/{each.name}" in names:
+                total += MOST_ALTERNATIVES - place
+                break
+    return total
+
+
+def _conditional(claim: ResourceClaim) -> list[AllocatedDevice]:
+    allocation = claim.status.allocation
+    return [] if allocation is None else [r for r in allocation.devices.results if r.binding_conditions]
+
+
+def _condition(claim: ResourceClaim, result: AllocatedDevice) -> Prepared:
+    said = next(
+        (
+            each
+            for each in claim.status.devices
+            if (each.driver, each.pool, each.device, each.share_id)
+            == (result.driver, result.pool, result.device, result.share_id)
+        ),
+        None,
+    )
+    if said is None:
+        return Prepared.NOT_YET
+    true = {each.type for each in said.conditions if each.status == "True"}
+    if not true.isdisjoint(result.binding_failure_conditions):
+        return Prepared.FAILED
+    return Prepared.YES if true.issuperset(result.binding_conditions) else Prepared.NOT_YET

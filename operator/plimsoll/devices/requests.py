@@ -1,0 +1,171 @@
+"""Requests of claims, ready for the search: their classes, selectors, tolerations and amounts.
+
+Source: Kubernetes v1.36, ``structured/internal/incubating/allocator_incubating.go``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from plimsoll.devices.amounts import Amounts, amount_of
+from plimsoll.model.kinds.devices.resource_claim import (
+    DeviceConstraint,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from plimsoll.model.kinds.devices.resource_slice import DeviceClass, DeviceSelector
+from plimsoll.model.kinds.pod import Toleration
+
+#: Devices of a claim.
+MOST_DEVICES = 32
+
+#: ``allocationMode`` of requests for as many as there are.
+ALL = "All"
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A selector, and what its errors begin with."""
+
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WantedDevices:
+    """A request, or one of its alternatives.
+
+    Attributes:
+        request: The name of the request.
+        alternative: The name of the alternative, or "".
+        device_class: The class.
+        expressions: Of the class, then of the request.
+        takes_all: Whether every device is wanted that matches.
+        count: How many are, otherwise.
+        is_admin: Whether it does not matter who uses them.
+        tolerations: Of taints.
+        capacity: What is wanted of each device.
+    """
+
+    request: str
+    alternative: str
+    device_class: DeviceClass
+    expressions: tuple[Expression, ...]
+    takes_all: bool
+    count: int
+    is_admin: bool
+    tolerations: tuple[Toleration, ...]
+    capacity: Amounts
+
+    @property
+    def name(self) -> str:
+        """``request``, or ``request/alternative``."""
+        return f"{self.request}/{self.alternative}" if self.alternative else self.request
+
+    @property
+    def own_name(self) -> str:
+        """What errors call it."""
+        return self.alternative or self.request
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What one request asks for: one thing, or the first of several that can be had."""
+
+    name: str
+    alternatives: tuple[WantedDevices, ...]
+    is_list: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WantedClaim:
+    """A claim that is to be allocated.
+
+    Attributes:
+        claim: The claim.
+        requests: Its requests.
+        constraints: As written.
+    """
+
+    claim: ResourceClaim
+    requests: tuple[Request, ...]
+    constraints: tuple[DeviceConstraint, ...]
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return f"claim {self.claim.key}"
+
+
+class MissingClassError(ValueError):
+    """A request names no class, or one that does not exist.
+
+    Attributes:
+        is_unnamed: Whether it names none.
+    """
+
+    def __init__(self, message: str, *, is_unnamed: bool = False) -> None:
+        super().__init__(message)
+        self.is_unnamed = is_unnamed
+
+
+ClassOf: TypeAlias = Callable[[str], DeviceClass | None]
+"""Finds a class by name."""
+
+
+def wanted_claim(claim: ResourceClaim, class_of: ClassOf) -> WantedClaim:
+    """Look up what a claim asks for.
+
+    Raises:
+        MissingClassError: In upstream's words.
+    """
+    requests = tuple(_request(each, claim, class_of) for each in claim.spec.devices.requests)
+    return WantedClaim(claim, requests, claim.spec.devices.constraints)
+
+
+def _request(request: DeviceRequest, claim: ResourceClaim, class_of: ClassOf) -> Request:
+    if request.exactly is not None:
+        only = _wanted(request.name, "", request.exactly, claim, class_of)
+        return Request(request.name, (only,), is_list=False)
+    alternatives = (
+        _wanted(request.name, each.name, each, claim, class_of) for each in request.first_available
+    )
+    return Request(request.name, tuple(alternatives), is_list=True)
+
+
+def _wanted(
+    request: str, alternative: str, asked: ExactDeviceRequest, claim: ResourceClaim, class_of: ClassOf
+) -> WantedDevices:
+    name = f"{request}/{alternative}" if alternative else request
+    if not asked.device_class_name:
+        message = f"request {name}: missing device class name (unsupported request type?)"
+        raise MissingClassError(message, is_unnamed=True)
+    found = class_of(asked.device_class_name)
+    if found is None:
+        raise MissingClassError(f"request {name}: device class {asked.device_class_name} does not exist")
+    return WantedDevices(
+        request,
+        alternative,
+        found,
+        (
+            *_expressions(found.spec.selectors, f"class {found.name}"),
+            *_expressions(asked.selectors, f"claim {claim.key}"),
+        ),
+        asked.allocation_mode == ALL,
+        asked.count,
+        asked.admin_access and not alternative,
+        asked.tolerations,
+        _capacity(asked.capacity.requests),
+    )
+
+
+def _capacity(written: Mapping[str, str | int | float]) -> Amounts:
+    return {name: amount_of(each) for name, each in written.items()}
+
+
+def _expressions(selectors: tuple[DeviceSelector, ...], where: str) -> tuple[Expression, ...]:
+    return tuple(
+        Expression("" if each.cel is None else each.cel.expression, f"{where}: selector #{position}")
+        for position, each in enumerate(selectors)
+    )

@@ -1,0 +1,81 @@
+"""Taken devices: those of allocated claims.
+
+Source: Kubernetes v1.36, ``plugins/dynamicresources/allocateddevices.go``.
+"""
+
+from collections.abc import Iterable
+
+from plimsoll.devices.amounts import Amounts, amount_of
+from plimsoll.devices.pools import DeviceID
+from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, AllocationResult
+
+
+class Taken:
+    """Devices that are not free; results with admin access take nothing.
+
+    Attributes:
+        whole: Devices that one claim has for itself, with the number of such results.
+        shared: Consumed capacity of devices that several claims may use, by capacity.
+        shares: How many results share them.
+    """
+
+    def __init__(self) -> None:
+        self.whole: dict[DeviceID, int] = {}
+        self.shared: dict[DeviceID, dict[str, int]] = {}
+        self.shares: dict[DeviceID, int] = {}
+
+    def add(self, allocation: AllocationResult) -> None:
+        """A claim was allocated."""
+        for each in allocation.devices.results:
+            self._count(each, 1)
+
+    def remove(self, allocation: AllocationResult) -> None:
+        """It was deallocated."""
+        for each in allocation.devices.results:
+            self._count(each, -1)
+
+    def is_consumed(self, device: DeviceID) -> bool:
+        """Whether anything of it is taken."""
+        return device in self.whole or device in self.shares
+
+    def consumed(self, device: DeviceID) -> Amounts:
+        """What is taken of a shared device's capacities."""
+        return self.shared.get(device, {})
+
+    def copied(self) -> "Taken":
+        """An independent copy."""
+        twin = Taken()
+        twin.whole, twin.shares = dict(self.whole), dict(self.shares)
+        twin.shared = {device: dict(amounts) for device, amounts in self.shared.items()}
+        return twin
+
+    def _count(self, result: AllocatedDevice, sign: int) -> None:
+        if result.admin_access:
+            return
+        device = device_of(result)
+        counted = self.whole if result.share_id is None else self.shares
+        left = counted.get(device, 0) + sign
+        if left:
+            counted[device] = left
+        else:
+            counted.pop(device, None)
+        if result.share_id is None:
+            return
+        amounts = self.shared.setdefault(device, {})
+        for name, amount in result.consumed_capacity.items():
+            amounts[name] = amounts.get(name, 0) + sign * amount_of(amount)
+        if not left:
+            del self.shared[device]
+
+
+def taken_by(allocations: Iterable[AllocationResult]) -> Taken:
+    """What these allocations take."""
+    taken = Taken()
+    for each in allocations:
+        taken.add(each)
+    return taken
+
+
+def device_of(result: AllocatedDevice) -> DeviceID:
+    """The device of a result."""
+    return DeviceID(result.driver, result.pool, result.device)

@@ -1,0 +1,141 @@
+"""ResourceClaim (resource.k8s.io/v1): which devices are wanted, which were allocated, and for whom.
+
+Quantities stay as written.
+"""
+
+from datetime import datetime
+from typing import TypeAlias
+
+import msgspec
+
+from plimsoll.model.kinds.devices.resource_slice import AmountText, DeviceSelector
+from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.pod import PodCondition, Toleration
+from plimsoll.model.selectors import NodeSelector
+
+Configuration: TypeAlias = dict[str, object]
+"""An opaque configuration, with the names of the requests that it is for."""
+
+
+class CapacityRequirements(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """How much of a device's capacity is wanted."""
+
+    requests: dict[str, AmountText] = {}
+
+
+class ExactDeviceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """So many devices of a class; in a list of alternatives also a name."""
+
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = "ExactCount"
+    count: int = 1
+    admin_access: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    capacity: CapacityRequirements = CapacityRequirements()
+
+
+class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Devices of one class, or the first of several alternatives that can be had."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[ExactDeviceRequest, ...] = ()
+
+
+class DeviceConstraint(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What devices of some requests, or of all, must have in common, or may not."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaim(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What is wanted."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[Configuration, ...] = ()
+
+
+class ResourceClaimSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """Likewise."""
+
+    devices: DeviceClaim = DeviceClaim()
+
+
+class AllocatedDevice(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True
+):
+    """One device for one request."""
+
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    consumed_capacity: dict[str, AmountText] = {}
+
+
+class AllocatedDevices(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True
+):
+    """All devices of a claim, and their configuration."""
+
+    results: tuple[AllocatedDevice, ...] = ()
+    config: tuple[Configuration, ...] = ()
+
+
+class AllocationResult(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True
+):
+    """What was allocated, and on which nodes it can be used."""
+
+    devices: AllocatedDevices = AllocatedDevices()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: datetime | None = None
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
+    """Who may use a claim."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class AllocatedDeviceStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What a driver says of an allocated device."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class ResourceClaimStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What was allocated, and who uses it."""
+
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[Consumer, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+
+class ResourceClaim(ApiObject, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A claim on devices."""
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether it has devices."""
+        return self.status.allocation is not None

@@ -1,0 +1,102 @@
+"""NodeAnswers: only nodes where something changed are searched again, with the results of a new search."""
+
+import numpy as np
+
+from devices.builders import a_book, a_claim, a_device, a_slice, exactly
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.node_answers import FAILED, FREE, NOT_FREE, NodeAnswers
+from plimsoll.devices.requests import wanted_claim
+from plimsoll.devices.results import allocations
+from plimsoll.devices.selectors import is_selected
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.testing.builders import a_node
+
+NODES = [a_node(name) for name in ("n0", "n1", "n2")]
+EVERY = np.ones(3, dtype=np.bool_)
+
+
+def a_cluster() -> DeviceBook:
+    """Three nodes, two devices on each."""
+    return a_book([a_slice(node.name, [a_device("a"), a_device("b")]) for node in NODES])
+
+
+def asked(answers: NodeAnswers, book: DeviceBook, claim: ResourceClaim | None = None) -> list[int]:
+    """The codes of the nodes, for one claim."""
+    wanted = [wanted_claim(claim or a_claim(), book.classes.get)]
+    answers.renew(wanted, NODES, 0, book, EVERY)
+    codes: list[int] = answers.codes.tolist()
+    return codes
+
+
+def allocate(answers: NodeAnswers, book: DeviceBook, name: str, row: int) -> None:
+    """Give a claim what a node answered."""
+    claim = a_claim(name)
+    found = answers.answer(row).found
+    assert found is not None
+    wanted = [wanted_claim(claim, book.classes.get)]
+    book.allocate(claim, allocations(wanted, found, NODES[row].name, lambda: "share")[0])
+
+
+def test_one_node_is_asked_again() -> None:
+    """That on which devices were taken; when none is left there, it is refused."""
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+
+    assert asked(answers, book) == [FREE] * 3
+    allocate(answers, book, "one", 1)
+    assert asked(answers, book) == [FREE] * 3
+    assert answers.searches == 4
+    allocate(answers, book, "two", 1)
+    assert asked(answers, book) == [FREE, NOT_FREE, FREE]
+    assert answers.searches == 5
+
+
+def test_devices_that_come_back_are_free() -> None:
+    """A decision that was not carried out gives them back."""
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+    asked(answers, book)
+    for name in ("one", "two"):
+        allocate(answers, book, name, 0)
+        asked(answers, book)
+
+    book.release(a_claim("two"))
+
+    assert asked(answers, book) == [FREE] * 3
+
+
+def test_another_slice_is_seen() -> None:
+    """A node that had nothing publishes a device."""
+    book, answers = a_book([]), NodeAnswers(is_selected, 1_000)
+    assert asked(answers, book) == [NOT_FREE] * 3
+
+    book.set_slice(a_slice("n2", [a_device("a")]))
+
+    assert asked(answers, book) == [NOT_FREE, NOT_FREE, FREE]
+
+
+def test_a_selector_that_fails_names_the_claim_that_asks() -> None:
+    """The same search for a claim of another name has another sentence."""
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+    wanted = {
+        "name": "r",
+        "exactly": exactly(selectors=[{"cel": {"expression": 'device.attributes["x"].y == 1'}}]),
+    }
+    errors = []
+    for name in ("one", "two"):
+        assert asked(answers, book, a_claim(name, wanted)) == [FAILED] * 3
+        errors.append(answers.answer(0).error)
+
+    assert errors == [
+        f"claim default/{name}: selector #0: CEL runtime error: no such key: y" for name in ("one", "two")
+    ]
+
+
+def test_a_search_that_takes_too_long_is_made_once() -> None:
+    """The nodes behind are not searched: the attempt ends with an error."""
+    devices = [a_device(f"d{at}") for at in range(24)]
+    book = a_book([a_slice(node.name, devices) for node in NODES])
+    claim = a_claim("c", {"name": "r", "exactly": exactly(20)}, {"name": "never", "exactly": exactly(10)})
+    answers = NodeAnswers(is_selected, 2_000)
+
+    assert asked(answers, book, claim) == [FAILED] * 3
+    assert answers.searches == 1
+    assert answers.answer(0).error == "node n0: timed out trying to allocate devices"

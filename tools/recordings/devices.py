@@ -1,0 +1,112 @@
+"""Recorded decisions about devices: the objects of a case in the book of devices, and their allocations."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from plimsoll.devices.book import DeviceBook
+from plimsoll.engine.decision import Evaluation
+from plimsoll.framework.devices.ports import Booking
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.quantity import nanos
+from plimsoll.toolkit.scheduling.pod_devices import PodDevices
+
+#: What a recording writes in the place of a name that is made by chance.
+ANY = "*"
+
+
+class Difference(NamedTuple):
+    """What was recorded, and what came out."""
+
+    what: str
+    expected: object
+    got: object
+    node: str = ""
+
+
+def publish_devices(given: Mapping[str, Any], cluster: Cluster) -> None:
+    """Put slices, classes and claims of a case into the book of its cluster."""
+    book = cluster.objects.ledger(DeviceBook)
+    kinds = ("resourceSlices", "deviceClasses", "resourceClaims")
+    book.is_served, book.now = any(each in given for each in kinds), time.time()
+    for each in given.get("resourceSlices", ()):
+        book.set_slice(convert(ResourceSlice, each))
+    for each in given.get("deviceClasses", ()):
+        book.set_class(convert(DeviceClass, each))
+    for each in given.get("resourceClaims", ()):
+        book.set_claim(convert(ResourceClaim, each))
+    for each in given.get("pendingAllocations", ()):
+        claim = convert(ResourceClaim, each)
+        assert claim.status.allocation is not None
+        book.allocate(claim, claim.status.allocation)
+
+
+def differences(expected: Mapping[str, Any], cluster: Cluster, got: Evaluation) -> Iterator[Difference]:
+    """What the claims of the pod get on each feasible node, compared with what was recorded."""
+    recorded, devices = expected.get("dra", {}), got.state.find(PodDevices)
+    for node in got.feasible:
+        bookings = () if devices is None else devices.bookings(cluster.rows[node], node, lambda: ANY)
+        theirs = recorded.get("allocations", {}).get(node, {})
+        ours = {each.claim.key: _plain(each) for each in bookings if each.allocation is not None}
+        wanted = {key: _comparable(each) for key, each in theirs.items()}
+        if ours != wanted:
+            yield Difference("allocations", wanted, ours, node)
+        asked = recorded.get("extended", {}).get(node)
+        made = next((each.extended for each in bookings if each.extended is not None), None)
+        if made is not None or asked is not None:
+            written = {"requests": [], "mappings": []} if made is None else _extended(made)
+            said = {key: _comparable((asked or {}).get(key) or []) for key in ("requests", "mappings")}
+            if written != said:
+                yield Difference("extended", said, written, node)
+
+
+def given_back(expected: Mapping[str, Any], got: Evaluation) -> Iterator[Difference]:
+    """What PostFilter takes back."""
+    recorded, devices = expected.get("dra", {}), got.state.find(PodDevices)
+    unused = [] if devices is None else [each.key for each in devices.unused]
+    acceptable = recorded.get("deallocated", [])
+    if bool(unused) != bool(acceptable) or not set(unused) <= set(acceptable):
+        yield Difference("deallocated", acceptable, unused)
+
+
+def _extended(made: Any) -> dict[str, object]:
+    requests = [
+        {
+            "name": each.name,
+            "exactly": {
+                "allocationMode": "ExactCount",
+                "count": each.exactly.count,
+                "deviceClassName": each.exactly.device_class_name,
+            },
+        }
+        for each in made.requests
+    ]
+    mappings = [
+        {"containerName": each.container, "resourceName": each.resource, "requestName": each.request}
+        for each in made.mappings
+    ]
+    return {"requests": requests, "mappings": mappings}
+
+
+def _plain(booking: Booking) -> object:
+    return _comparable(msgspec.to_builtins(booking.allocation))
+
+
+def _comparable(value: object) -> Any:
+    """The same without empty fields; quantities by value."""
+    if isinstance(value, Mapping):
+        return {
+            key: {name: nanos(amount) for name, amount in each.items()}
+            if key == "consumedCapacity"
+            else _comparable(each)
+            for key, each in value.items()
+            if each not in (None, [], (), "", {}) or key == "devices"
+        }
+    if isinstance(value, list | tuple):
+        return [_comparable(each) for each in value]
+    return value
