@@ -42,6 +42,7 @@ GROUPS = (
     Group((Feature.REQUESTS, Feature.SLOW_STARTS), {*_MEDDLED, FaultKind.POD_DELETED}, range(1, 21)),
     Group((Feature.BUNDLES, Feature.APPROVALS), _MEDDLED, range(1, 11)),
     Group((Feature.BUNDLES,), _MEDDLED, range(7, 27)),
+    Group((Feature.BUNDLES,), (FaultKind.MOVE_MEDDLED, FaultKind.RECORD_DELETED), (41, 56), 180.0),
     Group((Feature.EVICTED_VICTIMS, Feature.LONG_GOODBYES), (), range(8, 40, 8)),
     Group((Feature.APPROVALS, Feature.SLOW_STARTS), _SUCCEEDED, range(14, 16), 240.0),
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),

@@ -32,7 +32,6 @@ PLANTED: dict[str, Slip] = {
         election_slips.believes_refused_renewals,
         election_slips.takes_over_nothing,
         placement_slips.no_assume,
-        placement_slips.forgets_lost_bindings,
         placement_slips.believes_lost_bindings,
         placement_slips.believes_every_binding,
         placement_slips.binds_any_pod_of_the_name,
@@ -59,6 +58,17 @@ PLANTED: dict[str, Slip] = {
 NARROW: dict[str, tuple[Slip, frozenset[FaultKind]]] = {
     slip.__name__: (slip, frozenset(kinds))
     for slip, kinds in (
+        (
+            placement_slips.forgets_lost_bindings,
+            (
+                K.LOST_RESPONSE,
+                K.TIMEOUT_AFTER_EFFECT,
+                K.BAD_GATEWAY,
+                K.WATCH_LAG,
+                K.WORKLOAD_SCALED,
+                K.POD_DELETED,
+            ),
+        ),
         (placement_slips.forgets_early, (K.WATCH_LAG, K.WORKLOAD_SCALED, K.POD_DELETED)),
         (
             election_slips.trusts_an_old_watch,

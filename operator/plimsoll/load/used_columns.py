@@ -7,11 +7,15 @@ Axis letter: N nodes, as rows of the cluster. Units: thousandths of a core, roun
 """
 
 from collections.abc import Hashable
+from itertools import count
 
 import numpy as np
 
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.model.columns.columns import BoolArray, IntArray
+
+#: Numbers for arrays of columns: an address may be that of a former one.
+SERIALS = count()
 
 PER_UNIT = np.array(PER_COLUMN_UNIT, dtype=np.int64)
 
@@ -21,10 +25,11 @@ class UsedColumns:
 
     Attributes:
         columns: Shape (2, capacity) int64, one resource after the other; the array stays until rows move.
+        serial: Of that array: no other one in the process has the same.
         mark: Of what the floors were computed from.
     """
 
-    __slots__ = ("_cells", "_floors", "_loads", "columns", "mark")
+    __slots__ = ("_cells", "_floors", "_loads", "columns", "mark", "serial")
 
     def __init__(self, capacity: int) -> None:
         self.columns: IntArray = np.zeros((2, capacity), dtype=np.int64)
@@ -32,6 +37,7 @@ class UsedColumns:
         self._floors: IntArray = np.zeros((2, capacity), dtype=np.int64)
         self._loads: IntArray = np.zeros((2, capacity), dtype=np.int64)
         self.mark: Hashable = None
+        self.serial = next(SERIALS)
         self._cells = self._views()
 
     def add(self, row: int, cpu: int, memory: int) -> None:
@@ -74,6 +80,7 @@ class UsedColumns:
         self._floors = np.zeros((2, capacity), dtype=np.int64)
         self._loads = np.zeros((2, capacity), dtype=np.int64)
         self.mark = None
+        self.serial = next(SERIALS)
         self._cells = self._views()
 
     def fork(self) -> "UsedColumns":

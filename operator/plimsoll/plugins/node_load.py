@@ -162,7 +162,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         mark = book.kept.get(template)
         if mark is None or not book.is_level(snapshot.node_mark):
             book = _levelled(snapshot)
-            mark = _coarse(book.prior(template)), book.middle, id(book.used.columns)
+            mark = _coarse(book.prior(template)), book.middle, book.used.serial
             if len(book.kept) >= MOST_KEPT:
                 book.kept.clear()
             book.kept[template] = mark
