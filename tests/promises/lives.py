@@ -74,9 +74,9 @@ class PodLives:
         """The lives of an owner's pods."""
         return self._by_owner.get(owner, [])
 
-    def most_placed(self, owner: str, since: float, until: float) -> int:
-        """The most pods that an owner had on nodes at one time."""
-        return most(((each.bound_at, each.gone_at) for each in self.owned(owner)), since, until)
+    def most_there(self, owner: str, since: float, until: float) -> int:
+        """The most pods that an owner had at one time, with or without a node, as descheduler counts."""
+        return most(((each.born_at, each.gone_at) for each in self.owned(owner)), since, until)
 
     def most_serving(self, owner: str, since: float, until: float) -> int:
         """The most pods of an owner that were ready and stayed at one time."""

@@ -255,7 +255,7 @@ class ProtectionPromise:
         if least < 2 or len(owners) != 1:
             return
         since, owner = case.at - self._view.stale_s, owners[0]["uid"]
-        there = self._lives.most_placed(owner, since, case.at)
+        there = self._lives.most_there(owner, since, case.at)
         if there < least:
             yield f"its owner has {there} pods, {least} must be"
         if not is_exact and is_ready(case.pod) and self._lives.most_serving(owner, since, case.at) < 2:

@@ -470,6 +470,18 @@ def test_the_only_pod_that_is_ready_stays() -> None:
     assert stream.said == [EVICTED + "it is the only one that is ready"]
 
 
+def test_replicas_that_have_no_node_count() -> None:
+    """As descheduler counts; two of the three are ready."""
+    stream = a_cluster()
+    stream.policy(rebalancing=evictor(minReplicas=3))
+    stream.pod("web-3", "")
+    stream.wait(31.0)
+    stream.lead()
+    a_move(stream, "web-1", owner=None)
+
+    assert stream.said == []
+
+
 def test_strategies_of_upstream_may_have_evictors_of_their_own() -> None:
     """In place of the policy's; the policy's counts where the strategy occurs without one as well."""
     strict, lax = evictor(minReplicas=9)["evictor"], evictor(minReplicas=0)["evictor"]
