@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from plimsoll.app import kopf_handlers
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.kopf_handlers import KopfLogin
 from plimsoll.app.kopf_session import session_of
+from plimsoll.app.machine.garbage import collect_until
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.memory.endpoint import ExplainEndpoint
@@ -247,8 +249,13 @@ def loop_factory(wanted: Literal["auto", "asyncio"]) -> Callable[[], asyncio.Abs
 def run_to_end(work: Coroutine[Any, Any, None], wanted: Literal["auto", "asyncio"]) -> None:
     """Run the process's work in a new event loop."""
     gc.set_threshold(*THRESHOLDS)
-    with asyncio.Runner(loop_factory=loop_factory(wanted)) as runner:
-        runner.run(work)
+    stopped = threading.Event()
+    threading.Thread(target=collect_until, args=(stopped.wait,), name="garbage", daemon=True).start()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory(wanted)) as runner:
+            runner.run(work)
+    finally:
+        stopped.set()
 
 
 def main(settings: Settings) -> int:

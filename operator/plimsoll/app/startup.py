@@ -125,16 +125,13 @@ def _uncollected() -> Iterator[None]:
     """Until the first lists are complete no garbage is looked for; what was listed is never looked through.
 
     At 100,000 pods a collection of all objects takes half a second, in which no thread runs. Reference counts
-    still free them. Python collects all objects only after their number has grown by a quarter, and what is
-    frozen counts in that number until the next collection: one that finds nothing to look through. Without
-    it, connections that were cut stayed for hours.
+    still free them.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
         gc.freeze()
-        gc.collect()
     finally:
         if was_enabled:
             gc.enable()
