@@ -432,7 +432,7 @@ async def test_an_ended_pod_whose_eviction_fails_stays() -> None:
 
     async with scene.running(exactly(strategies=[{"name": "RemoveFailedPods"}])):
         run = asyncio.create_task(scene.run())
-        await scene.clock.advance(20)
+        await scene.clock.advance(60)  # the watch is given thirty seconds to show what became of it
         await run
 
     assert phases(scene) == {"dead": ["Planned", "Evicting", "Failed"]}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from plimsoll.engine.plugin_calls import called, calling
 from plimsoll.framework import PodInfo
@@ -65,7 +66,7 @@ class Objections:
             strategies,
             guided=(rebalancing.goal.objective.value,) if rebalancing.planner is Planner.OPTIMAL else (),
             careful=self._by_use,
-            scores_load=self._scores_load,
+            scores_load=partial(places_by_load, rebalancing),
             guards=LoadGuards(rebalancing, context, planning_context) if self.has_conscience else None,
         )
         self._surging: Surging | None = None
@@ -157,11 +158,6 @@ class Objections:
         """Why what a node uses keeps it from taking a pod."""
         return self.load.of_target(strategy, candidate.pod, target)
 
-    def _scores_load(self, pod: PodInfo) -> bool:
-        """Whether the pod's scheduler places by what nodes use."""
-        profile = self._rebalancing.profiles.get(pod.pod.spec.scheduler_name)
-        return profile is not None and profile.scores_load
-
     def ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
         """Why a balancing strategy, or a plan by load, may not move a pod back to where it came from."""
         balances = strategy in self._balancing and not candidate.target
@@ -207,3 +203,9 @@ class Objections:
         """What strategies have against moves that are made together."""
         avoids = strategy in self._by_use
         return self.conscience.objection(strategy, trips, mends=self.mends(strategy), avoids=avoids)
+
+
+def places_by_load(rebalancing: RebalancingConfig, pod: PodInfo) -> bool:
+    """Whether the pod's scheduler places by what nodes use."""
+    profile = rebalancing.profiles.get(pod.pod.spec.scheduler_name)
+    return profile is not None and profile.scores_load

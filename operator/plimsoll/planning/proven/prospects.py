@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -17,11 +18,7 @@ from plimsoll.planning.proven.load_lines import LoadLines
 
 
 class ForkProspects:
-    """What strategies may ask about places.
-
-    Attributes:
-        load_lines: What nodes may use; None until the plan knows.
-    """
+    """What strategies may ask about places."""
 
     def __init__(self, fork: Cluster, rebalancing: RebalancingConfig, schedulers: ForkSchedulers) -> None:
         self._fork = fork
@@ -29,7 +26,16 @@ class ForkProspects:
         self._schedulers = schedulers
         self._known: dict[PodTemplate, tuple[int, RowArray | None]] = {}
         self._targets: tuple[int, BoolArray] | None = None
-        self.load_lines: LoadLines | None = None
+        self._load_lines: ReferenceType[LoadLines] | None = None
+
+    @property
+    def load_lines(self) -> LoadLines | None:
+        """What nodes may use, as long as the plan has it; it refers to the context that refers to this."""
+        return None if self._load_lines is None else self._load_lines()
+
+    @load_lines.setter
+    def load_lines(self, lines: LoadLines) -> None:
+        self._load_lines = ref(lines)
 
     def outlook(self, pod: PodInfo) -> Outlook | None:
         """Where its replacement could go; None when an extender or another scheduler decides."""
@@ -72,7 +78,8 @@ class ForkProspects:
 
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
         """Why a measured node's use keeps it from taking a pod, or any; None where it is unknown."""
-        return None if self.load_lines is None else self.load_lines.too_hot(node, pod)
+        lines = self.load_lines
+        return None if lines is None else lines.too_hot(node, pod)
 
     def _feasible(self, pod: PodInfo) -> RowArray | None:
         scheduler = self._schedulers.deciding(pod)
