@@ -6,7 +6,7 @@ counts as written until the watch brings that version or a later one.
 Source: Kubernetes v1.36, ``plugins/dynamicresources/dra_manager.go``.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from plimsoll.devices.extended_resources import ANNOTATION, classes_by_resource, is_left_over
@@ -206,20 +206,6 @@ class DeviceBook:
         twin._extended = set(self._extended)
         twin.is_served, twin.now = self.is_served, self.now
         return twin
-
-
-def book_of(
-    slices: Iterable[ResourceSlice], classes: Iterable[DeviceClass], claims: Iterable[ResourceClaim]
-) -> DeviceBook:
-    """A book of these objects."""
-    book = DeviceBook()
-    for one in slices:
-        book.set_slice(one)
-    for each in classes:
-        book.set_class(each)
-    for claim in claims:
-        book.set_claim(claim)
-    return book
 
 
 def is_served_by_devices(resource: str, snapshot: Snapshot) -> bool:

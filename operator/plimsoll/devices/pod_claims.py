@@ -59,11 +59,6 @@ def is_owned(claim: ResourceClaim, pod: Pod) -> bool:
     return owner is not None and owner.uid == pod.uid
 
 
-def is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether the claim is reserved for the pod."""
-    return any(each.uid == pod.uid for each in claim.status.reserved_for)
-
-
 def _name(pod: Pod, written: PodResourceClaim) -> str | None:
     """The name of the claim; None where none is needed."""
     if written.resource_claim_name is not None:
@@ -77,11 +72,6 @@ def _name(pod: Pod, written: PodResourceClaim) -> str | None:
 def is_usable_by(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether no other pod may use the claim."""
     return all(each.uid == pod.uid for each in claim.status.reserved_for)
-
-
-def are_ready(claim: ResourceClaim) -> bool:
-    """Whether the drivers have prepared all devices of the claim that must be prepared before binding."""
-    return all(_condition(claim, each) is Prepared.YES for each in _conditional(claim))
 
 
 def are_unavailable(claim: ResourceClaim, begun_by: float) -> bool:

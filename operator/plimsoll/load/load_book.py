@@ -128,8 +128,8 @@ class LoadBook:
 
     def peak_on(self, row: int) -> tuple[int, int]:
         """What one node stays below most of the time."""
-        by_sigma = self.load_on(row) + 2 * np.array(self.spread_on(row))
-        cpu, memory = np.maximum(np.maximum(self.system[row], 0) + self.sums[row, PEAK], by_sigma).tolist()
+        one = slice(row, row + 1)
+        cpu, memory = peak_of(self.system[one], self.sums[one])[0].tolist()
         return cpu, memory
 
     def spread_on(self, row: int) -> tuple[int, int]:
