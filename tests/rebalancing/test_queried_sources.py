@@ -8,11 +8,12 @@ from plimsoll.api.v1alpha1.prometheus import PrometheusProviderSpec
 from plimsoll.framework.descheduling.measurements import Sample
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.states import LoadState
+from plimsoll.model.kinds.watch_event import PodAdded
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.queried_sources import SOURCE_S
 from plimsoll.testing.fakes import FakeMeter, settled
-from rebalancing.scene import Scene, a_policy
+from rebalancing.scene import Scene, a_policy, web
 
 CORE, GIB = 10**9, 2**30
 
@@ -190,3 +191,77 @@ async def test_a_source_without_an_answer_makes_no_book() -> None:
         assert not scene.cache.cluster.has_index(LoadBook)
         (failure,) = scene.statuses.statuses["tidy"]["lastRun"]["failures"]
         assert "no server" in failure["message"]
+
+
+def of_pods_too(**more: Any) -> Any:
+    """The queries measure pods as well, so that the load book has all that moves by load need."""
+    (provider,) = providers()
+    units = {"cpu": "Cores", "memory": "Bytes"}
+    queries = {name: {"query": f"pod {name}", "unit": unit} for name, unit in units.items()}
+    provider["prometheus"]["queries"]["pod"] = queries
+    return a_policy(strategies=[BY_QUERIES], metricsProviders=[provider], **more)
+
+
+async def busy(scene: Scene) -> None:
+    """For an hour, node bad uses 2.8 of its four cores in four pods, node good hardly anything."""
+    for number in (5, 6, 7):
+        scene.tell(PodAdded(web(number, "bad")))
+    for _ in range(120):
+        answers(scene, 2.8, "bad")
+        now, vectors = scene.clock.now(), scene.meter.vectors
+        uses = {"web-1": 0.7, "web-2": 0.2, "web-5": 0.7, "web-6": 0.7, "web-7": 0.7}
+        pods = [({"namespace": "default", "pod": name}, cores) for name, cores in uses.items()]
+        vectors["pod cpu"] = [Sample(labels, cores, now) for labels, cores in pods]
+        vectors["pod memory"] = [Sample(labels, GIB / 10, now) for labels, _ in pods]
+        vectors["cpu"].append(Sample({"node": "good"}, 0.2, now))
+        vectors["memory"].append(Sample({"node": "good"}, GIB, now))
+        for _ in range(2):
+            await scene.clock.advance(SOURCE_S / 2)
+    await settled()
+
+
+async def test_a_move_by_queries_is_a_move_by_load() -> None:
+    """Its record has the load of both nodes, and the run's status the hot nodes."""
+    scene = Scene(places_by_load=True)
+    async with scene.running(of_pods_too()):
+        await busy(scene)
+        await scene.run()
+
+        load = scene.record["spec"]["load"]
+        assert load["basis"] == "Measured"
+        assert load["resources"][0]["source"]["beforePercent"] > 65
+        found = scene.statuses.statuses["tidy"]["lastRun"]["load"]
+        assert found["hotNodes"] == 1
+
+
+async def test_moves_by_queries_need_a_profile_that_places_by_load() -> None:
+    """No pod goes, and the policy says TwoYardsticks, as with the metrics API."""
+    scene = Scene()
+    async with scene.running(of_pods_too()):
+        await busy(scene)
+        await scene.run()
+
+        assert (
+            "LowNodeUtilization moves pods by what nodes use"
+            in scene.rebalancers.troubles("tidy")["TwoYardsticks"]
+        )
+        assert scene.records.documents == {}
+
+
+async def test_upstream_goes_by_the_queries_themselves() -> None:
+    """As descheduler decides; such a move is not by the load book, and its record says nothing of it."""
+    scene = Scene(places_by_load=True)
+    async with scene.running(of_pods_too(planner="Upstream")):
+        await busy(scene)
+        await scene.run()
+
+        assert "load" not in scene.record["spec"]
+
+
+async def test_the_first_run_has_a_book() -> None:
+    """Even before the source's own interval has come round."""
+    scene = Scene(places_by_load=True)
+    async with scene.running(of_pods_too()):
+        answers(scene, 2.0, "bad", "good")
+        await scene.run()
+        assert scene.cache.cluster.has_index(LoadBook)

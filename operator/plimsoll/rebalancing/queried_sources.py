@@ -53,21 +53,22 @@ class QueriedSources:
         """Read again and again what is needed, until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                for place, server in enumerate(self._wanted()):
+                for server in self._wanted():
                     source = self._source(server)
                     if not source.is_read and self.clock.now() - source.begun_at > SOURCE_S - LOOK_S / 2:
                         source.is_read, source.begun_at = True, self.clock.now()
-                        group.create_task(self._read(place, server, source))
+                        group.create_task(self._read(server, source))
                 await self.clock.sleep(LOOK_S)
 
     async def answers(self, server: PrometheusProviderSpec) -> Answers:
-        """What all queries of a server return, in their order."""
+        """What all queries of a server return, in their order; new answers reach the load book."""
         source = self._source(server)
         async with source.turn:
             if self.clock.now() - source.asked_at >= SHARED_S:
                 queries = [text for *_, text in all_queries(server.queries.node, server.queries.pod)]
                 source.answers = await self.prometheus.query(server, queries) if queries else ()
                 source.asked_at = self.clock.now()
+                self._hand_in(server, source.answers)
             return source.answers
 
     def _wanted(self) -> list[PrometheusProviderSpec]:
@@ -88,21 +89,26 @@ class QueriedSources:
     def _source(self, server: PrometheusProviderSpec) -> "_Source":
         return self._sources.setdefault(server.model_dump_json(), _Source())
 
-    async def _read(self, place: int, server: PrometheusProviderSpec, source: "_Source") -> None:
+    async def _read(self, server: PrometheusProviderSpec, source: "_Source") -> None:
         try:
-            answers = await self.answers(server)
-            vectors = vectors_of(server, answers)
-            now, nodes = self.clock.now(), {node.name: node for node in self.cluster.nodes}
-            if vectors["node"] or vectors["pod"]:
-                self.feed.take(
-                    place,
-                    node_readings(vectors["node"], server.queries.node, nodes, now),
-                    pod_readings(vectors["pod"], now),
-                )
+            await self.answers(server)
         except Exception as exc:  # noqa: BLE001 - whatever one source answers, the others are read
             self.observer.failed("reading usage from Prometheus", type(exc).__name__)
         finally:
             source.is_read = False
+
+    def _hand_in(self, server: PrometheusProviderSpec, answers: Answers) -> None:
+        """Give the load book what it can use of the answers."""
+        wanted = self._wanted()
+        vectors = vectors_of(server, answers)
+        if server not in wanted or not (vectors["node"] or vectors["pod"]):
+            return
+        now, nodes = self.clock.now(), {node.name: node for node in self.cluster.nodes}
+        self.feed.take(
+            wanted.index(server),
+            node_readings(vectors["node"], server.queries.node, nodes, now),
+            pod_readings(vectors["pod"], now),
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -18,8 +18,10 @@ amounts, the most bytes first.
 Source: descheduler v0.36, ``nodeutilization/lownodeutilization.go``.
 Differs: the Proven planner skips nodes without measurements, and takes nodes by how far they are over; a pod
 goes to an under-used node, or stays. A node that a pod was moved off or to is skipped until it was measured
-again. By the load book, pods leave in the order of :mod:`plimsoll.toolkit.descheduling.fewest_moves`, and
-nothing is proposed where all nodes together use more than ``min(high, 80) - 5`` percent.
+again. By the load book (with the metrics API, or where queries of the policy measure cpu and memory of nodes
+and of pods, and no other resource has a threshold), pods leave in the order of
+:mod:`plimsoll.toolkit.descheduling.fewest_moves`, and nothing is proposed where all nodes together use more
+than ``min(high, 80) - 5`` percent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +34,7 @@ from plimsoll.framework.descheduling import NodeClasses, Strategy, StrategyConte
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Candidates, Destinations
 from plimsoll.toolkit.descheduling.fewest_moves import FewestMoves
-from plimsoll.toolkit.descheduling.measured_usage import MeasuredUsage, no_room
+from plimsoll.toolkit.descheduling.measured_usage import BY_QUERIES, MEASURED, MeasuredUsage, no_room
 from plimsoll.toolkit.descheduling.node_usage import (
     METRIC_RESOURCE,
     NodeUsage,
@@ -139,9 +141,9 @@ class LowNodeUtilization(Strategy):
     kind: ClassVar = StrategyKind.BALANCE
     args_model: ClassVar = LowNodeUtilizationArgs
 
-    def __init__(self, args: LowNodeUtilizationArgs) -> None:
+    def __init__(self, args: LowNodeUtilizationArgs, usage: UsageSource | None = None) -> None:
         self.args = args
-        self._usage = _source(args)
+        self._usage = usage or _source(args)
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Over-used nodes one after the other."""
@@ -249,8 +251,14 @@ class LowNodeUtilization(Strategy):
 
     @property
     def moves_by_load(self) -> bool:
-        """By the metrics API."""
+        """By the metrics API, or by queries that fill the load book."""
         return isinstance(self._usage, MeasuredUsage)
+
+    def by_load_book(self) -> Strategy:
+        """Where queries of the policy measure cpu and memory, and no other resource has a threshold."""
+        if not isinstance(self._usage, QueriedResources) or not set(self.args.thresholds) <= MEASURED:
+            return self
+        return LowNodeUtilization(self.args, MeasuredUsage(self.args.thresholds, BY_QUERIES))
 
     def load_lines(self, context: StrategyContext) -> Mapping[str, float]:
         """The upper thresholds."""

@@ -127,6 +127,19 @@ def by_load(strategy: object) -> MovesByLoad | None:
 
 
 @runtime_checkable
+class ReadsQueries(Protocol):
+    """A strategy that may go by queries of its policy, which may fill the load book as well."""
+
+    def by_load_book(self) -> Strategy:
+        """The same by the load book where it goes by queries of what the book has, else itself."""
+
+
+def by_load_book(strategy: Strategy) -> Strategy:
+    """The strategy of a policy whose queries fill the load book."""
+    return strategy.by_load_book() if isinstance(strategy, ReadsQueries) else strategy
+
+
+@runtime_checkable
 class SparesPods(Protocol):
     """A strategy that leaves some pods where they are, whatever their nodes use."""
 

@@ -21,7 +21,7 @@ from plimsoll.framework import ConfigurationError
 from plimsoll.framework.descheduling.context import Evictor
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
-from plimsoll.framework.descheduling.strategy import Strategy, planners_of
+from plimsoll.framework.descheduling.strategy import Strategy, by_load_book, planners_of
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.selector_text import parse_selector
@@ -30,6 +30,7 @@ from plimsoll.planning.limits import Ceiling, Limits
 from plimsoll.planning.moves import Goal, Objective, RebalancingConfig
 from plimsoll.planning.optimal.milp import INSTALL_SOLVER, has_solver
 from plimsoll.planning.scope import PolicyScope
+from plimsoll.ports.usage import MEASURED
 from plimsoll.rebalancing import schedule
 
 WHERE = "spec.rebalancing"
@@ -69,6 +70,7 @@ def rebalancing_of(
     scope = _scope_of(policy, objects, profiles)
     evictor = _evictor(spec.evictor, registries.evictors, f"{WHERE}.evictor")
     planner = Planner(spec.planner)
+    by_book = planner is not Planner.UPSTREAM and _fill_the_book(spec)
     if planner is Planner.OPTIMAL and not has_solver():
         raise SolverMissingError(
             f"{WHERE}.planner",
@@ -76,8 +78,11 @@ def rebalancing_of(
         )
     return RebalancingConfig(
         strategies=[
-            _strategy(each, position, registries.strategies, planner)
-            for position, each in enumerate(spec.strategies)
+            by_load_book(found) if by_book else found
+            for found in (
+                _strategy(each, position, registries.strategies, planner)
+                for position, each in enumerate(spec.strategies)
+            )
         ],
         evictors=(scope, evictor),
         own_evictors={
@@ -131,6 +136,14 @@ def _check_sources(spec: RebalancingSpec) -> None:
                     f"no query of source Prometheus measures it; add it to {WHERE}.metricsProviders, under"
                     " prometheus.queries.node",
                 )
+
+
+def _fill_the_book(spec: RebalancingSpec) -> bool:
+    """Whether queries of the policy measure cpu and memory of nodes and of pods, as moves by load need."""
+    if spec.prometheus is None:
+        return False
+    queries = spec.prometheus.queries
+    return queries.node.keys() >= MEASURED.keys() and None not in (queries.pod.cpu, queries.pod.memory)
 
 
 def _open_budgets(budgets: Iterable[EvictionBudget], now: datetime) -> Iterator[EvictionBudget]:

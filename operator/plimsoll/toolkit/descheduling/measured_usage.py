@@ -1,11 +1,13 @@
-"""MeasuredUsage is the yardstick of the metrics API: the load book, or readings without one.
+"""MeasuredUsage is the yardstick of what nodes use: the load book, or readings of a source without one.
 
 Units, edges and source as :mod:`plimsoll.toolkit.descheduling.node_usage` has them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.states import LoadState
 from plimsoll.model.kinds.pod_info import PodInfo
@@ -22,6 +24,32 @@ from plimsoll.toolkit.descheduling.node_usage import (
 
 #: Percent of a node above which its pods slow one another down, whatever the thresholds say.
 HOT = 80.0
+
+#: The resources that are measured of nodes and pods.
+MEASURED = frozenset({"cpu", "memory"})
+
+Amounts = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where readings come from, for messages and for the time before there is a load book.
+
+    Attributes:
+        name: With its article, in the singular.
+        nodes: Amounts by node and resource, in billionths; None without an answer.
+        pods: Likewise by ``namespace/name``.
+    """
+
+    name: str
+    nodes: Callable[[Measurements], Amounts | None]
+    pods: Callable[[Measurements], Amounts | None]
+
+
+METRICS_API = Source("the metrics API", lambda known: known.nodes, lambda known: known.pods)
+
+#: Queries of the policy that measure both resources of nodes and of pods.
+BY_QUERIES = Source("Prometheus", lambda known: known.queried, lambda known: known.queried_pods)
 
 
 def no_room(nodes: Sequence[NodeUsage], high: Mapping[str, float]) -> str:
@@ -44,12 +72,13 @@ def no_room(nodes: Sequence[NodeUsage], high: Mapping[str, float]) -> str:
 
 
 class MeasuredUsage:
-    """What the metrics API says of cpu and memory; pods are counted.
+    """What a source says of cpu and memory; pods are counted.
 
     Where there is a load book, Proven and Optimal planners read that: what nodes use with their pods of now.
     """
 
-    def __init__(self, resources: Iterable[str]) -> None:
+    def __init__(self, resources: Iterable[str], source: Source = METRICS_API) -> None:
+        self._source = source
         self.resources = tuple(dict.fromkeys((*resources, *BASIC)))
         unknown = sorted(set(self.resources) - set(BASIC))
         self._unknown = ", ".join(unknown)
@@ -58,28 +87,28 @@ class MeasuredUsage:
         """As measured."""
         if self._unknown:
             raise UsageError(
-                f"the metrics API measures {', '.join(BASIC)} only;"
+                f"{self._source.name} measures {', '.join(BASIC)} only;"
                 f" remove {self._unknown} from the thresholds"
             )
         found = self.some(context.nodes, context)
         if not found and context.nodes:
-            raise UsageError(because("the metrics API has a recent measurement of no node", context))
-        tell_left_out("the metrics API has no recent measurement", found, context)
+            raise UsageError(because(f"{self._source.name} has a recent measurement of no node", context))
+        tell_left_out(f"{self._source.name} has no recent measurement", found, context)
         return found
 
     def some(self, names: Iterable[str], context: StrategyContext) -> list[NodeUsage]:
         """As measured."""
         if context.load_book is not None:
             return self._by_book(context.load_book, names, context)
-        measured = context.measurements.nodes
+        measured = self._source.nodes(context.measurements)
         if measured is None:
-            raise UsageError(because("there are no measurements of the metrics API", context))
+            raise UsageError(because(f"there are no measurements of {self._source.name}", context))
         found = []
         for name in names:
             sample = measured.get(name)
-            if sample is None or not {"cpu", "memory"} <= sample.keys():
+            if sample is None or not sample.keys() >= MEASURED:
                 if context.is_exact:
-                    raise UsageError(f"the metrics API has no measurement of node {name}")
+                    raise UsageError(f"{self._source.name} has no measurement of node {name}")
                 continue
             node = context.node(name)
             pods = len(context.pods(name)) * BILLION
@@ -107,7 +136,7 @@ class MeasuredUsage:
             if share is None or not share.is_measured:
                 raise UsageError(f"there is no recent measurement of pod {pod.key}")
             return {"cpu": share.cpu, "memory": share.memory * BILLION, "pods": BILLION}
-        sample = (context.measurements.pods or {}).get(pod.key)
-        if sample is None or not {"cpu", "memory"} <= sample.keys():
-            raise UsageError(f"the metrics API has no measurement of pod {pod.key}")
+        sample = (self._source.pods(context.measurements) or {}).get(pod.key)
+        if sample is None or not sample.keys() >= MEASURED:
+            raise UsageError(f"{self._source.name} has no measurement of pod {pod.key}")
         return {**sample, "pods": BILLION}
