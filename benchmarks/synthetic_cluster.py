@@ -42,9 +42,11 @@ from pod_documents import (
 from roadstead.assembly import create_built_in_objects, extended_server, utc_now
 from roadstead.certificates import loopback_identity
 from roadstead.cluster import kubeconfig, new_token, write_privately
+from roadstead.definitions.device_expressions import device_expression_fault
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
 from roadstead.kubelets.nodes import make_node, registered
+from roadstead.schemas.timestamps import timestamp_of
 from roadstead.store.api import Api
 from roadstead.store.store import Change, Entry, EventType
 
@@ -151,7 +153,8 @@ class SyntheticCluster:
     """Nodes, owners and pods behind an API."""
 
     def __init__(self, nodes: int, pods: int, waiting: int, seen: Path) -> None:
-        self.api = MadeApi(built_in_kinds(), converters={"events": events.converted}, clock=utc_now)
+        kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(utc_now()))
+        self.api = MadeApi(kinds, converters={"events": events.converted}, clock=utc_now)
         create_built_in_objects(self.api)
         self.names = [f"node-{number:05}" for number in range(nodes)]
         self.templates = PodTemplates(self.names)

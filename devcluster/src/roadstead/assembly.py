@@ -12,10 +12,12 @@ from pathlib import Path
 
 from roadstead.definitions.admission_warnings import AdmissionWarnings
 from roadstead.definitions.definitions import Definitions
+from roadstead.definitions.device_expressions import device_expression_fault
 from roadstead.discovery.discovery import Discovery
 from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
+from roadstead.schemas.timestamps import timestamp_of
 from roadstead.server.access_reviews import USER
 from roadstead.server.request_handler import RequestHandler
 from roadstead.server.server import Server
@@ -44,7 +46,8 @@ def built_in_api(clock: Callable[[], dt.datetime] = utc_now, randomness: random.
         clock: the time, with zone.
         randomness: of uids and generated names; None differs each time.
     """
-    api = Api(built_in_kinds(), converters={"events": events.converted}, clock=clock, randomness=randomness)
+    kinds = built_in_kinds(device_expression_fault, lambda: timestamp_of(clock()))
+    api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
     create_built_in_objects(api)
     return api
 

@@ -302,9 +302,9 @@ def _run_time_type(declared: cel.Type) -> cel.Type:
     return cel.Type.MAP if name.startswith("MAP") else declared
 
 
-def checked() -> list[cel.FunctionDecl]:
-    """The functions as the checker knows them."""
-    return _declarations(FUNCTIONS, runs=False)
+def checked(*more: Function) -> list[cel.FunctionDecl]:
+    """The functions as the checker knows them, and more."""
+    return _declarations((*FUNCTIONS, *more), runs=False)
 
 
 def evaluated() -> list[cel.FunctionDecl]:

@@ -338,14 +338,19 @@ class Compiler:
         try:
             given = environment.compile(expression).return_type()
         except RuntimeError as error:
-            text = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
-            found = _FAULT.findall(text) or [text]
-            faults = [one.strip() for one in found if not _NUMBERS_COMPARED.search(one)]
-            return f"compilation failed: {' '.join(faults)}" if faults else ""
+            return compilation_fault(error)
         if given in (wanted, cel.Type.DYN) or (given == wanted):
             return ""
         kind = "bool" if wanted == cel.Type.BOOL else "string"
         return f"cel expression must evaluate to a {kind}"
+
+
+def compilation_fault(error: RuntimeError) -> str:
+    """What is wrong with an expression that does not compile; "" where the API server would take it."""
+    text = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+    found = _FAULT.findall(text) or [text]
+    faults = [one.strip() for one in found if not _NUMBERS_COMPARED.search(one)]
+    return f"compilation failed: {' '.join(faults)}" if faults else ""
 
 
 #: Schemas whose compiled rules are kept.

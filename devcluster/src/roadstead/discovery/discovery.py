@@ -45,6 +45,7 @@ _ORDER = (
     "node.k8s.io",
     "discovery.k8s.io",
     "flowcontrol.apiserver.k8s.io",
+    "resource.k8s.io",
 )
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from roadstead.kinds.batch import CronJobs, Jobs
 from roadstead.kinds.cluster import Namespaces, PriorityClasses
 from roadstead.kinds.daemon_sets import DaemonSets
+from roadstead.kinds.devices.claims import DeviceClasses, ResourceClaims, ResourceClaimTemplates
+from roadstead.kinds.devices.slices import ResourceSlices
 from roadstead.kinds.events import Events
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.nodes import Nodes
@@ -22,6 +26,11 @@ from roadstead.kinds.storage import (
 )
 from roadstead.kinds.workloads import Deployments, ReplicaSets
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roadstead.kinds.devices.claim_specs import ExpressionFault
+
 
 class Uncounted(StatusKind):
     """A kind with a status and without generations."""
@@ -29,8 +38,13 @@ class Uncounted(StatusKind):
     counts_generation = False
 
 
-def built_in_kinds() -> dict[str, Kind]:
-    """Kinds by the resource's key; objects of other resources are stored as they come."""
+def built_in_kinds(expression_fault: ExpressionFault, now: Callable[[], str]) -> dict[str, Kind]:
+    """Kinds by the resource's key; objects of other resources are stored as they come.
+
+    Args:
+        expression_fault: of expressions about devices.
+        now: the time in the form of metadata.
+    """
     return {
         "configmaps": KeyedData(),
         "events": Events(),
@@ -53,6 +67,10 @@ def built_in_kinds() -> dict[str, Kind]:
         "poddisruptionbudgets.policy": PodDisruptionBudgets(),
         "priorityclasses.scheduling.k8s.io": PriorityClasses(),
         "storageclasses.storage.k8s.io": StorageClasses(),
+        "deviceclasses.resource.k8s.io": DeviceClasses(expression_fault),
+        "resourceclaims.resource.k8s.io": ResourceClaims(expression_fault),
+        "resourceclaimtemplates.resource.k8s.io": ResourceClaimTemplates(expression_fault),
+        "resourceslices.resource.k8s.io": ResourceSlices(now),
         "clusterrolebindings.rbac.authorization.k8s.io": RoleBindings(namespaced=False),
         "clusterroles.rbac.authorization.k8s.io": Roles(namespaced=False),
         "replicationcontrollers": StatusKind(),

@@ -9,7 +9,14 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
-from roadstead.kinds.checks.fields import forbidden, immutable, invalid, subdomain_name
+from roadstead.kinds.checks.fields import (
+    duplicate,
+    forbidden,
+    immutable,
+    invalid,
+    required,
+    subdomain_name,
+)
 from roadstead.kinds.checks.metadata import qualified_name_faults
 from roadstead.values.copies import copied
 
@@ -180,7 +187,40 @@ def status_causes(new: Obj, old: Obj) -> list[Cause]:
     causes += _restarted(status, before, old["spec"])
     for field, single in (("podIPs", ""), ("hostIPs", "hostIP")):
         causes += _address_causes(status, before, field, single)
-    return causes
+    return causes + _claim_causes(status, old["spec"])
+
+
+def _claim_causes(status: Obj, spec: Obj) -> list[Cause]:
+    """Faults of the claims on devices that were made for a pod."""
+    known = [one.get("name") for one in spec.get("resourceClaims") or ()]
+    listed = status.get("resourceClaimStatuses") or []
+    names = [one.get("name", "") for one in listed]
+    causes: list[Cause] = []
+    for index, one in enumerate(listed):
+        here = f"status.resourceClaimStatuses[{index}].name"
+        if names[index] not in known:
+            message = "must match the name of an entry in `spec.resourceClaims`"
+            causes.append(invalid(here, names[index], message))
+        if names[index] in names[:index]:
+            causes.append(duplicate(here, names[index]))
+        if one.get("resourceClaimName") is not None:
+            causes += subdomain_name(here, one["resourceClaimName"])
+    extended, at = status.get("extendedResourceClaimStatus"), "status.extendedResourceClaimStatus"
+    if extended is None:
+        return causes
+    name = extended.get("resourceClaimName", "")
+    claim_at = f"{at}.resourceClaimName"
+    causes += subdomain_name(claim_at, name) if name else [required(claim_at)]
+    mappings = extended.get("requestMappings") or []
+    if not mappings:
+        causes.append(required(f"{at}.requestMappings"))
+    fields = ("containerName", "resourceName", "requestName")
+    return causes + [
+        required(f"{at}.requestMappings[{index}].{field}")
+        for index, one in enumerate(mappings)
+        for field in fields
+        if not one.get(field)
+    ]
 
 
 def _restarted(status: Obj, before: Obj, spec: Obj) -> list[Cause]:

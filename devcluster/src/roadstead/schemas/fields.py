@@ -64,6 +64,8 @@ _KEYED: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
     ("V1JobStatus", "conditions"): ((), "type"),
     ("*", "conditions"): (("type",), "type"),
     ("V1CSINodeSpec", "drivers"): (("name",), "name"),
+    ("V1ResourceClaimStatus", "reservedFor"): (("uid",), "uid"),
+    ("V1ResourceClaimStatus", "devices"): (("driver", "device", "pool", "shareID"), ""),
 }
 #: (model, field): for apply a set; both merge in strategic merge patches.
 _SETS = {("V1ObjectMeta", "finalizers"), ("V1NodeSpec", "podCIDRs")}
@@ -117,6 +119,15 @@ _QUANTITIES = {
     ("V1ResourceFieldSelector", "divisor"),
     ("V1CSIStorageCapacity", "capacity"),
     ("V1CSIStorageCapacity", "maximumVolumeSize"),
+    ("V1DeviceCapacity", "value"),
+    ("V1Counter", "value"),
+    ("V1CapacityRequestPolicy", "default"),
+    ("V1CapacityRequestPolicy", "validValues"),
+    ("V1CapacityRequestPolicyRange", "min"),
+    ("V1CapacityRequestPolicyRange", "max"),
+    ("V1CapacityRequestPolicyRange", "step"),
+    ("V1CapacityRequirements", "requests"),
+    ("V1DeviceRequestAllocationResult", "consumedCapacity"),
 }
 _MICRO_TIMES = {
     ("V1LeaseSpec", "acquireTime"),
@@ -183,6 +194,10 @@ _LONGS_IN = {
     ("V1NodeSwapStatus", "capacity"),
     ("V1LinuxContainerUser", "gid"),
     ("V1LinuxContainerUser", "uid"),
+    ("V1ExactDeviceRequest", "count"),
+    ("V1DeviceSubRequest", "count"),
+    ("V1DeviceAttribute", "int"),
+    ("V1ResourcePool", "resourceSliceCount"),
 }
 #: Maps of bytes.
 _BYTES = {("V1ConfigMap", "binaryData"), ("V1Secret", "data")}
@@ -197,11 +212,24 @@ _ZERO_OMITTED_IN = {
 }
 #: Strings that are pointers in Go: an empty one is a value.
 _EMPTY_KEPT = {"storageClassName", "volumeAttributesClassName", "ingressClassName", "holderIdentity"}
+_EMPTY_KEPT_IN = {
+    ("V1DeviceAttribute", "string"),
+    ("V1DeviceAttribute", "version"),
+    ("V1DeviceClassSpec", "extendedResourceName"),
+    ("V1DeviceConstraint", "matchAttribute"),
+    ("V1DeviceConstraint", "distinctAttribute"),
+    ("V1ResourceSliceSpec", "nodeName"),
+    ("V1Device", "nodeName"),
+    ("V1DeviceRequestAllocationResult", "shareID"),
+    ("V1AllocatedDeviceStatus", "shareID"),
+    ("V1PodResourceClaimStatus", "resourceClaimName"),
+}
 
 #: (group, kind): the model, if its name is not version and kind.
 _MODEL_NAMES = {
     ("", "Event"): "CoreV1Event",
     ("events.k8s.io", "Event"): "EventsV1Event",
+    ("resource.k8s.io", "ResourceClaim"): "ResourceV1ResourceClaim",
     ("policy", "Eviction"): "V1Eviction",
     ("authentication.k8s.io", "TokenRequest"): "AuthenticationV1TokenRequest",
 }
@@ -237,6 +265,8 @@ def _node(model: str, name: str, kind: str) -> Node:
     if found := re.fullmatch(r"list\[(.*)\]", kind):
         return _array(model, name, found[1])
     if found := re.fullmatch(r"dict\(str, (.*)\)", kind):
+        if (model, name) in _QUANTITIES:
+            return Mapping(QUANTITY)
         if found[1] == "str" and name in _QUANTITY_MAPS and model.startswith(_QUANTITY_MODELS):
             return Mapping(AMOUNT)
         inner = (
@@ -254,6 +284,8 @@ def _node(model: str, name: str, kind: str) -> Node:
 
 def _array(model: str, name: str, item: str) -> Array:
     keys, merge_key = _KEYED.get((model, name)) or _KEYED.get(("*", name)) or ((), "")
+    if (model, name) in _QUANTITIES:
+        return Array(QUANTITY)
     items = KEPT_STRING if item == "str" else _node(model, name if item == "int" else "", item)
     in_set = (model, name) in _SETS
     defaults: dict[str, Any] = {"protocol": "TCP"} if "protocol" in keys else {}
@@ -268,10 +300,16 @@ def _scalar(model: str, name: str, kind: str) -> Node:
         case "str" if model == "V1Condition":
             return KEPT_STRING
         case "str":
-            return QUANTITY if at in _QUANTITIES else KEPT_STRING if name in _EMPTY_KEPT else STRING
+            return (
+                QUANTITY
+                if at in _QUANTITIES
+                else KEPT_STRING
+                if name in _EMPTY_KEPT or at in _EMPTY_KEPT_IN
+                else STRING
+            )
         case "int":
             if name in _ZERO_OMITTED or at in _ZERO_OMITTED_IN:
-                return ZERO_LONG_OMITTED if name in _LONGS else ZERO_OMITTED
+                return ZERO_LONG_OMITTED if name in _LONGS or at in _LONGS_IN else ZERO_OMITTED
             return LONG if name in _LONGS or at in _LONGS_IN else INTEGER
         case "bool":
             return FALSE_OMITTED if name in _FALSE_OMITTED or at in _READ_ONLY else BOOLEAN

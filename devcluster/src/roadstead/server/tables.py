@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from roadstead.definitions.custom_kind import CustomKind
 from roadstead.schemas import json_paths
 from roadstead.schemas.field_errors import quoted
-from roadstead.table_columns import others, pods, workloads
+from roadstead.table_columns import devices, others, pods, workloads
 from roadstead.table_columns.columns import AGE, NAME, Cell, Column, since
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ BUILT_IN: dict[str, Columns] = {
     "runtimeclasses.node.k8s.io": others.RUNTIME_CLASSES,
     "volumeattachments.storage.k8s.io": others.ATTACHMENTS,
     "csinodes.storage.k8s.io": others.CSI_NODES,
+    "deviceclasses.resource.k8s.io": devices.NAME_AND_AGE,
+    "resourceclaims.resource.k8s.io": devices.RESOURCE_CLAIMS,
+    "resourceclaimtemplates.resource.k8s.io": devices.NAME_AND_AGE,
+    "resourceslices.resource.k8s.io": devices.RESOURCE_SLICES,
 }
 _AGE_OF_CUSTOM = Column("Age", AGE.cell, type="date")
 
