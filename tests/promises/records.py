@@ -163,8 +163,9 @@ class RecordPromise:
     def _replaced(self, story: RecordStory, since: float, until: float) -> Iterator[str]:
         """Whether pods of the owner were made since, and are ready, that no other record counts.
 
-        A pod does not say which one it was made for. Where victims of preemption have left since, who waits
-        for a replacement cannot know whether that is his or theirs, which no record counts.
+        A pod does not say which one it was made for. Where other pods have left since, who waits for a
+        replacement cannot know whether that is his or theirs: no record counts the replacements of victims of
+        preemption, and pods that were deleted, by preemption or by hand, were not evicted for one.
         """
         counted = {
             (each.status.get("replacement") or {}).get("uid")
@@ -175,6 +176,10 @@ class RecordPromise:
             each.phase in UNDER_WAY or (each.is_victim and since <= each.evicted_at < math.inf)
             for each in self._book.by_uid.values()
             if each.owner == story.owner and each is not story
+        ) + sum(
+            each.born_at <= since <= each.left_at < math.inf
+            and all(record.evicted_at == math.inf for record in self._book.of_pod(each.uid))
+            for each in self._lives.owned(story.owner)
         )
         ready = [
             life.key[1]

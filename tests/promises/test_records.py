@@ -583,6 +583,52 @@ def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: 
     assert len([each for each in stream.said if "though web-3" in each]) == said
 
 
+@pytest.mark.parametrize(
+    ("record", "born", "left", "said"),
+    [
+        pytest.param("", "before", "after", 0, id="deleted"),
+        pytest.param("Cancelled", "before", "after", 0, id="not-evicted"),
+        pytest.param("Settled", "before", "after", 1, id="moved"),
+        pytest.param("", "before", "before", 1, id="left-before"),
+        pytest.param("", "after", "after", 1, id="came-later"),
+        pytest.param("", "before", "never", 1, id="stays"),
+    ],
+)
+def test_a_pod_may_be_there_for_one_that_was_deleted(record: str, born: str, left: str, said: int) -> None:
+    """By preemption or by hand, without a record, after the move."""
+    stream = a_cluster()
+    stream.policy(rebalancing={"limits": {"perWorkload": 9}})
+
+    def leave(when: str) -> None:
+        if when == left:
+            stream.change("pods", "web-8", {"metadata": {"deletionTimestamp": "now"}})
+            stream.delete("pods", "web-8")
+            stream.wait(1.0)
+
+    if born == "before":
+        stream.pod("web-8", "n1", ready=True, owner="web")
+    leave("before")
+    if record == "Cancelled":
+        stream.enter(stream.record("web-8", phases=("Planned",)), record)
+    stream.wait(1.0)
+    a_move(stream)
+    stream.wait(1.0)
+    if born == "after":
+        stream.pod("web-8", "n1", ready=True, owner="web")
+        stream.wait(1.0)
+    if record == "Settled":
+        a_move(stream, "web-8")
+        stream.settle("move-web-8", replaced(stream, "web-9"))
+    else:
+        leave("after")
+    replaced(stream)
+    stream.wait(400.0)
+    stream.lead()
+    stream.enter("move-web-1", "Failed", reason="ReplacementNotRunning")
+
+    assert len([each for each in stream.said if "though web-3" in each]) == said
+
+
 def test_a_record_that_names_its_replacement_overlooks_it_all_the_same() -> None:
     """It says that the pod was not ready in time, which it has been for long."""
     stream = a_cluster()

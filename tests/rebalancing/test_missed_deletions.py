@@ -153,3 +153,62 @@ async def test_records_that_are_deleted_while_they_are_taken_over_are_not_rememb
     async with scene.running(a_policy()):
         assert scene.keeper.known == {}
         assert dict(scene.wing.executor.machine.moves) == {}
+
+
+class SlowRecords(FakeRecords):
+    """Hands a list over when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def list(self) -> Any:
+        answer = await super().list()
+        await self.go.wait()
+        return answer
+
+
+async def test_records_that_a_deposed_leader_made_are_carried_on() -> None:
+    """Its lease was taken away, it made a record after this process had listed them, and then it noticed."""
+    scene = Scene()
+
+    async with scene.running(a_policy("DryRun")):
+        scene.records.documents["default/web-1-abc"] = a_record("Evicting")
+        await scene.clock.advance(19)
+        assert scene.keeper.known == {}
+        await scene.clock.advance(1)
+
+        assert scene.phases == [["Cancelled"]]
+        assert scene.record["status"]["reason"] == "Restarted"
+        assert "default/web-1-abc" in scene.keeper.known
+
+
+async def test_late_records_are_counted_in_the_status_of_their_policy() -> None:
+    """Finished ones as well; each once."""
+    scene = Scene()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        late = a_record("Failed", reason="NoReplacement")
+        scene.records.documents["default/web-1-abc"] = late
+        await scene.clock.advance(20)
+
+        assert totals(scene) == {"predicted": 1, "failed": 1}
+
+
+async def test_a_record_that_is_made_or_deleted_meanwhile_is_not_late() -> None:
+    """The list that shows it is older than what this process knows."""
+    scene = Scene()
+    scene.records = scene.keeper.records = SlowRecords()
+
+    async with scene.running(a_policy("DryRun")):
+        await scene.run()
+        scene.records.go.clear()
+        await scene.clock.advance(20)
+        for record in list(scene.keeper.known.values()):
+            await scene.keeper.drop(record, "for a test")
+        scene.records.go.set()
+        await settled()
+
+        assert scene.keeper.known == {}

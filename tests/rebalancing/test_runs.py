@@ -115,6 +115,20 @@ async def test_totals_of_a_policy_that_rebalances_no_longer_are_true() -> None:
         assert status(scene)["totals"]["open"] == 0
 
 
+async def test_totals_of_a_policy_whose_runs_are_forgotten_are_true() -> None:
+    """Nothing is open then, and nothing says that the status has other numbers."""
+    scene = Scene()
+    async with scene.running():
+        scene.rebalancers.configure([a_policy("Approve")])
+        await scene.run()
+        assert status(scene)["totals"]["open"] == 1
+        scene.rebalancers.configure([])
+        await settled()
+        assert scene.phases == [["Planned", "Cancelled"]]
+
+        assert status(scene)["totals"]["open"] == 0
+
+
 async def test_totals_of_a_policy_that_this_process_never_ran_are_true() -> None:
     """Its spec was made unusable while a proposal waited, and then the process ended."""
     scene = Scene()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.conditions import BURST, PER_S, Explanations
 from plimsoll.testing.builders import a_pod
@@ -121,6 +122,74 @@ async def test_a_condition_that_got_no_usable_answer_is_written_again(
 
     assert stage.statuses.order == ["p"] * 3
     assert stage.statuses.conditions["p"].message == "no room"
+
+
+async def test_a_condition_that_was_refused_is_written_when_rights_are_back(stage: Stage) -> None:
+    """The pods of a gang that does not fit are not tried again; their event was emitted once."""
+    stage.statuses.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * 4
+    stage.explain(a_pod("p"))
+    await stage.clock.advance(60)
+
+    assert stage.statuses.order == ["p"] * 4
+    await stage.clock.advance(60)
+    assert stage.statuses.order == ["p"] * 5
+    assert stage.statuses.conditions["p"].message == "no room"
+    assert len(stage.recorder.notes) == 1
+    await stage.clock.advance(3600)
+    assert stage.statuses.order == ["p"] * 5
+    assert stage.explanations._unwritten == {}
+
+
+async def test_a_refused_nomination_is_written_again_ahead_of_others(stage: Stage) -> None:
+    """With the latest words, if the pod was explained again before."""
+    stage.statuses.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * 2
+    stage.explain(a_pod("p"), "first", node="n1")
+    await settled()
+    stage.explain(a_pod("p"), "second")
+    await stage.clock.advance(5)
+
+    assert stage.statuses.nominated == {"p": "n1"}
+    assert stage.statuses.conditions["p"].message == "second"
+
+
+async def test_refused_conditions_are_written_at_most_every_five_minutes(stage: Stage) -> None:
+    """From every five seconds on; a cluster that never allows it is asked rarely."""
+    stage.statuses.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")] * 1000
+    stage.explain(a_pod("p"))
+    await stage.clock.advance(3600)
+    in_an_hour = len(stage.statuses.order)
+    await stage.clock.advance(3600)
+
+    assert len(stage.statuses.order) - in_an_hour == 12
+
+
+@pytest.mark.parametrize("how", ["deleted", "bound", "waits for nothing"])
+async def test_a_refused_condition_is_forgotten_with_its_pod(stage: Stage, how: str) -> None:
+    """Nothing is kept of a pod that does not wait."""
+    pod = a_pod("p")
+    stage.statuses.answers = [WriteResult(WriteOutcome.REFUSED, "forbidden")]
+    stage.explain(pod)
+    await settled()
+    if how == "deleted":
+        stage.explanations.observe(PodDeleted(pod))
+    elif how == "bound":
+        stage.explanations.observe(PodUpdated(pod, a_pod("p", node="n1")))
+    else:
+        stage.gone.add(pod.uid)
+    await stage.clock.advance(10)
+
+    assert stage.statuses.order == ["p"]
+    assert stage.explanations._unwritten == {}
+
+
+@pytest.mark.parametrize("verdict", [WriteOutcome.GONE, WriteOutcome.FENCED])
+async def test_what_can_never_be_written_is_not_repeated(stage: Stage, verdict: WriteOutcome) -> None:
+    """The pod is gone, or another process leads."""
+    stage.statuses.answers = [WriteResult(verdict, "no")]
+    stage.explain(a_pod("p"))
+    await stage.clock.advance(3600)
+
+    assert stage.statuses.order == ["p"]
 
 
 async def test_nothing_is_written_of_a_pod_that_waits_no_longer(stage: Stage) -> None:

@@ -335,6 +335,7 @@ class RebalancingWing:
             async with asyncio.TaskGroup() as group:
                 for name, each in work.items():
                     group.create_task(each, name=name)
+                group.create_task(self._restart.recover_late())
         finally:
             self._collector.sources.serves_strategies = False
             self.rebalancers.stop()

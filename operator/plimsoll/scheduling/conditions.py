@@ -1,8 +1,10 @@
 """Writes why pods are not scheduled, at a bounded rate: an event and the ``PodScheduled`` condition.
 
 A pod's newest explanation replaces one that waits to be written; a condition is written only when it
-changes, at a bounded rate, and again when none or a busy answer came. Nominations go first and wait for
-nothing: they keep room.
+changes, at a bounded rate, and again when none or a busy answer came. One that could not be written all the
+same is written again, from every five seconds to every five minutes, until the pod is tried again or waits
+no longer: rights may be taken away and given back, and the pods of a gang are not tried meanwhile.
+Nominations go first and wait for nothing: they keep room.
 
 Source: kube-scheduler v1.36, ``schedule_one.go`` (``handleSchedulingFailure``, ``updatePod``).
 """
@@ -20,8 +22,10 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import ConditionUpdate, PodStatusWriter, pod_reference
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.rate_limit import Pace
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
+from plimsoll.timing.signal import Signal
 
 #: Concurrent status writers.
 WRITERS = 8
@@ -31,12 +35,19 @@ PER_S, BURST = 100.0, 200
 
 CONDITION_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
+#: Seconds between two looks at what could not be written.
+REPEAT_S = 5.0
+
+#: When that is written again.
+REPEATS = RetryPolicy.doubling(REPEAT_S, 300.0, OPEN_OR_CONFLICT | {WriteOutcome.REFUSED})
+
 
 @dataclass(frozen=True, slots=True)
 class _Said:
     pod: Pod
     condition: ConditionUpdate
     is_news: bool  #: whether the condition has to be written
+    failures: int = 0  #: how often it could not be
 
 
 class Explain(Protocol):
@@ -69,6 +80,9 @@ class Explanations:
         self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
         self._busy: set[str] = set()
         self._written: dict[str, tuple[int, ConditionUpdate]] = {}
+        #: by uid: what could not be written, and when it is written again, in monotonic seconds
+        self._unwritten: dict[str, tuple[_Said, float]] = {}
+        self._failed = Signal()
 
     def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
         """Tell the user: an event each time (they are aggregated), the condition only when it changes.
@@ -86,7 +100,8 @@ class Explanations:
         known = self._written.get(pod.uid) == (pod.metadata.generation, condition) or (
             nominated_node is None and _says_already(pod, condition)
         )
-        waits = self._urgent.pop(pod.uid, None) or self._due.pop(pod.uid, None)
+        failed, _ = self._unwritten.pop(pod.uid, (None, 0.0))
+        waits = self._urgent.pop(pod.uid, None) or self._due.pop(pod.uid, None) or failed
         if waits is not None and nominated_node is None:
             # What was to be written of the nomination still holds.
             condition = replace(condition, nominated_node=waits.condition.nominated_node)
@@ -106,6 +121,7 @@ class Explanations:
         """What was to be said of a pod holds no more."""
         self._due.pop(uid, None)
         self._urgent.pop(uid, None)
+        self._unwritten.pop(uid, None)
 
     def forget(self, uid: str) -> None:
         """The pod is gone or has a node: nothing is kept of it."""
@@ -117,6 +133,7 @@ class Explanations:
         """Write until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._write_urgent(), name="nomination writer")
+            group.create_task(self._repeat(), name="unwritten conditions")
             for _ in range(WRITERS):
                 group.create_task(self._write_due(), name="condition writer")
 
@@ -129,6 +146,17 @@ class Explanations:
             await self._next(self._due)
             await self._pace.turn()
             await self._write(await self._next(self._due), self._due)
+
+    async def _repeat(self) -> None:
+        """Hand what could not be written back to the writers when its time has come."""
+        while True:
+            await self._failed.until(lambda: bool(self._unwritten))
+            await self._clock.sleep(REPEAT_S)
+            now = self._clock.monotonic()
+            for uid in [uid for uid, (_, due_at) in self._unwritten.items() if due_at <= now]:
+                said, _ = self._unwritten.pop(uid)
+                (self._urgent if said.condition.nominated_node else self._due)[uid] = said
+            self._news.set()
 
     async def _next(self, waiting: dict[str, _Said]) -> str:
         """The pod to speak of, by uid. Of each pod one writer speaks at a time."""
@@ -152,16 +180,8 @@ class Explanations:
 
     async def _tell(self, uid: str, said: _Said) -> None:
         pod = said.pod
-        self._recorder.record(
-            EventNote(
-                pod_reference(pod),
-                "FailedScheduling",
-                "Scheduling",
-                said.condition.message,
-                is_warning=True,
-                reporter=pod.spec.scheduler_name,
-            )
-        )
+        if not said.failures:
+            self._recorder.record(_note(said))
         if not said.is_news or not self._is_waiting(uid):
             return
 
@@ -178,6 +198,29 @@ class Explanations:
             self._written[uid] = (pod.metadata.generation, said.condition)
             if said.condition.nominated_node is not None:
                 self._nominated[uid] = said.condition.nominated_node
+        elif is_newest():
+            self._keep(uid, said, answer)
+
+    def _keep(self, uid: str, said: _Said, answer: WriteResult) -> None:
+        """Keep what could not be written for later, if that is of use."""
+        failures = said.failures + 1
+        pause_s = REPEATS.pause_after(failures, answer)
+        if pause_s is not None:
+            again = replace(said, is_news=True, failures=failures)
+            self._unwritten[uid] = (again, self._clock.monotonic() + pause_s)
+            self._failed.notify()
+
+
+def _note(said: _Said) -> EventNote:
+    """What the pod's event says."""
+    return EventNote(
+        pod_reference(said.pod),
+        "FailedScheduling",
+        "Scheduling",
+        said.condition.message,
+        is_warning=True,
+        reporter=said.pod.spec.scheduler_name,
+    )
 
 
 def nominated_to(pod: Pod, node: str) -> Pod:

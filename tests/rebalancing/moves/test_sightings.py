@@ -158,6 +158,70 @@ def test_a_pod_that_was_not_credited_when_it_came_is_not_credited_later() -> Non
     assert watch.tell(PodAdded(a_sibling("web-4"))) == [("web-1", "Seen", "web-4")]
 
 
+def leaving(number: int) -> PodUpdated:
+    """The watch tells that a pod is on its way out."""
+    pod = a_sibling(f"web-{number}", "bad")
+    return changed(pod, a_sibling(pod.name, "bad", deletionTimestamp="2026-01-01T00:00:00Z"))
+
+
+@pytest.mark.parametrize("how", ["leaving", "deleted"])
+def test_a_pod_that_came_before_the_moved_one_left_gives_way(how: str) -> None:
+    """Somebody scaled the workload up between the announcement and the eviction."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+
+    watch.tell(PodAdded(a_sibling("web-2")))
+    watch.tell(leaving(1) if how == "leaving" else PodDeleted(a_sibling("web-1", "bad")))
+    watch.tell(PodAdded(a_sibling("web-3")), PodAdded(a_sibling("web-4")))
+
+    assert watch.told == [
+        ("web-1", "Seen", "web-2"),
+        ("web-1", "Lost", "web-2"),
+        ("web-1", "Seen", "web-3"),
+    ]
+
+
+def test_an_early_pod_is_credited_to_the_next_move() -> None:
+    """A list after a gap may have shown it before its predecessor left."""
+    watch = Watch(a_sibling("web-1", "bad"), a_sibling("web-2", "bad"))
+    watch.follow("web-1")
+    watch.follow("web-2")
+
+    watch.tell(PodAdded(a_sibling("web-3")), leaving(1), leaving(2), PodAdded(a_sibling("web-4")))
+
+    assert watch.told == [
+        ("web-1", "Seen", "web-3"),
+        ("web-1", "Lost", "web-3"),
+        ("web-1", "Seen", "web-4"),
+        ("web-2", "Seen", "web-3"),
+    ]
+
+
+def test_an_early_pod_replaces_the_moved_one_if_no_other_pod_comes() -> None:
+    """Who responds to a request for the eviction may have it replaced first."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+
+    watch.tell(PodAdded(a_sibling("web-2")), leaving(1))
+
+    assert watch.tell(changed(a_sibling("web-2"), a_sibling("web-2", "good"))) == [
+        ("web-1", "Ready", "web-2")
+    ]
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_after_a_restart_a_pod_that_left_before_has_its_replacement(is_gone: bool) -> None:
+    """A younger pod does not take its place."""
+    moved = a_sibling("web-1", "bad", deletionTimestamp="2026-01-01T00:00:00Z")
+    made = a_sibling("web-2", creationTimestamp="2026-01-01T00:00:00Z")
+    watch = Watch(*([] if is_gone else [moved]), made)
+    watch.follow(since=datetime(2026, 1, 1, tzinfo=UTC))
+
+    watch.tell(PodAdded(a_sibling("web-3")))
+
+    assert watch.told == [("web-1", "Seen", "web-2")]
+
+
 @pytest.mark.parametrize(
     "stranger",
     [

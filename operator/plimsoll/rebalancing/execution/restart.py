@@ -1,4 +1,8 @@
-"""Restart reads the records of earlier processes and posts each of them to the move machine."""
+"""Restart reads the records of earlier processes and posts each of them to the move machine.
+
+A leader whose lease somebody else has taken away notices it seconds later, and makes records until then. The
+next leader, which has read the records before, reads them once more when no such write can come any more.
+"""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
@@ -20,6 +24,9 @@ from plimsoll.rebalancing.records.drafts import move_of
 from plimsoll.rebalancing.records.record import Record
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 
+#: Seconds after which a deposed leader has noticed it, and its last requests have arrived: those of a lease.
+LATE_S = 20.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
@@ -35,15 +42,22 @@ class Restart:
     async def recover(self) -> None:
         """Read the records and have each open one carried on; returns when all of it is on record."""
         await self.keeper.load()
-        records = list(self.keeper.known.values())
+        await self._carry_on(list(self.keeper.known.values()))
+        self.keeper.is_recovered = True
+
+    async def recover_late(self) -> None:
+        """Carry on records that a deposed leader has made since; returns when all of it is on record."""
+        await self.clock.sleep(LATE_S)
+        await self._carry_on(await self.keeper.load_late())
+
+    async def _carry_on(self, records: list[Record]) -> None:
         found = [await self._event_of(record) for record in records]
         known = self.keeper.known.keys()  # somebody may have deleted some meanwhile
         found = sorted(
             (each for each in found if each.key in known), key=lambda each: rank(each.status.phase)
         )
         self.executor.post(*self._proposals([each for each in records if each.key in known]), *found)
-        await self.executor.progress.until(self.executor.is_idle)
-        self.keeper.is_recovered = True
+        await self.executor.progress.until(lambda: self.executor.is_idle(*(record.key for record in records)))
 
     async def _event_of(self, record: Record) -> ProcessRestarted:
         pod = self.pending.find(record.spec.pod.uid)

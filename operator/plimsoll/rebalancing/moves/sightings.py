@@ -4,6 +4,10 @@ A replacement is a pod of the same controller that was not there when its predec
 Each is credited to one move only, the one that waits longest. A credited pod that fails, is on its way out or
 gets another owner is credited no longer; the next pod that its controller makes is.
 
+A pod that was seen before its predecessor was seen leaving is an early one: somebody may have scaled the
+workload up in that moment, or the responder of an eviction request has it replaced first, or a list
+after a gap has shown both in the order of their names. It is credited until a later pod is seen.
+
 The first event of a replacement is ``ReplacementSeen``. Later ones come when it changes, each the strongest
 that holds: ready or returned, running, seen. With the first two the move is followed no longer.
 """
@@ -44,15 +48,27 @@ class Followed:
 
     instruction: FollowReplacement
     reported: PodFacts | None = None  #: the replacement as last reported; None while no pod is credited
+    has_left: bool = False  #: whether its pod was seen leaving
+    is_early: bool = False  #: whether the credited pod was seen before that
 
     @property
     def key(self) -> str:
         """Of the move."""
         return self.instruction.key
 
+    @property
+    def pod_uid(self) -> str:
+        """Of the pod that is moved."""
+        return self.instruction.spec.pod.uid
+
     def may_be_replaced_by(self, pod: Pod) -> bool:
         """Whether it is another pod of the record's namespace; a pod elsewhere may name the same owner."""
-        return pod.uid != self.instruction.spec.pod.uid and pod.namespace == self.key.partition("/")[0]
+        return pod.uid != self.pod_uid and pod.namespace == self.key.partition("/")[0]
+
+    @property
+    def waits_for_new(self) -> bool:
+        """Whether the next pod that is made is credited to it."""
+        return self.reported is None or (self.is_early and self.has_left)
 
 
 @dataclass(slots=True)
@@ -75,7 +91,8 @@ class ReplacementSightings:
         owner = instruction.spec.owner
         if owner is None or instruction.spec.surge is not None:
             return ()
-        followed = Followed(instruction)
+        moved = self._siblings.get(owner.uid, {}).get(instruction.spec.pod.uid)
+        followed = Followed(instruction, has_left=moved is None or moved.is_terminating)
         self._waiting.setdefault(owner.uid, []).append(followed)
         made_since = [
             pod
@@ -159,18 +176,33 @@ class ReplacementSightings:
         siblings = self._siblings.setdefault(owner.uid, {})
         is_new = pod.uid not in siblings
         siblings[pod.uid] = pod
+        if pod.is_terminating:
+            self._leaves(owner.uid, pod)
         credited = self._credited.get(pod.uid)
         if credited is not None:
             return self._changed(credited, pod)
-        if is_new:
-            for followed in self._waiting.get(owner.uid, ()):
-                if followed.reported is None and followed.may_be_replaced_by(pod):
-                    return self._credit(followed, pod)
+        return self._offer(owner.uid, pod) if is_new else ()
+
+    def _leaves(self, owner: str, pod: Pod) -> None:
+        """A pod is on its way out, or gone."""
+        for followed in self._waiting.get(owner, ()):
+            followed.has_left = followed.has_left or followed.pod_uid == pod.uid
+
+    def _offer(self, owner: str, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
+        """Credit a pod to the move that waits longest, instead of an early one, which the next move gets."""
+        for followed in self._waiting.get(owner, ()):
+            if not followed.waits_for_new or not followed.may_be_replaced_by(pod):
+                continue
+            early = followed.reported and self._siblings[owner].get(followed.reported.uid)
+            if not early:
+                return self._credit(followed, pod)
+            lost = self._take_back(early)
+            return (*lost, *self._credit(followed, pod), *self._offer(owner, early))
         return ()
 
     def _credit(self, followed: Followed, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         facts = facts_of(pod)
-        followed.reported = facts
+        followed.reported, followed.is_early = facts, not followed.has_left
         self._credited[pod.uid] = followed
         further = self._changed(followed, pod, is_first=True)
         return (events.ReplacementSeen(followed.key, facts), *further)
@@ -203,6 +235,7 @@ class ReplacementSightings:
         owner = pod.metadata.controller
         if owner is None:
             return ()
+        self._leaves(owner.uid, pod)
         siblings = self._siblings.get(owner.uid, {})
         siblings.pop(pod.uid, None)
         if not siblings:

@@ -4,7 +4,7 @@ The records are our memory: written before an eviction is attempted, carried to 
 by the next process. This module is their one writer, so what it remembers is what the cluster holds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -82,6 +82,27 @@ class EvictionRecordStore:
 
     async def load(self) -> None:
         """Read what earlier processes left; waits until the server tells."""
+        for document in await self._listed():
+            self.notice(document)
+
+    async def load_late(self) -> list[Record]:
+        """Take over records that others have made since; waits until the server tells.
+
+        A record that this process knew when it asked for the list may have been deleted meanwhile.
+        """
+        own = {*self.known, *self._creating}
+        documents = await self._listed()
+        own |= {*self.known, *self._creating}
+        for document in documents:
+            meta = document["metadata"]
+            if f"{meta.get('namespace')}/{meta['name']}" not in own:
+                self.notice(document)
+        late = [record for key, record in self.known.items() if key not in own]
+        for record in late:
+            self._touch(record)
+        return late
+
+    async def _listed(self) -> Sequence[Mapping[str, Any]]:
         while True:
             answer, documents = await self.records.list()
             if answer.is_done:
@@ -92,8 +113,7 @@ class EvictionRecordStore:
             self.observer.watch_failed("evictions", problem, answer.status)
             await self.clock.sleep(RETRY_S)
         self.observer.watch_recovered("evictions")
-        for document in documents:
-            self.notice(document)
+        return documents
 
     def notice(self, document: Mapping[str, Any]) -> None:
         """Take over a record as the server has it; one that cannot be read is left alone."""

@@ -196,7 +196,7 @@ class RunReports:
             if run is not None and run.completed is None:
                 continue
             del self.keeper.touched[name]
-            if self._move_totals(name) != self._sent.get(name, MoveTotals()):
+            if self._move_totals(name) != self._sent.get(name):
                 self._dirty[name] = None
         return bool(self._dirty)
 
