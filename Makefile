@@ -171,8 +171,8 @@ bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS
 bench-openb: $(STAMP) ## what a GPU cluster's pods get before and after room is made: [TRACE=<folder of OpenB>]
 	$(BIN)/python benchmarks/openb.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
 
-bench-load: $(STAMP) ## placing and moving by real load, ours and others', on replayed days: [DATA=../shared/data] ARGS="--scenarios churn61 --seeds 3"
-	PYTHONPATH=operator:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)
+bench-load: $(STAMP) ## placing and moving by real load, ours and others', on replayed days: [DATA=../shared/data] ARGS="--scenarios churn61 --seeds 3", or "--end-to-end"
+	PYTHONPATH=operator:benchmarks:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)
 
 bench-convergence: $(STAMP) ## what each planner makes of the same starts, until it rests: ARGS="--starts 30 --trace FOLDER"
 	PYTHONPATH=tools $(BIN)/python benchmarks/convergence.py $(ARGS)

@@ -1,7 +1,7 @@
 """Compares policies by real load: make bench-load DATA=../shared/data ARGS="--scenarios churn61 --seeds 3".
 
 Each row is the mean over the seeds of one day of one policy in one scenario; docs/benchmarks/load.md says
-what the columns mean.
+what the columns mean. With --end-to-end an operator runs on the development cluster, in real time.
 """
 
 import argparse
@@ -28,12 +28,19 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--hours", type=float, help="of each day, 24 unless said")
     parser.add_argument("--output", type=Path, help="append each day as a line of JSON")
+    parser.add_argument("--end-to-end", action="store_true", help="the operator and the development cluster")
     parser.add_argument("--report", type=Path, help="play nothing; print the tables of such a file")
     given = parser.parse_args()
     if given.report:
         print(report(given.report))
         return
     traces = read(given.data) if given.data else synthetic()
+    if given.end_to_end:
+        from load_days.end_to_end import HOURS, end_to_end  # noqa: PLC0415 - needs the development cluster
+
+        for name in given.scenarios.split(","):
+            end_to_end(SCENARIOS[name], traces, given.first_seed, given.hours or HOURS)
+        return
     variants = {each.key for each in VARIANTS}
     known = {"all": list(POLICIES), "main": [key for key in POLICIES if key not in variants]}
     keys = known.get(given.policies) or given.policies.split(",")
