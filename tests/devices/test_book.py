@@ -1,5 +1,6 @@
 """DeviceBook: in any order of events it agrees with allocated claims and decisions in flight."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from devices.builders import DRIVER, a_book, a_claim, a_class, a_device, a_slice
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import DeviceID
 from plimsoll.devices.taken import taken_by
 from plimsoll.model.decoding import convert
@@ -84,7 +86,7 @@ def test_of_two_classes_for_one_resource_the_newer_counts() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(("allocate", "release", "write", "unwrite", "remove", "copy")),
+            st.sampled_from(("allocate", "release", "write", "unwrite", "remove", "copy", "hold", "drop")),
             st.sampled_from(("one", "two", "three")),
             st.sampled_from(("a", "b")),
         ),
@@ -106,14 +108,21 @@ def test_what_is_taken_equals_a_recount(events: list[tuple[str, str, str]]) -> N
                 book.set_claim(a_claim(name))
             case "remove":
                 book.remove_claim(f"default/{name}")
+            case "hold":
+                book.hold(DeviceHold(name, 0, "n", {"default/x": allocation(device)}))
+            case "drop":
+                book.drop(name)
             case _:
-                before = dict(book.taken.whole)
-                book.copied().allocate(a_claim("copy"), allocation(device))
+                before, copy = dict(book.taken.whole), book.copied()
+                copy.allocate(a_claim("copy"), allocation(device))
+                copy.drop(name)
                 assert book.taken.whole == before
+                assert copy.taken.whole == recounted(copy)
         assert book.taken.whole == recounted(book)
 
 
-def recounted(book: DeviceBook) -> dict[DeviceID, int]:
+def recounted(book: DeviceBook) -> Mapping[DeviceID, int]:
     """What the claims and the decisions say, added up."""
     said = {claim.uid: claim.status.allocation for claim in book.claims.values()} | book.in_flight
-    return taken_by(each for each in said.values() if each is not None).whole
+    held = [each for hold in book.holds.values() for each in hold.given.values()]
+    return taken_by([*held, *(each for each in said.values() if each is not None)]).whole

@@ -100,3 +100,30 @@ def test_a_search_that_takes_too_long_is_made_once() -> None:
     assert asked(answers, book, claim) == [FAILED] * 3
     assert answers.searches == 1
     assert answers.answer(0).error == "node n0: timed out trying to allocate devices"
+
+
+def test_a_copy_and_its_original_do_not_see_each_others_changes() -> None:
+    """They share what was answered before; of different changes with one number, each knows its own."""
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+    asked(answers, book)
+    copy, twin = book.copied(), answers.copied()
+    for name in ("one", "two"):
+        allocate(answers, book, name, 0)
+        allocate(twin, copy, name, 2)
+        asked(answers, book)
+        asked(twin, copy)
+
+    assert asked(answers, book) == [NOT_FREE, FREE, FREE]
+    assert asked(twin, copy) == [FREE, FREE, NOT_FREE]
+    assert twin.searches == answers.searches == 3 + 2
+
+
+def test_a_copy_on_nodes_in_another_order_asks_them_again() -> None:
+    """Rows of another cluster are other nodes."""
+    book, answers = a_book([a_slice("n0", [a_device("a")])]), NodeAnswers(is_selected, 1_000)
+    assert asked(answers, book) == [FREE, NOT_FREE, NOT_FREE]
+    twin = answers.copied()
+
+    twin.renew([wanted_claim(a_claim(), book.classes.get)], NODES[::-1], 0, book.copied(), EVERY)
+
+    assert twin.codes.tolist() == [NOT_FREE, NOT_FREE, FREE]

@@ -5,6 +5,9 @@ are entries of one book. Filters see them through the nominator, the book's inde
 writes: an entry counts against pods of no higher priority. A holder that is no pod yet is represented by a
 stand-in (:meth:`plimsoll.model.kinds.pod_info.Templates.stand_in`).
 
+Devices are held with the room, but for NOMINATED pods of preemption: removing pods frees none before their
+claims are released. A hold in the device book begins and ends with the reservation.
+
 ============  ==================================  =========  ================================================
 Reason        Holder                              Priority   Ends with
 ============  ==================================  =========  ================================================
@@ -15,10 +18,13 @@ GANG          the member                          the pod's  its placement, or t
 ============  ==================================  =========  ================================================
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.device_holds import hold_of
+from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.nominator import Nominator
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
@@ -79,8 +85,12 @@ class ReservationBook:
 
     # -- writing -------------------------------------------------------------------------------------
 
-    def reserve(self, reservation: Reservation) -> None:
+    def reserve(self, reservation: Reservation, leaving: Iterable[str] = ()) -> None:
         """Enter a reservation; an earlier one of the same holder ends.
+
+        Args:
+            reservation: To be entered.
+            leaving: Uids of pods that leave before the holder comes; their devices may be held for it.
 
         Raises:
             ValueError: The pod is neither the holder itself nor a stand-in for it.
@@ -96,11 +106,27 @@ class ReservationBook:
         self.nominator.add(reservation.pod, reservation.node)
         if reservation.until is not None:
             self._timer.set(holder, reservation.until, lambda: self._expire(reservation))
+        devices = self.cache.cluster.objects.known_ledger(DeviceBook)
+        if devices is not None and reservation.reason is not ReservationReason.NOMINATED:
+            hold = hold_of(reservation.pod, reservation.node, self.cache.cluster, leaving)
+            if hold is not None:
+                devices.hold(hold)
 
-    def nominate(self, pod: PodInfo, node: str, owner: str = "") -> None:
-        """Reserve a node for a pod that waits for one, at its own priority."""
+    def nominate(self, pod: PodInfo, node: str, owner: str = "", *, instead: str = "") -> None:
+        """Reserve a node for a pod that waits for one, at its own priority.
+
+        Args:
+            pod: The pod.
+            node: The node's name.
+            owner: Who answers for it.
+            instead: The uid of a holder whose devices there are held for the pod from now on.
+        """
+        devices = self.cache.cluster.objects.known_ledger(DeviceBook)
+        hold = None if devices is None else devices.drop(instead) or devices.drop(pod.uid)
         holder = Holder(HolderKind.POD, pod.uid)
         self.reserve(Reservation(holder, pod, node, ReservationReason.NOMINATED, owner))
+        if devices is not None and hold is not None and hold.node == node:
+            devices.hold(hold._replace(uid=pod.uid, priority=pod.priority))
 
     def reserve_in_stead(
         self,
@@ -112,6 +138,7 @@ class ReservationBook:
         *,
         priority: int | None = None,
         until: float | None = None,
+        leaving: Iterable[str] = (),
     ) -> None:
         """Reserve room with a stand-in that has the shape of a pod.
 
@@ -123,15 +150,19 @@ class ReservationBook:
             owner: Who answers for it.
             priority: ``FIRM`` for targets of moves; None is the pod's own.
             until: Seconds of the monotonic clock at which it ends by itself.
+            leaving: Uids of pods that leave before the holder comes.
         """
         stand_in = self.cache.cluster.templates.stand_in(pod, holder, priority)
-        self.reserve(Reservation(holder, stand_in, node, reason, owner, until))
+        self.reserve(Reservation(holder, stand_in, node, reason, owner, until), leaving)
 
     def release_uid(self, uid: str) -> None:
         """End the reservation that counts under a uid: a pod's, or that of a stand-in."""
         reservation = self._by_uid.pop(uid, None)
         if reservation is not None:
             self.nominator.remove(uid)
+            devices = self.cache.cluster.objects.known_ledger(DeviceBook)
+            if devices is not None:
+                devices.drop(uid)
             if reservation.until is not None:
                 self._timer.cancel(reservation.holder)
 
@@ -175,6 +206,9 @@ class ReservationBook:
             assert (held.until is not None) == (held.holder in self._timer)
             by_node.setdefault(held.node, {})[uid] = held.pod
         assert by_node == self.nominator.by_node
+        devices = self.cache.cluster.objects.known_ledger(DeviceBook)
+        for uid, hold in () if devices is None else devices.holds.items():
+            assert self._by_uid[uid].node == hold.node
 
     # ------------------------------------------------------------------------------------------------
 

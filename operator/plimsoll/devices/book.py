@@ -6,16 +6,18 @@ counts as written until the watch brings that version or a later one.
 Source: Kubernetes v1.36, ``plugins/dynamicresources/dra_manager.go``.
 """
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Mapping, MutableMapping
+from typing import Any, Protocol, Self, TypeVar
 
 from plimsoll.devices.extended_resources import ANNOTATION, classes_by_resource, is_left_over
+from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import PoolKey, Slices
 from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.layered_dict import halved
 
 #: Changes of pools that are remembered; a reader of older ones looks at all nodes.
 LOG_LENGTH = 4_096
@@ -23,7 +25,15 @@ LOG_LENGTH = 4_096
 #: Things that readers have derived and that are kept.
 MOST_KEPT = 256
 
-KeptT = TypeVar("KeptT")
+
+class Derived(Protocol):
+    """What a reader has derived from a book and keeps there."""
+
+    def copied(self) -> Self:
+        """An independent copy, as lazily as may be."""
+
+
+KeptT = TypeVar("KeptT", bound=Derived)
 
 
 class DeviceBook:
@@ -34,6 +44,7 @@ class DeviceBook:
         claims: Of each namespace and name.
         taken: What allocated claims take, and what is in flight.
         in_flight: Allocations that are decided and not written, by the claim's uid.
+        holds: Devices that are held for pods which are to come, by the holder's uid.
         is_served: Whether the objects are watched and allocations can be written; else pods with claims wait.
         now: Seconds since the epoch, for what is waited for.
         version: Rises with each change.
@@ -42,20 +53,22 @@ class DeviceBook:
 
     def __init__(self) -> None:
         self.classes: dict[str, DeviceClass] = {}
-        self.claims: dict[str, ResourceClaim] = {}
+        self.claims: MutableMapping[str, ResourceClaim] = {}
         self.taken = Taken()
         self.in_flight: dict[str, AllocationResult] = {}
+        self.holds: dict[str, DeviceHold] = {}
         self.is_served = False
         self.now = 0.0
         self.version = self.shape_version = 0
-        self._published: dict[str, ResourceSlice] = {}
+        self._published: MutableMapping[str, ResourceSlice] = {}
         self._slices: Slices | None = None
         self._by_resource: Mapping[str, DeviceClass] | None = None
-        self._counted: dict[str, AllocationResult] = {}  #: of each claim, by its uid
+        self._counted: MutableMapping[str, AllocationResult] = {}  #: of each claim, by its uid
         self._log: list[tuple[int, PoolKey]] = []
         self._log_start = 0
         self._kept: dict[Hashable, Any] = {}
-        self._extended: set[str] = set()  #: keys of claims that were made for extended resources
+        self._kept_below: Mapping[Hashable, Any] = {}  #: of the book that this one is a copy of
+        self._extended: dict[str, str] = {}  #: claims that were made for extended resources: owner's uid
 
     # -- what is there -----------------------------------------------------------------------------------
 
@@ -78,8 +91,8 @@ class DeviceBook:
 
     def left_over(self, pod: Pod) -> ResourceClaim | None:
         """The claim that was made for the extended resources of a pod in an earlier attempt."""
-        for key in self._extended:
-            if is_left_over(self.claims[key], pod):
+        for key, owner in self._extended.items():
+            if owner == pod.uid and is_left_over(self.claims[key], pod):
                 return self.claims[key]
         return None
 
@@ -129,13 +142,14 @@ class DeviceBook:
             self._count(before.uid, None)
         self.claims[claim.key] = claim
         if ANNOTATION in claim.metadata.annotations:
-            self._extended.add(claim.key)
+            owner = claim.metadata.controller
+            self._extended[claim.key] = "" if owner is None else owner.uid
         self._changed_claim(claim.uid, claim.status.allocation)
 
     def remove_claim(self, key: str) -> None:
         """A claim is gone; what it had is free."""
         claim = self.claims.pop(key, None)
-        self._extended.discard(key)
+        self._extended.pop(key, None)
         if claim is not None:
             self._changed_claim(claim.uid, None)
 
@@ -152,11 +166,37 @@ class DeviceBook:
         is_known = known is not None and known.uid == claim.uid
         self._changed_claim(claim.uid, known.status.allocation if known is not None and is_known else None)
 
+    def hold(self, hold: DeviceHold) -> None:
+        """Hold devices for a pod that is to come; what was held for it before is free."""
+        self.drop(hold.uid)
+        self.holds[hold.uid] = hold
+        self.version += 1
+        for each in hold.given.values():
+            self.taken.add(each)
+            self._note(each)
+
+    def drop(self, uid: str) -> DeviceHold | None:
+        """Hold nothing any more for a holder; what was held, or None."""
+        hold = self.holds.pop(uid, None)
+        if hold is not None:
+            self.version += 1
+            for each in hold.given.values():
+                self.taken.remove(each)
+                self._note(each)
+        return hold
+
+    def open_to(self, pod: Pod) -> tuple[DeviceHold, ...]:
+        """What is held for the pod itself, or for pods of a lower priority."""
+        return tuple(
+            each for each in self.holds.values() if each.uid == pod.uid or each.priority < pod.priority
+        )
+
     def kept(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
-        """What readers have derived from the book under that key; forks begin without."""
+        """What readers have derived from the book under that key; copies begin with copies of it."""
         found = self._kept.pop(key, None)
         if found is None:
-            found = make()
+            below = self._kept_below.get(key)
+            found = make() if below is None else below.copied()
             if len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
         self._kept[key] = found  # the one that was used last is forgotten last
@@ -195,15 +235,18 @@ class DeviceBook:
         self.shape_version += 1
 
     def copied(self) -> "DeviceBook":
-        """An independent copy; slices are shared, as they never change."""
+        """An independent copy, at the cost of what has changed since others were made."""
         twin = DeviceBook()
-        twin.classes, twin.claims = dict(self.classes), dict(self.claims)
+        self.claims, twin.claims = halved(self.claims)
+        self._published, twin._published = halved(self._published)
+        self._counted, twin._counted = halved(self._counted)
+        twin.classes, twin.holds = dict(self.classes), dict(self.holds)
         twin.taken, twin.in_flight = self.taken.copied(), dict(self.in_flight)
         twin.version, twin.shape_version = self.version, self.shape_version
-        twin._published, twin._slices = dict(self._published), self._slices
-        twin._by_resource, twin._counted = self._by_resource, dict(self._counted)
+        twin._slices, twin._by_resource = self._slices, self._by_resource
         twin._log, twin._log_start = list(self._log), self._log_start
-        twin._extended = set(self._extended)
+        twin._extended = dict(self._extended)
+        twin._kept_below = {**self._kept_below, **{key: each.copied() for key, each in self._kept.items()}}
         twin.is_served, twin.now = self.is_served, self.now
         return twin
 

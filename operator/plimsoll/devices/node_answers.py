@@ -6,7 +6,7 @@ since the last one, and no other.
 Axis letter: N nodes, as rows of the cluster.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +17,7 @@ from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
 from plimsoll.devices.pools import PoolKey, PoolState
 from plimsoll.devices.requests import WantedClaim
+from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.kinds.node import Node
 
@@ -59,7 +60,9 @@ class NodeAnswers:
         self._answers: list[NodeAnswer] = []
         self._nodes: list[Node] = []
         self._is_stale: BoolArray = np.zeros(0, dtype=np.bool_)
-        self._rows_of: dict[PoolKey, list[int]] = {}
+        self._rows_below: dict[PoolKey, list[int]] = {}  #: never changed once made
+        self._rows_of: dict[PoolKey, list[int]] = {}  #: in addition to those
+        self._is_shared = False
         self._version = self._shape_version = -1
         self._node_mark: Hashable = None
         self.codes: IntArray = np.zeros(0, dtype=np.int64)
@@ -85,6 +88,8 @@ class NodeAnswers:
         """
         self._note_stale(nodes, node_mark, book)
         asked = np.flatnonzero(self._is_stale & rows).tolist()
+        if asked:
+            self._own()
         for place, row in enumerate(asked):
             if self._ask(row, claims, nodes[row], book):
                 continue
@@ -97,17 +102,58 @@ class NodeAnswers:
         """What one node answers."""
         return self._answers[row]
 
+    def rows_of(self, pools: Iterable[PoolKey]) -> frozenset[int]:
+        """Rows of the nodes that reach one of these pools, as far as they were asked."""
+        return frozenset(
+            row
+            for pool in pools
+            for known in (self._rows_below, self._rows_of)
+            for row in known.get(pool, ())
+        )
+
+    def answer_if(
+        self, claims: Sequence[WantedClaim], node: Node, book: DeviceBook, taken: Taken
+    ) -> NodeAnswer:
+        """What a node would answer if that were taken; nothing is kept of it."""
+        return self._searched(claims, node, book, taken)[0]
+
+    def copied(self) -> "NodeAnswers":
+        """An independent copy; answers are shared until either side writes."""
+        if self._rows_of:
+            rows = {pool: list(known) for pool, known in self._rows_below.items()}
+            for pool, known in self._rows_of.items():
+                rows[pool] = [*rows.get(pool, ()), *known]
+            self._rows_below, self._rows_of = rows, {}
+        twin = NodeAnswers(self._matches, self._most_steps)
+        twin._answers, twin._nodes, twin._is_stale = self._answers, self._nodes, self._is_stale
+        twin._rows_below, twin.codes, twin.points = self._rows_below, self.codes, self.points
+        twin._version, twin._shape_version = self._version, self._shape_version
+        twin.searches = self.searches  # another cluster's rows may be other nodes: they are compared
+        self._is_shared = twin._is_shared = True
+        return twin
+
+    def _own(self) -> None:
+        """What is written from here on, no copy sees."""
+        if self._is_shared:
+            self._answers, self._nodes = list(self._answers), list(self._nodes)
+            self._is_stale = self._is_stale.copy()
+            self.codes, self.points = self.codes.copy(), self.points.copy()
+            self._is_shared = False
+
     def _note_stale(self, nodes: Sequence[Node], node_mark: Hashable, book: DeviceBook) -> None:
         changed = book.changed_pools(self._version)
         count = len(nodes)
         if changed is None or self._shape_version != book.shape_version or count != len(self._nodes):
-            self._answers, self._nodes, self._rows_of = [NodeAnswer(FREE)] * count, list(nodes), {}
+            self._answers, self._nodes = [NodeAnswer(FREE)] * count, list(nodes)
+            self._rows_below, self._rows_of, self._is_shared = {}, {}, False
             self._is_stale = np.ones(count, dtype=np.bool_)
             self.codes, self.points = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         else:
-            for pool in changed:
-                self._is_stale[self._rows_of.get(pool, [])] = True
-            if node_mark != self._node_mark:
+            if touched := self.rows_of(changed):
+                self._own()
+                self._is_stale[list(touched)] = True
+            if node_mark != self._node_mark and self._nodes != nodes:
+                self._own()
                 for row, node in enumerate(nodes):
                     if node is not self._nodes[row]:
                         self._nodes[row], self._is_stale[row] = node, True
@@ -115,24 +161,31 @@ class NodeAnswers:
 
     def _ask(self, row: int, claims: Sequence[WantedClaim], node: Node, book: DeviceBook) -> bool:
         """Search on one node; False where that took too long."""
+        before = self._answers[row].pools
+        answer, is_late = self._searched(claims, node, book, book.taken)
+        for key in answer.pools - before:
+            self._rows_of.setdefault(key, []).append(row)
+        self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
+        return not is_late
+
+    def _searched(
+        self, claims: Sequence[WantedClaim], node: Node, book: DeviceBook, taken: Taken
+    ) -> tuple[NodeAnswer, bool]:
+        """What a node answers, and whether the search took too long."""
         pools = book.slices.pools_of(node)
         keys = frozenset(pool.key for pool in pools)
-        for key in keys - self._answers[row].pools:
-            self._rows_of.setdefault(key, []).append(row)
         self.searches += 1
-        search = Search(claims, pools, book.taken, self._matches, self._most_steps)
+        search = Search(claims, pools, taken, self._matches, self._most_steps)
         try:
             found = search.run()
         except AllocationError as exc:
             error = f"node {node.name}: {exc}" if search.is_late else str(exc)
-            self._note(row, NodeAnswer(FAILED, error=error, pools=keys))
-            return not search.is_late
+            return NodeAnswer(FAILED, error=error, pools=keys), search.is_late
         code = FREE
         if found is None:
             is_invalid = any(pool.state is PoolState.INVALID for pool in pools)
             code = INVALID if is_invalid else NOT_FREE
-        self._note(row, NodeAnswer(code, found, pools=keys), 0 if found is None else points_of(found, claims))
-        return True
+        return NodeAnswer(code, found, pools=keys), False
 
     def _note(self, row: int, answer: NodeAnswer, points: int = 0) -> None:
         self._answers[row] = answer

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, ResourceClaim
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodResourceClaim
 
 #: Alternatives are scored by their place: the first of eight counts most.
@@ -53,19 +54,60 @@ def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceCl
     return tuple(found)
 
 
+def used_claims(
+    pod: Pod, claims: Mapping[str, ResourceClaim], extended: ResourceClaim | None
+) -> tuple[ResourceClaim, ...]:
+    """The claims that a pod names, as far as they are there, and the one for its extended resources."""
+    names = (_name(pod, each, is_strict=False) for each in pod.spec.resource_claims)
+    found = (claims.get(f"{pod.namespace}/{name}") for name in names if name is not None)
+    return tuple(claim for claim in (*found, extended) if claim is not None)
+
+
+def claims_in_stead(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:
+    """The claims that a pod will have for which this one stands in, in order.
+
+    Those that it names itself stay; from each template another claim will be made, like that of the pod
+    whose shape it has. The template is not read: its spec cannot be changed.
+
+    Args:
+        pod: With the names of the other pod's claims.
+        claims: By namespace and name.
+
+    Raises:
+        ClaimProblem: One is missing, or a named one is being deleted.
+    """
+    found = []
+    for written in pod.spec.resource_claims:
+        name = _name(pod, written)
+        if name is None:
+            continue
+        claim = claims.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            raise ClaimProblem(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        if written.resource_claim_name is None:
+            metadata = ObjectMeta(name=name, namespace=pod.namespace, uid=f"{pod.uid}/{written.name}")
+            claim = ResourceClaim(metadata=metadata, spec=claim.spec)
+        elif claim.metadata.deletion_timestamp is not None:
+            raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
+        found.append(claim)
+    return tuple(found)
+
+
 def is_owned(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether the pod controls the claim."""
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.uid
 
 
-def _name(pod: Pod, written: PodResourceClaim) -> str | None:
+def _name(pod: Pod, written: PodResourceClaim, *, is_strict: bool = True) -> str | None:
     """The name of the claim; None where none is needed."""
     if written.resource_claim_name is not None:
         return written.resource_claim_name
     for made in pod.status.resource_claim_statuses:
         if made.name == written.name:
             return made.resource_claim_name
+    if not is_strict:
+        return None
     raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
 
 

@@ -3,11 +3,12 @@
 Source: Kubernetes v1.36, ``plugins/dynamicresources/allocateddevices.go``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 
 from plimsoll.devices.amounts import Amounts, amount_of
 from plimsoll.devices.pools import DeviceID
 from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, AllocationResult
+from plimsoll.model.layered_dict import halved
 
 
 class Taken:
@@ -20,9 +21,9 @@ class Taken:
     """
 
     def __init__(self) -> None:
-        self.whole: dict[DeviceID, int] = {}
-        self.shared: dict[DeviceID, dict[str, int]] = {}
-        self.shares: dict[DeviceID, int] = {}
+        self.whole: MutableMapping[DeviceID, int] = {}
+        self.shared: MutableMapping[DeviceID, Amounts] = {}
+        self.shares: MutableMapping[DeviceID, int] = {}
 
     def add(self, allocation: AllocationResult) -> None:
         """A claim was allocated."""
@@ -43,10 +44,18 @@ class Taken:
         return self.shared.get(device, {})
 
     def copied(self) -> "Taken":
-        """An independent copy."""
+        """An independent copy, at the cost of what has changed since others were made."""
         twin = Taken()
-        twin.whole, twin.shares = dict(self.whole), dict(self.shares)
-        twin.shared = {device: dict(amounts) for device, amounts in self.shared.items()}
+        self.whole, twin.whole = halved(self.whole)
+        self.shares, twin.shares = halved(self.shares)
+        self.shared, twin.shared = halved(self.shared)
+        return twin
+
+    def without(self, allocations: Iterable[AllocationResult]) -> "Taken":
+        """The same if these, which are counted, were not."""
+        twin = self.copied()
+        for each in allocations:
+            twin.remove(each)
         return twin
 
     def _count(self, result: AllocatedDevice, sign: int) -> None:
@@ -61,11 +70,13 @@ class Taken:
             counted.pop(device, None)
         if result.share_id is None:
             return
-        amounts = self.shared.setdefault(device, {})
+        if not left:
+            self.shared.pop(device, None)
+            return
+        amounts = dict(self.shared.get(device, {}))
         for name, amount in result.consumed_capacity.items():
             amounts[name] = amounts.get(name, 0) + sign * amount_of(amount)
-        if not left:
-            del self.shared[device]
+        self.shared[device] = amounts  # copies have the former
 
 
 def taken_by(allocations: Iterable[AllocationResult]) -> Taken:

@@ -18,6 +18,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import PodCondition, PodStatus
+from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.moves import Move, PlanningContext, replacement_of, replacement_uid
 
 
@@ -55,7 +56,7 @@ def aftermath(
     cluster: Cluster, context: PlanningContext, moves: Sequence[Move]
 ) -> tuple[Cluster, PlanningContext]:
     """A fork with all moves made, and what surrounds it then; neither argument is changed."""
-    fork = cluster.fork()
+    fork = follow_devices(cluster.fork())
     for move in moves:
         fork.displace(move.pod.uid)
     for move in moves:
@@ -79,6 +80,7 @@ def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo
             fresh.pod,
             metadata=msgspec.structs.replace(fresh.pod.metadata, creation_timestamp=now),
             status=PodStatus(
+                resource_claim_statuses=fresh.pod.status.resource_claim_statuses,
                 phase="Running",
                 qos_class=pod.pod.status.qos_class,
                 start_time=pod.pod.status.start_time,  # what protects the young protects it for a while only

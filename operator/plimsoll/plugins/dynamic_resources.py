@@ -33,14 +33,14 @@ from plimsoll.framework.devices import (
     DeviceBook,
     MissingClassError,
     claims_of,
-    may_be_served,
     wanted_claim,
 )
 from plimsoll.framework.devices.ports import Booking, DevicesPort
-from plimsoll.toolkit.scheduling.pod_devices import UNAVAILABLE, PodDevices
+from plimsoll.toolkit.scheduling.pod_devices import UNAVAILABLE, PodDevices, claims_wanted, resources_of
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
 IN_FLIGHT = "is in the process of being allocated"
+STILL_USED = "is still allocated to pods that are leaving"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
@@ -117,19 +117,22 @@ class DynamicResources(
         if book is None or not book.is_served or not pod.pod.spec.resource_claims:
             return fwk.SUCCESS
         try:
-            claims_of(pod.pod, book.claims)
+            claims = claims_of(pod.pod, book.claims)
         except ClaimProblem as problem:
             return fwk.unresolvable(str(problem))
-        return fwk.SUCCESS
+        hold = book.holds.get(pod.uid)
+        waiting = next((each.key for each in claims if hold is not None and hold.waits_for(each)), "")
+        return fwk.unresolvable(f"resource claim {waiting} {STILL_USED}") if waiting else fwk.SUCCESS
 
     def mark(self, template: fwk.PodTemplate, snapshot: fwk.Snapshot) -> Hashable:
         """Another one after any change of devices, for pods that ask for some."""
         book = snapshot.objects.known_ledger(DeviceBook)
         if book is None:
             return None
-        if not template.sample.spec.resource_claims and not _resources(template, book):
+        if not template.sample.spec.resource_claims and not resources_of(template, book):
             return None
-        return (book.version, object()) if book.has_left_over else book.version
+        # A claim of an earlier attempt, or devices that are held, concern single pods of the template.
+        return (book.version, object()) if book.has_left_over or book.holds else book.version
 
     def signature(self, template: fwk.PodTemplate) -> Hashable:
         """Shared by all that ask for no devices."""
@@ -141,14 +144,17 @@ class DynamicResources(
         """Look at the pod's claims, and ask the nodes about those that have no devices yet."""
         book = snapshot.objects.known_ledger(DeviceBook)
         state.write(NO_DEVICES)
-        resources = () if book is None else _resources(pod.template, book)
+        resources = () if book is None else resources_of(pod.template, book)
         if not pod.pod.spec.resource_claims and not resources:
             return fwk.SKIP
         if book is None or not book.is_served:
             return fwk.unresolvable(NOT_SERVED)
         try:
-            claims = claims_of(pod.pod, book.claims)
+            claims = claims_wanted(pod, book)
+            hold = book.holds.get(pod.uid)
             for claim in claims:
+                if hold is not None and hold.waits_for(claim):
+                    return fwk.unresolvable(f"resource claim {claim.key} {STILL_USED}")
                 if claim.uid in book.in_flight:
                     return fwk.unresolvable(f"resource claim {claim.key} {IN_FLIGHT}")
                 if not claim.is_allocated:
@@ -273,14 +279,6 @@ def _after_claim(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint
 def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     """It is this pod, whose claims were made."""
     return fwk.QueueingHint.of(change.new.uid == pod.uid)
-
-
-def _resources(template: fwk.PodTemplate, book: DeviceBook) -> tuple[str, ...]:
-    """Extended resources that the pod requests and that a class serves, in order."""
-    if not book.classes:
-        return ()
-    names = sorted(name for name, amount in template.requests.items() if amount > 0 and may_be_served(name))
-    return tuple(name for name in names if book.class_of_resource(name) is not None)
 
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")

@@ -419,7 +419,7 @@ CELLS = [
     ),
     ("leaves-while-created", creating(), PodTerminating(KEY), "Rq", []),
     ("gone-while-created", creating(), PodGone(KEY), "Rq", []),
-    ("seen", waiting(), ReplacementSeen(KEY, facts()), "Rq", ["ReleaseTarget", "TransferTarget web-2"]),
+    ("seen", waiting(), ReplacementSeen(KEY, facts()), "Rq", ["TransferTarget web-2", "ReleaseTarget"]),
     (
         "running",
         waiting(replacement=facts(), holds=False),

@@ -295,7 +295,7 @@ CELLS = [
         surging(),
         ReplacementSeen(KEY, facts()),
         "Su",
-        ["ReleaseTarget", "TransferTarget web-2"],
+        ["TransferTarget web-2", "ReleaseTarget"],
     ),
     ("seen-again", surging(replacement=facts()), ReplacementSeen(KEY, facts()), "Su", []),
     (
@@ -340,7 +340,7 @@ CELLS = [
         reverting(),
         ReplacementSeen(KEY, facts()),
         "Rv",
-        ["ReleaseTarget", "TransferTarget web-2"],
+        ["TransferTarget web-2", "ReleaseTarget"],
     ),
     ("running-while-reverting", reverting(facts()), ReplacementRunning(KEY, facts(node="good")), "Rv", []),
     ("ready-while-reverting", reverting(facts()), ReplacementReady(KEY, a_ready()), "Rv", []),

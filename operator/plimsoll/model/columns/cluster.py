@@ -23,6 +23,7 @@ from plimsoll.model.columns.columns import (
     LOG_LENGTH,
     BoolArray,
     ChangeLog,
+    FollowsFork,
     IntArray,
     KnowsNodes,
     PodIndex,
@@ -505,6 +506,9 @@ class Cluster:
         twin._changes = ChangeLog(self.tick)
         twin._node_ticks = self._node_ticks.copy()
         twin._name_ranks = self._name_ranks
+        for index in twin._indexes.values():
+            if isinstance(index, FollowsFork):
+                index.follow(twin)
         return twin
 
     # -- invariants ----------------------------------------------------------------------------------

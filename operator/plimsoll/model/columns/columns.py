@@ -64,6 +64,13 @@ class KnowsNodes(Protocol):
         """The node of that row, whose pods have left before, is gone; another one may get the row."""
 
 
+class FollowsFork(PodIndex):
+    """A pod index of a fork that writes to the fork's objects."""
+
+    def follow(self, cluster: object) -> None:
+        """It is a copy now, of the index of another cluster; the fork of that one, its own, is complete."""
+
+
 class CountColumns:
     """Counters by key and node: shape (capacity,) int64 for each key, copied when a fork first writes.
 

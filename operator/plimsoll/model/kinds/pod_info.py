@@ -252,7 +252,8 @@ class Templates:
         """A pod of the same shape that counts in a holder's stead; the only place that makes one.
 
         Args:
-            pod: Whose shape it has: requests, terms, ports, volumes. Only its name is kept of its identity.
+            pod: Whose shape it has: requests, terms, ports, volumes. Only its name is kept of its identity,
+                and the names of its resource claims, which say what it asks for.
             holder: Who it stands in for.
             priority: The pod's own when None.
             node: The node it runs on, "" for none.
@@ -273,7 +274,9 @@ class Templates:
                     owner_references=metadata.owner_references,
                 ),
                 spec=spec,
-                status=PodStatus(phase="Pending"),
+                status=PodStatus(
+                    phase="Pending", resource_claim_statuses=pod.pod.status.resource_claim_statuses
+                ),
             ),
             holder,
         )

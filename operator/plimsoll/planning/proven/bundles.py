@@ -15,6 +15,8 @@ from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.complaint_ledger import MENDS_NOTHING, NEW_COMPLAINT, Trip
+from plimsoll.planning.devices.fork_devices import ForkDevices
+from plimsoll.planning.devices.shared_claims import Together, together
 from plimsoll.planning.limits import LimitLevel, Tally
 from plimsoll.planning.moves import Move, Refused, workload_of
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -22,6 +24,9 @@ from plimsoll.planning.strategy_run import run_strategy
 
 #: Why a pod of a bundle stays that another proposal has moved already.
 MOVED = Refusal("Moved", "it moves already")
+
+#: Why pods that go one after the other do not, where they share a claim.
+ONE_BY_ONE = Refusal("SharedClaim", "it shares a ResourceClaim, and is to move only after another pod has")
 
 #: The reason by which pods of a bundle stay whose moves would not help.
 NO_USE = "NoRoomMade"
@@ -41,9 +46,40 @@ def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | Non
 
     A plugin or evictor that raises harms this proposal only.
     """
+    candidates = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+    shared = together(candidates, plan.fork) if plan.has_devices else None
+    if shared is not None:
+        return _judge_shared(plan, proposal, strategy, shared)
     if isinstance(proposal, Bundle):
         return _judge_all(plan, proposal, strategy)
     return plan.judge(proposal, strategy)
+
+
+def _judge_shared(
+    plan: PlanBuilder, proposal: Proposal, strategy: str, shared: Together | Refusal
+) -> Verdict | None:
+    """Book the moves of all pods that share claims, or of none of them."""
+    bundle = proposal if isinstance(proposal, Bundle) else None
+    candidates = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
+    if isinstance(shared, Together) and shared.is_shared and bundle is not None and bundle.one_by_one:
+        shared = ONE_BY_ONE
+    if isinstance(shared, Refusal):
+        plan.refused += [Refused(each.pod, strategy, each.reason, shared) for each in candidates]
+        return Verdict.REFUSED
+    devices = plan.fork.index(ForkDevices)
+    released = devices.release(shared.claims)
+    plan.booked()
+    verdict: Verdict | None
+    if bundle is None and len(shared.candidates) == 1:
+        verdict = plan.judge(shared.candidates[0], strategy)
+    else:
+        verdict = _judge_all(
+            plan, replace(bundle or Bundle(candidates), candidates=shared.candidates), strategy
+        )
+    if verdict is not Verdict.ACCEPTED:
+        devices.restore(released)
+        plan.booked()
+    return verdict
 
 
 def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
+from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import MAX_SCORE, PluginError, PodInfo
@@ -20,6 +21,7 @@ from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.planning.aftermath import shifted
 from plimsoll.planning.budgets import BudgetLedger
 from plimsoll.planning.complaint_ledger import WOULD_MOVE_AGAIN, Trip
+from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.fork_schedulers import ForkSchedulers, placing
 from plimsoll.planning.kept_findings import KEPT
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
@@ -64,6 +66,9 @@ class PlanBuilder:
         for counts in KEPT:  # counted once and kept up to date, not in every fork
             cluster.index(counts)
         self.fork = cluster.fork()
+        self.has_devices = self.fork.objects.known_ledger(DeviceBook) is not None
+        if self.has_devices:
+            follow_devices(self.fork)
         self.moved: set[str] = set()
         self.schedulers = ForkSchedulers(rebalancing.profiles, self.fork)
         self._target_rows = TargetRows(self.fork, rebalancing.is_target)
@@ -152,6 +157,8 @@ class PlanBuilder:
         if move.target:
             info = replacement_of(move.pod, self.fork, move.target)
             self.fork.displace(info.uid)
+            named = info.pod.status.resource_claim_statuses
+            status = msgspec.structs.replace(status, resource_claim_statuses=named)
             changed = msgspec.structs.replace(info.pod, status=status)
             self.fork.place(self.fork.templates.info(changed, info.stands_in_for), move.target)
 
@@ -283,6 +290,7 @@ class PlanBuilder:
             candidate.target
             or self.in_bundle
             or SURGED in pod.pod.metadata.annotations
+            or pod.pod.spec.resource_claims  # devices that are freed may serve other nodes as well
             or (candidate.destinations is not None and candidate.destinations.preference is not None)
             or not self._judges_by_template(strategy)
         ):

@@ -15,6 +15,7 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import wants_restart
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.devices.fork_devices import follow_devices
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import (
     EvictionPlan,
@@ -102,7 +103,7 @@ class Forecast:
 
     @cached_property
     def _fork(self) -> Cluster:
-        return self._cluster.fork()
+        return follow_devices(self._cluster.fork())
 
     @cached_property
     def _schedulers(self) -> ForkSchedulers:

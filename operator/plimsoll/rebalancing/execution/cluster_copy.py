@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plimsoll.devices.book import DeviceBook
 from plimsoll.framework import PodInfo
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
@@ -64,6 +65,9 @@ class ClusterImage:
         """
         objects, pods = cluster.objects, cluster.share_pods()
         if (objects.version, objects.budget_version) != (self.objects.version, self.objects.budget_version):
+            return False
+        devices, former = objects.known_ledger(DeviceBook), self.objects.known_ledger(DeviceBook)
+        if devices is not None and (former is None or former.version != devices.version):
             return False
         for name in nodes:
             then, now = self.rows.get(name), cluster.rows.get(name)

@@ -61,8 +61,20 @@ class MoveTargets:
         if like is not None and target:
             reason = ReservationReason.MOVE_TARGET
             self.book.reserve_in_stead(
-                _replacement(order.key), like, target, reason, spec.policy, priority=FIRM
+                _replacement(order.key),
+                like,
+                target,
+                reason,
+                spec.policy,
+                priority=FIRM,
+                leaving=self._leaving_with(order.key),
             )
+
+    def _leaving_with(self, key: str) -> tuple[str, ...]:
+        """The pod of a move, and those that leave together with it."""
+        bundle = self.machine.moves[key].bundle
+        others = (each for each in self.machine.open.values() if bundle and each.bundle == bundle)
+        return (self.machine.moves[key].spec.pod.uid, *(each.spec.pod.uid for each in others))
 
     def _like(self, key: str) -> PodInfo | None:
         """The pod of a record of an earlier process, or a pod of the same controller in its stead."""
@@ -80,7 +92,7 @@ class MoveTargets:
     def _transfer(self, order: instructions.TransferTarget) -> None:
         pod, spec = self.pending.find(order.pod.uid), self.machine.moves[order.key].spec
         if pod is not None and spec.target_node is not None:
-            self.book.nominate(pod, spec.target_node, spec.policy)
+            self.book.nominate(pod, spec.target_node, spec.policy, instead=_replacement(order.key).uid)
 
     # -- room for pending pods -----------------------------------------------------------------------
 
@@ -93,7 +105,9 @@ class MoveTargets:
             pod, holder = self.pending.waits(uid), Holder(HolderKind.BENEFICIARY, uid)
             if pod is not None:
                 reason = ReservationReason.ROOM
-                self.book.reserve_in_stead(holder, pod, node, reason, order.bundle, until=until)
+                self.book.reserve_in_stead(
+                    holder, pod, node, reason, order.bundle, until=until, leaving=order.leaving
+                )
 
     def _release_room(self, bundle: str) -> None:
         self._leaving.pop(bundle, None)
@@ -120,12 +134,13 @@ class MoveTargets:
     def _hand_over(self, bundle: str) -> None:
         """The room is there: it is the pod's, against others of no higher priority, until it is tried."""
         del self._leaving[bundle]
-        room = self.book.release_owner(bundle, ReservationReason.ROOM)
-        held = [(self.pending.waits(each.holder.key), each.node) for each in room]
-        pods = [(pod, node) for pod, node in held if pod is not None]
-        if len(pods) == len(held):
-            for pod, node in pods:
-                self.book.nominate(pod, node, bundle)
+        held = [each for each in self.book.of_reason(ReservationReason.ROOM) if each.owner == bundle]
+        pods = [(self.pending.waits(each.holder.key), each) for each in held]
+        if all(pod is not None for pod, _ in pods):
+            for pod, each in pods:
+                if pod is not None:
+                    self.book.nominate(pod, each.node, bundle, instead=each.holder.uid)
+        self.book.release_owner(bundle, ReservationReason.ROOM)
 
 
 def _replacement(key: str) -> Holder:

@@ -198,9 +198,9 @@ def credited(step: Step, event: events.ReplacementEvent) -> None:
     step.become(replacement=pod)
     if known is not None and known.uid == pod.uid:
         return
-    release(step)
     if state.spec.target_node is not None and not pod.node and not is_forecast(step):
         step.order(instructions.TransferTarget(state.key, pod))
+    release(step)  # what was held for it is the pod's already
 
 
 def running(step: Step, event: events.ReplacementRunning) -> None:

@@ -6,15 +6,24 @@ Axis letter: N nodes. Source: kube-scheduler v1.36, ``dynamicresources/dynamicre
 """
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.extended_resources import ExtendedRequests, claim_for, requests_for
-from plimsoll.devices.node_answers import FREE, NodeAnswers, shape_of
-from plimsoll.devices.pod_claims import are_unavailable, is_usable_by, points_of_allocated
-from plimsoll.devices.requests import WantedClaim, wanted_claim
+from plimsoll.devices.extended_resources import ExtendedRequests, claim_for, may_be_served, requests_for
+from plimsoll.devices.holds import DeviceHold
+from plimsoll.devices.node_answers import FREE, NodeAnswer, NodeAnswers, points_of, shape_of
+from plimsoll.devices.pod_claims import (
+    ClaimProblem,
+    are_unavailable,
+    claims_in_stead,
+    claims_of,
+    is_usable_by,
+    points_of_allocated,
+)
+from plimsoll.devices.requests import MissingClassError, WantedClaim, wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.framework.devices.ports import Booking
@@ -22,6 +31,7 @@ from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import compile_node_matcher
 from plimsoll.toolkit.scheduling.node_matching import matching_nodes
 
@@ -66,7 +76,9 @@ class PodDevices:
         self.left_over = left_over
         self._pod = pod
         self._resources = resources
+        self._book: DeviceBook | None = None
         self._groups: list[NodeGroup] = []
+        self._opened: dict[int, NodeAnswer] = {}  #: of rows where devices are held that are open to the pod
         self._unavailable: set[int] = set()
 
     @property
@@ -80,31 +92,58 @@ class PodDevices:
         claims = (self.claims[place] for place in sorted(self._unavailable))
         return tuple(claim for claim in claims if is_usable_by(claim, self._pod))
 
-    def codes(self, snapshot: Snapshot, most_steps: int, timeout_s: float) -> IntArray:
+    def codes(
+        self, snapshot: Snapshot, most_steps: int, timeout_s: float, only: int | None = None
+    ) -> IntArray:
         """What keeps the pod from each node, shape (N,).
 
         Args:
             snapshot: Of all nodes.
             most_steps: Of a search on one node.
             timeout_s: How long drivers have to prepare devices.
+            only: The row of the one node that is asked; what is said of others then means nothing.
         """
         book = snapshot.objects.ledger(DeviceBook)
-        if not self._groups:
-            self._groups = self._grouped(snapshot, book, most_steps)
+        if self._book is None:
+            self._book, self._groups = book, self._grouped(snapshot, book, most_steps)
+        elif self._book is not book:  # a trial on a copy of the cluster
+            other = PodDevices(self._pod, self.claims, self._resources, self.left_over)
+            return other.codes(snapshot, most_steps, timeout_s, only)
         codes = np.zeros(len(snapshot), dtype=np.int64)
         for group in self._groups:
             if group.answers is not None:
-                group.answers.renew(group.claims, snapshot.nodes, snapshot.node_mark, book, group.rows)
+                rows = group.rows if only is None else group.rows & (np.arange(len(codes)) == only)
+                group.answers.renew(group.claims, snapshot.nodes, snapshot.node_mark, book, rows)
                 codes[group.rows] = group.answers.codes[group.rows]
+        self._open(snapshot, book)
+        for row, answer in self._opened.items():
+            codes[row] = answer.code
         self._leave_out(snapshot, book.now - timeout_s, codes)
         return codes
+
+    def held_on(self, snapshot: Snapshot, row: int, most_steps: int, timeout_s: float) -> DeviceHold | None:
+        """The devices that the pod would get on one node, to be held for it; None where it gets none.
+
+        Args:
+            snapshot: Of all nodes.
+            row: Of the node.
+            most_steps: Of the search.
+            timeout_s: How long drivers have to prepare devices.
+        """
+        if self.codes(snapshot, most_steps, timeout_s, row)[row] != FREE:
+            return None
+        numbers = count(1)
+        node = snapshot.node(row).name
+        found = self.bookings(row, node, lambda: f"{self._pod.uid}-{next(numbers)}")
+        given = {each.claim.key: each.allocation for each in found if each.allocation is not None}
+        return DeviceHold(self._pod.uid, self._pod.priority, node, given)
 
     def failure(self, rows: RowArray) -> str:
         """Why the search failed on the first of these rows where it did; "" where it did on none."""
         for group in self._groups:
             if group.answers is not None:
                 for row in rows[group.rows[rows]].tolist():
-                    if error := group.answers.answer(row).error:
+                    if error := self._answer(group.answers, row).error:
                         return error
         return ""
 
@@ -115,6 +154,10 @@ class PodDevices:
             if group.answers is not None:
                 allocated = sum(points_of_allocated(claim) for claim in self.claims)
                 points[group.rows] = group.answers.points[group.rows] + allocated
+                for row, answer in self._opened.items():
+                    if group.rows[row]:
+                        here = 0 if answer.found is None else points_of(answer.found, group.claims)
+                        points[row] = here + allocated
         return points
 
     def bookings(self, row: int, node: str, share_id: Callable[[], str]) -> tuple[Booking, ...]:
@@ -130,7 +173,7 @@ class PodDevices:
             return ()
         given: dict[str, AllocationResult] = {}
         if group.answers is not None:
-            found = group.answers.answer(row).found
+            found = self._answer(group.answers, row).found
             assert found is not None, "the node is feasible"
             results = allocations(group.claims, found, node, share_id)
             given = {each.claim.key: result for each, result in zip(group.claims, results, strict=True)}
@@ -159,6 +202,24 @@ class PodDevices:
             )
         return groups
 
+    def _answer(self, answers: NodeAnswers, row: int) -> NodeAnswer:
+        return self._opened.get(row) or answers.answer(row)
+
+    def _open(self, snapshot: Snapshot, book: DeviceBook) -> None:
+        """Ask the nodes again where devices are held that this pod may have, as if they were free."""
+        self._opened.clear()
+        holds = book.open_to(self._pod) if book.holds else ()
+        if not holds:
+            return
+        pools = frozenset().union(*(each.pools for each in holds))
+        taken = book.taken.without(allocation for each in holds for allocation in each.given.values())
+        for group in self._groups:
+            if group.answers is not None:
+                for row in group.answers.rows_of(pools):
+                    if group.rows[row]:
+                        node = snapshot.node(row)
+                        self._opened[row] = group.answers.answer_if(group.claims, node, book, taken)
+
     def _leave_out(self, snapshot: Snapshot, begun_by: float, codes: IntArray) -> None:
         """Refuse nodes from which an allocated claim cannot be used, and remember the claim."""
         free = codes == FREE
@@ -177,6 +238,49 @@ class PodDevices:
             if elsewhere.any():
                 codes[elsewhere] = UNAVAILABLE
                 self._unavailable.add(place)
+
+
+def resources_of(template: PodTemplate, book: DeviceBook) -> tuple[str, ...]:
+    """Extended resources that pods of a template request and that a class serves, in order."""
+    if not book.classes:
+        return ()
+    names = sorted(name for name, amount in template.requests.items() if amount > 0 and may_be_served(name))
+    return tuple(name for name in names if book.class_of_resource(name) is not None)
+
+
+def needs_devices(pod: PodInfo, book: DeviceBook) -> bool:
+    """Whether a pod has resource claims, or requests what devices serve."""
+    return bool(pod.pod.spec.resource_claims) or bool(resources_of(pod.template, book))
+
+
+def claims_wanted(pod: PodInfo, book: DeviceBook) -> tuple[ResourceClaim, ...]:
+    """The claims of a pod, or those that the pod will have for which it stands in.
+
+    Raises:
+        ClaimProblem: One cannot be used.
+    """
+    return (claims_of if pod.stands_in_for is None else claims_in_stead)(pod.pod, book.claims)
+
+
+def held_for(
+    pod: PodInfo, snapshot: Snapshot, row: int, most_steps: int, timeout_s: float
+) -> DeviceHold | None:
+    """The devices that a pod, or what stands in for one, would get on a node; None where it gets none.
+
+    Args:
+        pod: The pod.
+        snapshot: Of all nodes.
+        row: Of the node.
+        most_steps: Of the search.
+        timeout_s: How long drivers have to prepare devices.
+    """
+    book = snapshot.objects.ledger(DeviceBook)
+    resources = resources_of(pod.template, book)
+    try:
+        devices = PodDevices(pod.pod, claims_wanted(pod, book), resources)
+        return None if devices.is_empty else devices.held_on(snapshot, row, most_steps, timeout_s)
+    except (ClaimProblem, MissingClassError):
+        return None
 
 
 def answers_to(claims: Sequence[WantedClaim], book: DeviceBook, most_steps: int) -> NodeAnswers | None:

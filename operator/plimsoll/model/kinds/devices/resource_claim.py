@@ -139,3 +139,10 @@ class ResourceClaim(ApiObject, frozen=True, kw_only=True, rename="camel", gc=Fal
     def is_allocated(self) -> bool:
         """Whether it has devices."""
         return self.status.allocation is not None
+
+    def allocated(
+        self, allocation: AllocationResult | None, users: tuple[Consumer, ...] = ()
+    ) -> "ResourceClaim":
+        """The same claim with that allocation, for these users."""
+        status = msgspec.structs.replace(self.status, allocation=allocation, reserved_for=users)
+        return msgspec.structs.replace(self, status=status)

@@ -1,0 +1,65 @@
+"""Finds the devices that a reservation holds for its holder, in the cluster when others have left.
+
+Devices of pods that are about to leave are held as well: nothing else gets them once they are free.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.holds import DeviceHold
+from plimsoll.framework import PodInfo, Snapshot
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
+from plimsoll.planning.devices.fork_devices import MOST_STEPS, TIMEOUT_S, follow_devices
+from plimsoll.toolkit.scheduling.pod_devices import held_for, needs_devices
+
+
+def hold_of(pod: PodInfo, node: str, cluster: Cluster, leaving: Iterable[str] = ()) -> DeviceHold | None:
+    """What is to be held for a pod, or for what stands in for one; None without devices.
+
+    Devices that are free now come first; those of pods that leave are held where these do not suffice.
+
+    Args:
+        pod: The holder.
+        node: Where it will be.
+        cluster: As it is; it is only read.
+        leaving: Uids of pods that leave before it comes.
+    """
+    book = cluster.objects.known_ledger(DeviceBook)
+    row = cluster.rows.get(node)
+    if book is None or not book.is_served or row is None or not needs_devices(pod, book):
+        return None
+    fork = follow_devices(cluster.fork())
+    for gone in ((), tuple(leaving)):
+        for uid in gone:
+            fork.displace(uid)
+        then = fork.objects.ledger(DeviceBook)
+        _share_named(then)
+        found = held_for(pod, Snapshot(fork), row, MOST_STEPS, TIMEOUT_S)
+        if found is not None:
+            return found._replace(former=_former(pod, book.claims, then.claims))
+    return None
+
+
+def _share_named(book: DeviceBook) -> None:
+    """A claim that another holder's pod will have allocated again gets no other devices."""
+    for hold in book.holds.values():
+        for key in hold.former:
+            claim, given = book.claims.get(key), hold.given.get(key)
+            if claim is not None and given is not None and not claim.is_allocated:
+                book.set_claim(claim.allocated(given))
+
+
+def _former(
+    pod: PodInfo, now: Mapping[str, ResourceClaim], then: Mapping[str, ResourceClaim]
+) -> Mapping[str, AllocationResult]:
+    """What claims that the pod names have now and will have no more."""
+    found = {}
+    for each in pod.pod.spec.resource_claims:
+        key = f"{pod.namespace}/{each.resource_claim_name}"
+        claim = now.get(key) if each.resource_claim_name is not None else None
+        if claim is None or claim.status.allocation is None:
+            continue
+        if key not in then or then[key].status.allocation != claim.status.allocation:
+            found[key] = claim.status.allocation
+    return found

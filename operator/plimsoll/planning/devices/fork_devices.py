@@ -1,0 +1,187 @@
+"""ForkDevices lets devices follow the pods of a plan's fork.
+
+A pod that leaves the fork gives its devices back, as the controller of claims has them released: a claim
+that was made for it goes with it, another one is deallocated when the last pod that uses it has left. A pod
+that enters gets devices on its node, and so does what stands in for one. A pod that comes back has what it
+had.
+
+Forks without devices have no such index, and the cluster itself never has: there, claims say what is taken.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+from weakref import ReferenceType, ref
+
+from plimsoll.devices.allocator import STEPS_A_SECOND
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.holds import DeviceHold
+from plimsoll.devices.pod_claims import used_claims
+from plimsoll.devices.taken import device_of
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import FollowsFork
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.devices.resource_claim import AllocationResult, Consumer, ResourceClaim
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.selectors import NAME_FIELD
+from plimsoll.toolkit.scheduling.pod_devices import held_for, needs_devices
+
+#: A priority that no pod outranks: what a plan has given stays given.
+FIRM = 2**31 - 1
+
+#: Steps of a search on one node, and seconds that drivers have: the plugin's own defaults.
+MOST_STEPS, TIMEOUT_S = 10 * STEPS_A_SECOND, 600.0
+
+
+class ForkDevices(FollowsFork):
+    """The devices of pods that leave and enter a fork."""
+
+    def __init__(self, cluster: ReferenceType[Cluster]) -> None:
+        self._cluster = cluster
+        self._left: dict[str, _Had] = {}  #: what pods had that have left, by uid
+        self._given: dict[str, DeviceHold] = {}  #: what pods have that have entered, by uid
+        self._former: dict[str, DeviceHold] = {}  #: what such pods had that have left again, by uid
+
+    def add(self, pod: PodInfo, row: int) -> None:
+        """A pod enters: it has what it had there, or gets devices."""
+        cluster, book = self._both()
+        if cluster is None or book is None or pod.uid in book.holds or not needs_devices(pod, book):
+            return
+        node = cluster.nodes[row].name
+        had = self._left.pop(pod.uid, None)
+        if had is not None and had.node == node:
+            for key, allocation in had.allocations:
+                _use(book, key, pod, allocation)
+            return
+        found = self._former.pop(pod.uid, None)
+        if found is None or found.node != node or not _are_free(book, found):
+            found = held_for(pod, Snapshot(cluster), row, MOST_STEPS, TIMEOUT_S)
+        if found is not None:
+            self._given[pod.uid] = found
+            _give(book, pod, found)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """A pod leaves: its devices are free as soon as no other pod uses them."""
+        cluster, book = self._both()
+        if cluster is None or book is None or not needs_devices(pod, book):
+            return
+        hold, given = book.drop(pod.uid), self._given.pop(pod.uid, None)
+        if former := given or hold:
+            self._former[pod.uid] = former
+        had = []
+        for claim in used_claims(pod.pod, book.claims, book.left_over(pod.pod)):
+            allocation = claim.status.allocation
+            if allocation is None or all(each.uid != pod.uid for each in claim.status.reserved_for):
+                continue
+            had.append((claim.key, allocation))
+            users = tuple(each for each in claim.status.reserved_for if each.uid != pod.uid)
+            book.set_claim(claim.allocated(allocation if users else None, users))
+        if former is None and pod.stands_in_for is None:
+            self._left[pod.uid] = _Had(cluster.nodes[row].name, tuple(had))
+
+    def ties(self, pod: PodInfo) -> tuple[ResourceClaim, ...]:
+        """Allocated claims that the pod names itself and that keep it on its node, as it names them."""
+        _, book = self._both()
+        if book is None:
+            return ()
+        names = (each.resource_claim_name for each in pod.pod.spec.resource_claims)
+        found = (book.claims.get(f"{pod.namespace}/{name}") for name in names if name is not None)
+        return tuple(claim for claim in found if claim is not None and _is_on_one_node(claim))
+
+    def release(self, keys: Iterable[str]) -> tuple[ResourceClaim, ...]:
+        """Deallocate claims, as all of their users are about to leave; what they were.
+
+        Devices that another holder is to have in their place are theirs already.
+        """
+        _, book = self._both()
+        released = []
+        for key in keys:
+            claim = None if book is None else book.claims.get(key)
+            if book is None or claim is None:
+                continue
+            released.append(claim)
+            held = next(
+                (each for each in book.holds.values() if key in each.former and key in each.given), None
+            )
+            if held is None:
+                book.set_claim(claim.allocated(None))
+            else:
+                user = Consumer(resource="pods", uid=held.uid)
+                book.set_claim(claim.allocated(held.given[key], (user,)))
+        return tuple(released)
+
+    def restore(self, released: Iterable[ResourceClaim]) -> None:
+        """Let claims be what they were before they were released; all of their users are back."""
+        _, book = self._both()
+        for claim in released if book is not None else ():
+            if book is not None:
+                book.set_claim(claim)
+
+    def _both(self) -> tuple[Cluster | None, DeviceBook | None]:
+        cluster = self._cluster()
+        return cluster, None if cluster is None else cluster.objects.known_ledger(DeviceBook)
+
+    def fork(self) -> "ForkDevices":
+        """An independent copy, which follows the same cluster until it is given its own."""
+        twin = ForkDevices(self._cluster)
+        twin._left = dict(self._left)
+        twin._given, twin._former = dict(self._given), dict(self._former)
+        return twin
+
+    def follow(self, cluster: object) -> None:
+        """From now on it is about that fork."""
+        assert isinstance(cluster, Cluster)
+        self._cluster = ref(cluster)
+
+
+class _Had(NamedTuple):
+    """What the claims of a pod had, by key, and on which node it was."""
+
+    node: str
+    allocations: tuple[tuple[str, AllocationResult], ...]
+
+
+def _give(book: DeviceBook, pod: PodInfo, hold: DeviceHold) -> None:
+    """Book what a pod gets: in its own claims, or held where these are not made yet."""
+    own = {claim.key for claim in used_claims(pod.pod, book.claims, None)}
+    if pod.stands_in_for is not None:
+        own &= {f"{pod.namespace}/{each.resource_claim_name}" for each in pod.pod.spec.resource_claims}
+    for key in sorted(own):
+        allocation = book.claims[key].status.allocation or hold.given.get(key)
+        if allocation is not None:
+            _use(book, key, pod, allocation)
+    rest = {key: each for key, each in hold.given.items() if key not in own}
+    if rest:
+        book.hold(hold._replace(priority=FIRM, given=rest))
+
+
+def _is_on_one_node(claim: ResourceClaim) -> bool:
+    allocation = claim.status.allocation
+    if allocation is None or allocation.node_selector is None:
+        return False
+    terms = allocation.node_selector.node_selector_terms
+    return any(each.key == NAME_FIELD for term in terms for each in term.match_fields)
+
+
+def _use(book: DeviceBook, key: str, pod: PodInfo, allocation: AllocationResult) -> None:
+    """Let a pod use a claim, which has that or gets it."""
+    claim = book.claims.get(key)
+    if claim is not None:
+        users = (*claim.status.reserved_for, Consumer(resource="pods", name=pod.name, uid=pod.uid))
+        book.set_claim(claim.allocated(claim.status.allocation or allocation, users))
+
+
+def _are_free(book: DeviceBook, hold: DeviceHold) -> bool:
+    """Whether the devices of an earlier hold can be given again, as far as that is seen without a search."""
+    return all(
+        each.admin_access or (each.share_id is None and device_of(each) not in book.taken.whole)
+        for allocation in hold.given.values()
+        for each in allocation.devices.results
+    )
+
+
+def follow_devices(fork: Cluster) -> Cluster:
+    """Let devices follow the pods of a fork from now on; the fork."""
+    book = fork.objects.known_ledger(DeviceBook)
+    if book is not None and book.is_served and not book.is_empty and not fork.has_index(ForkDevices):
+        fork.adopt(ForkDevices(ref(fork)))
+    return fork

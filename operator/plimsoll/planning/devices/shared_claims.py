@@ -1,0 +1,66 @@
+"""Pods that share a ResourceClaim move together: it is deallocated only when the last of them has left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plimsoll.framework import PodInfo
+from plimsoll.framework.descheduling.proposals import Candidate, Refusal
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.devices.fork_devices import ForkDevices
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Pods that leave a node with others, for the claims that they share.
+
+    Attributes:
+        candidates: Those that were proposed, then the others.
+        claims: Keys of the claims that are deallocated then.
+        is_shared: Whether several of the pods use one claim.
+    """
+
+    candidates: tuple[Candidate, ...]
+    claims: tuple[str, ...]
+    is_shared: bool
+
+
+def together(candidates: Sequence[Candidate], fork: Cluster) -> Together | Refusal | None:
+    """Who else must move, or why that is impossible; None where no claim keeps a pod on its node."""
+    if not fork.has_index(ForkDevices):
+        return None
+    devices = fork.index(ForkDevices)
+    found = {each.pod.uid: each for each in candidates}
+    claims: dict[str, int] = {}
+    left = [each.pod for each in candidates]
+    while left:
+        pod = left.pop(0)
+        for claim in devices.ties(pod):
+            claims[claim.key] = claims.get(claim.key, 0) + 1
+            for user in claim.status.reserved_for:
+                if user.uid in found:
+                    continue
+                other = fork.pods.get(user.uid)
+                if other is None:
+                    return _stays(claim.key, f"{user.resource}/{user.name}", "is not known to run on a node")
+                if other.is_terminating:
+                    continue
+                found[user.uid] = Candidate(other, _node_of(other, fork), _reason(claim.key, pod))
+                left.append(other)
+    if not claims:
+        return None
+    return Together(tuple(found.values()), tuple(claims), max(claims.values()) > 1)
+
+
+def _node_of(pod: PodInfo, fork: Cluster) -> str:
+    row = fork.row_of_pod(pod.uid)
+    return pod.pod.node_name if row is None else fork.nodes[row].name
+
+
+def _reason(claim: str, pod: PodInfo) -> str:
+    return f"it shares ResourceClaim {claim} with pod {pod.key}, which moves"
+
+
+def _stays(claim: str, user: str, why: str) -> Refusal:
+    return Refusal(
+        "SharedClaim", f"ResourceClaim {claim} keeps the pod on its node: {user} uses it as well and {why}"
+    )

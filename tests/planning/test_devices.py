@@ -1,0 +1,139 @@
+"""Plans move pods with resource claims: their devices are free on the fork, and others are given there."""
+
+from devices.builders import a_claim
+from planning.builders import planned, reasons, targets
+from planning.device_worlds import a_made_claim, a_user, a_world, an_allocation, the_default_profile
+from plimsoll.devices.book import DeviceBook
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.planning.devices.fork_devices import follow_devices
+from plimsoll.planning.moves import EvictionPlan, replacement_of
+
+PROFILES = {"default-scheduler": the_default_profile()}
+BROKEN = ["broken=yes:NoSchedule"]
+
+
+def the_plan(cluster: Cluster, *names: str) -> EvictionPlan:
+    """A plan with kube-scheduler's plugins."""
+    return planned(cluster, *names, profiles=PROFILES)
+
+
+def taken(cluster: Cluster) -> dict[str, int]:
+    """What is taken, as ``node/device``."""
+    whole = cluster.objects.ledger(DeviceBook).taken.whole
+    return {f"{each.pool}/{each.device}": count for each, count in whole.items()}
+
+
+def test_a_pod_moves_to_a_node_that_has_a_device_for_it() -> None:
+    """Another claim will be made from the template; the cluster itself is as before."""
+    cluster = a_world(
+        {"bad": 1, "none": 0, "good": 1},
+        [a_user("p", "bad", template="t")],
+        a_made_claim("p", "bad", ["d0"]),
+        bad=BROKEN,
+    )
+
+    assert targets(the_plan(cluster)) == {"p": "good"}
+    assert taken(cluster) == {"bad/d0": 1}
+
+
+def test_two_pods_do_not_count_on_one_device() -> None:
+    """What the first one's replacement gets, the second one's does not."""
+    cluster = a_world(
+        {"bad": 2, "good": 1},
+        [a_user(name, "bad", template="t", owner=f"ReplicaSet/{name}") for name in ("p", "q")],
+        a_made_claim("p", "bad", ["d0"]),
+        a_made_claim("q", "bad", ["d1"]),
+        bad=BROKEN,
+    )
+
+    found = the_plan(cluster)
+
+    assert targets(found) == {"p": "good"}
+    assert reasons(found) == {"q": "NoFeasibleNode"}
+    assert "cannot allocate all claims" in found.refused[0].refusal.message
+
+
+def test_devices_of_a_pod_that_leaves_serve_the_next_one() -> None:
+    """On the fork they are free as soon as it has left."""
+    cluster = a_world(
+        {"a": 1, "b": 1, "c": 1},
+        [a_user("p", "a", template="t"), a_user("q", "b", template="t")],
+        a_made_claim("p", "a", ["d0"]),
+        a_made_claim("q", "b", ["d0"]),
+        b=BROKEN,
+    )
+    fork = follow_devices(cluster.fork())
+    pod = fork.pods["uid-default-p"]
+
+    fork.displace(pod.uid)
+    left = taken(fork)
+    fork.place(replacement_of(pod, fork, "c"), "c")
+    moved = taken(fork)
+    fork.displace(replacement_of(pod, fork).uid)
+    fork.place(pod, "a")
+
+    assert (left, moved) == ({"b/d0": 1}, {"b/d0": 1, "c/d0": 1})
+    assert taken(fork) == {"a/d0": 1, "b/d0": 1}
+    assert fork.objects.ledger(DeviceBook).claims == cluster.objects.ledger(DeviceBook).claims
+
+
+def test_a_fork_of_a_fork_is_followed_too() -> None:
+    """And its changes are its own."""
+    cluster = a_world({"a": 1}, [a_user("p", "a", template="t")], a_made_claim("p", "a", ["d0"]))
+    fork = follow_devices(cluster.fork())
+    twin = fork.fork()
+
+    twin.displace("uid-default-p")
+
+    assert (taken(twin), taken(fork)) == ({}, {"a/d0": 1})
+
+
+def test_a_claim_that_one_pod_names_is_allocated_again() -> None:
+    """All of its users move, so it is deallocated on the way."""
+    claim = a_claim("mine", status=an_allocation("bad", ["d0"], ["p"]))
+    cluster = a_world({"bad": 1, "good": 1}, [a_user("p", "bad", claim="mine")], claim, bad=BROKEN)
+
+    assert targets(the_plan(cluster)) == {"p": "good"}
+
+
+def shared(*pods: str) -> Cluster:
+    """Pods on a broken node that share one claim, and a node where they could go."""
+    claim = a_claim("team", status=an_allocation("bad", ["d0"], pods))
+    users = [a_user(name, "bad", claim="team", owner=f"ReplicaSet/{name}") for name in pods]
+    return a_world({"bad": 1, "good": 1, "other": 1}, users, claim, bad=BROKEN)
+
+
+def test_pods_that_share_a_claim_move_together_to_one_node() -> None:
+    """Although only one of them was asked for."""
+    found = the_plan(shared("p", "q"), "p")
+
+    places = targets(found)
+    assert places.keys() == {"p", "q"}
+    assert len(set(places.values())) == 1
+    assert {move.bundle for move in found.moves} == {"uid-default-p"}
+
+
+def test_pods_that_share_a_claim_stay_together() -> None:
+    """One is protected; nothing on the fork has changed for the pods after them."""
+    cluster = shared("p", "q")
+    stays = a_user("q", "bad", claim="team", owner="ReplicaSet/q", labels={"stay": "yes"})
+    cluster.place(cluster.templates.info(stays), "bad")
+
+    found = the_plan(cluster)
+
+    assert found.moves == ()
+    assert reasons(found)["p"] == "NotAll"
+    assert "pod default/q must stay" in found.refused[0].refusal.message
+
+
+def test_a_claim_that_something_unknown_uses_keeps_its_pods() -> None:
+    """It would never be deallocated."""
+    claim = a_claim("team", status=an_allocation("bad", ["d0"], ["p", "ghost"]))
+    cluster = a_world({"bad": 1, "good": 1}, [a_user("p", "bad", claim="team")], claim, bad=BROKEN)
+
+    found = the_plan(cluster)
+
+    assert found.refused[0].refusal.message == (
+        "ResourceClaim default/team keeps the pod on its node: pods/ghost uses it as well and is not known "
+        "to run on a node"
+    )
