@@ -8,6 +8,7 @@ from typing import Any, Self
 from roadstead.assembly import built_in_api
 from roadstead.controllers import make_context, start_controllers
 from roadstead.controllers.work_queue import WorkQueue
+from roadstead.kubelets.devices import DeviceDriver
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
 from roadstead.schemas.timestamps import to_timestamp
@@ -54,6 +55,11 @@ class Simulation:
         """Start kubelets and metrics."""
         Kubelets(self.context, KubeletSettings(**{"start_s": (1.0, 1.0), **settings})).start()
         MetricsApi(self.context).start()
+        return self
+
+    def with_devices(self) -> Self:
+        """Start the simulated driver of devices."""
+        DeviceDriver(self.context).start()
         return self
 
     template = staticmethod(a_template)

@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--node-cpu", type=_quantity, default="8", help="their CPU, as a quantity (8)")
     add("--node-memory", type=_quantity, default="32Gi", help="their memory, as a quantity (32Gi)")
     add("--node-pods", type=_number(1, 1_000_000), default=110, help="the pods that each takes (110)")
+    add("--devices", default="", help="their devices: 8, or count=8,model=h100,memory=80Gi,numa=2 (none)")
     add("--server-only", action="store_true", help="neither controllers nor kubelets nor metrics")
     add("--controllers", action=switch, default=True, help="Deployments, Jobs, garbage collection, budgets")
     add("--kubelets", action=switch, default=True, help="on nodes with roadstead.test/kubelet: simulated")
@@ -92,9 +93,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Read the command line and serve until SIGTERM or SIGINT."""
-    options = _parser().parse_args()
+    parser = _parser()
+    options = parser.parse_args()
     from roadstead.cluster import DevCluster, serve, simulated_nodes  # noqa: PLC0415 - loads much; --help does not wait
+    from roadstead.kubelets.devices import devices_of  # noqa: PLC0415 - likewise
     from roadstead.kubelets.kubelets import KubeletSettings  # noqa: PLC0415 - likewise
+
+    if options.devices:
+        try:
+            devices_of(options.devices)
+        except ValueError as error:
+            parser.error(f"argument --devices: {error}")
 
     settings = KubeletSettings(
         start_s=(min(0.05, options.start_seconds), options.start_seconds),
@@ -103,7 +112,11 @@ def main() -> None:
     )
     cluster = DevCluster(
         nodes=simulated_nodes(
-            options.nodes, cpu=options.node_cpu, memory=options.node_memory, pods=options.node_pods
+            options.nodes,
+            cpu=options.node_cpu,
+            memory=options.node_memory,
+            pods=options.node_pods,
+            devices=options.devices,
         ),
         controllers=options.controllers and not options.server_only,
         kubelets=settings if options.kubelets and not options.server_only else None,

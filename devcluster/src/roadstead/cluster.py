@@ -25,6 +25,7 @@ from roadstead.controllers import make_context, start_controllers
 from roadstead.controllers.event_expiry import EVENT_TTL_S, EventExpiry
 from roadstead.controllers.work_queue import WorkQueue
 from roadstead.eviction_requests import offer_eviction_requests
+from roadstead.kubelets.devices import DeviceDriver
 from roadstead.kubelets.kubelets import Kubelets, KubeletSettings
 from roadstead.kubelets.nodes import make_node
 from roadstead.server.connector import InProcessConnector
@@ -94,7 +95,9 @@ def kubeconfig(url: str, token: str, *, certificate: bytes = b"", plain_url: str
     )
 
 
-def simulated_nodes(count: int, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110) -> list[Obj]:
+def simulated_nodes(
+    count: int, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110, devices: str = ""
+) -> list[Obj]:
     """Nodes of one size in three zones, each with a simulated kubelet."""
     return [
         make_node(
@@ -103,6 +106,7 @@ def simulated_nodes(count: int, *, cpu: str = "8", memory: str = "32Gi", pods: i
             memory=memory,
             pods=pods,
             zone=f"zone-{'abc'[number % ZONES]}",
+            devices=devices,
         )
         for number in range(count)
     ]
@@ -172,6 +176,7 @@ class DevCluster:
         if self._kubelet_settings is not None:
             Kubelets(context, self._kubelet_settings).start()
             MetricsApi(context).start()
+            DeviceDriver(context).start()
         self._create_nodes()
         if self._port is None:
             await self._server.open()

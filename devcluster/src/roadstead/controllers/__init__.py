@@ -16,6 +16,7 @@ from roadstead.controllers.namespace import NamespaceController
 from roadstead.controllers.node_taints import NodeTaintController
 from roadstead.controllers.ownership import Ownership
 from roadstead.controllers.pod_garbage import PodGarbageController
+from roadstead.controllers.resource_claims import ResourceClaimController
 from roadstead.controllers.taint_eviction import TaintEvictionController
 from roadstead.controllers.workloads.daemon_set import DaemonSetController
 from roadstead.controllers.workloads.deployment import DeploymentController
@@ -41,6 +42,7 @@ ALL = (
     DisruptionController,
     TaintEvictionController,
     PodGarbageController,
+    ResourceClaimController,
 )
 
 

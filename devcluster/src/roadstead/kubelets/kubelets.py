@@ -16,7 +16,7 @@ Containers that end are started again by the pod's restartPolicy, after a growin
 
 Admission is the kubelet's: it sums the requests of the admitted pods that have not ended, and a pod that
 does not fit fails with OutOfcpu, OutOfmemory, OutOfpods and so on, which reveals a scheduler that
-overcommits nodes.
+overcommits nodes. A pod with claims on devices starts when each is allocated to its node and reserved for it.
 
 Differs: the steps before Running (ContainerCreating) are not written, so the start of a pod is one write.
 """
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from roadstead.controllers.ownership import key_of
 from roadstead.controllers.pod_state import has_condition, is_finished, is_terminating, phase_of
 from roadstead.kubelets import pods
+from roadstead.kubelets.claims import claims_fault, without_device_resources
 from roadstead.kubelets.nodes import (
     SIMULATED,
     STOPPED,
@@ -65,6 +66,7 @@ class KubeletSettings:
         longest_grace_s: a pod that is deleted leaves after its grace period, or after this if that is less.
         first_restart_s: before containers that ended are started again; doubled each time.
         last_restart_s: the longest such delay.
+        claims_again_s: until the claims of a pod that waits for them are looked at again.
         heartbeats: renew a Lease for each node every 10 s.
     """
 
@@ -72,6 +74,7 @@ class KubeletSettings:
     longest_grace_s: float = 1.0
     first_restart_s: float = 10.0
     last_restart_s: float = 300.0
+    claims_again_s: float = 0.5
     heartbeats: bool = False
 
 
@@ -237,7 +240,7 @@ class Kubelets:
 
     def _admit(self, pod: Obj, kubelet: _Kubelet) -> bool:
         """Allocate a pod's resources, or reject it; a running pod was admitted before."""
-        wanted = pod_requests(pod)
+        wanted = without_device_resources(pod, pod_requests(pod), kubelet.allocatable)
         lacking = kubelet.lacks(wanted) if phase_of(pod) == "Pending" else None
         node = self._context.find("nodes", pod["spec"]["nodeName"])
         reason = message = ""
@@ -277,6 +280,10 @@ class Kubelets:
         """Start a pod, make it ready, end its containers."""
         if phase_of(pod) == "Pending":
             if plan.start_at > now:
+                return
+            if fault := claims_fault(self._context, pod):
+                self._context.events.record(COMPONENT, pod, "FailedPrepareDynamicResources", fault, "Warning")
+                plan.start_at = now + self._settings.claims_again_s
                 return
             if error := _annotation(pod, "start-error"):
                 self._context.write_status("pods", pod, pods.waiting(pod, error, now))

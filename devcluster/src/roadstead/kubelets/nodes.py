@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 KUBELET = "roadstead.test/kubelet"
+DEVICES = "roadstead.test/devices"
 SIMULATED, STOPPED = "simulated", "stopped"
 VERSION = "v1.36.2"
 _PRESSURES = {
@@ -36,6 +37,7 @@ def make_node(
     instance_type: str = "simulated",
     labels: Mapping[str, str] | None = None,
     resources: Mapping[str, str] | None = None,
+    devices: str = "",
 ) -> Obj:
     """A node with a simulated kubelet, to be created through the API.
 
@@ -49,6 +51,7 @@ def make_node(
         instance_type: likewise.
         labels: further labels, or other values of the usual ones.
         resources: further capacity, such as ``{"nvidia.com/gpu": "8"}``.
+        devices: what the simulated driver publishes for it, such as "8" (``kubelets.devices``).
     """
     usual = {
         "kubernetes.io/hostname": name,
@@ -65,14 +68,11 @@ def make_node(
         "pods": str(pods),
         **(resources or {}),
     }
+    annotations = {KUBELET: SIMULATED, **({DEVICES: devices} if devices else {})}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {**usual, **(labels or {})},
-            "annotations": {KUBELET: SIMULATED},
-        },
+        "metadata": {"name": name, "labels": {**usual, **(labels or {})}, "annotations": annotations},
         "spec": {},
         "status": {"capacity": capacity, "allocatable": dict(capacity)},
     }

@@ -40,10 +40,14 @@ def node_fits(spec: Obj, node: Obj) -> bool:
             return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if required is None:
-        return True
+    return required is None or matches_node(required, node)
+
+
+def matches_node(selector: Obj, node: Obj) -> bool:
+    """Whether one of a node selector's terms matches a node."""
+    labels: Labels = node["metadata"].get("labels") or {}
     fields: Labels = {"metadata.name": node["metadata"]["name"]}
-    return any(_term_fits(term, labels, fields) for term in required.get("nodeSelectorTerms") or ())
+    return any(_term_fits(term, labels, fields) for term in selector.get("nodeSelectorTerms") or ())
 
 
 def tolerates(tolerations: list[Obj] | None, taint: Obj) -> Obj | None:

@@ -1,0 +1,309 @@
+"""Makes claims on devices for pods from templates, and takes back what pods no longer use.
+
+A claim leaves its pod behind in two steps: the pod is taken out of ``reservedFor``, and with the last one the
+allocation and the finalizer go. Claims that were made for a pod are deleted when it has finished; those of
+pods that are gone are garbage.
+
+Source: kubernetes v1.36 ``pkg/controller/resourceclaim/controller.go``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.controllers.ownership import controller_of, key_of
+from roadstead.controllers.pod_state import is_finished, is_terminating
+from roadstead.values.copies import copied
+from roadstead.values.status_errors import StatusError
+
+if TYPE_CHECKING:
+    from roadstead.controllers.context import Context
+    from roadstead.store.store import EventType
+    from roadstead.values.resources import Obj
+
+CLAIMS = "resourceclaims.resource.k8s.io"
+TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
+COMPONENT = "resource-claim-controller"
+FINALIZER = "resource.kubernetes.io/delete-protection"
+POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a claim that was made for a pod: its name in the pod."""
+_OF_POD = "pod that controls it"
+#: The part of a name before the five generated characters.
+_LONGEST_BASE = 57
+
+
+def claim_names(pod: Obj) -> dict[str, str]:
+    """The names of a pod's claims by their names in the pod, as far as they are known and needed."""
+    made = {
+        one["name"]: one.get("resourceClaimName", "")
+        for one in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    }
+    found = {
+        one["name"]: one.get("resourceClaimName") or made.get(one["name"], "")
+        for one in pod["spec"].get("resourceClaims") or ()
+    }
+    return {name: claim for name, claim in found.items() if claim}
+
+
+def uses_claims(pod: Obj) -> bool:
+    """Whether a pod needs devices."""
+    extended = (pod.get("status") or {}).get("extendedResourceClaimStatus")
+    return bool(pod["spec"].get("resourceClaims") or extended)
+
+
+def is_reserved_for(claim: Obj, pod: Obj) -> bool:
+    """Whether a pod is among the consumers of a claim."""
+    consumers = (claim.get("status") or {}).get("reservedFor") or ()
+    return any(one.get("uid") == pod["metadata"]["uid"] for one in consumers)
+
+
+def is_done(pod: Obj) -> bool:
+    """Whether none of a pod's containers runs or will run."""
+    return is_finished(pod) or (is_terminating(pod) and not pod["spec"].get("nodeName"))
+
+
+def base_name(pod: str, claim: str) -> str:
+    """What the name of a claim begins with; of long names both parts are kept in proportion."""
+    base = f"{pod}-{claim}-"
+    if len(base) <= _LONGEST_BASE:
+        return base
+    parts = (one[: len(one) * _LONGEST_BASE // len(base)] for one in (pod, claim))
+    return "-".join(parts)
+
+
+class ResourceClaimController:
+    """Makes, reserves and releases claims on devices."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._users: dict[str, dict[str, None]] = {}
+
+    def start(self) -> None:
+        """Subscribe to claims and pods."""
+        api = self._context.api
+        api.store.collection(CLAIMS).add_index(_OF_POD, _controlling_pod)
+        api.subscribe("pods", self._pod_changed)
+        api.subscribe(CLAIMS, self._claim_changed)
+        api.subscribe(TEMPLATES, self._template_changed)
+        for pod in api.list("pods"):
+            self._pod_changed("ADDED", pod, None)
+        for claim in api.list(CLAIMS):
+            self._claim_changed("ADDED", claim, None)
+
+    def _pod_changed(self, kind: EventType, pod: Obj, _old: Obj | None) -> None:
+        """Queue a pod that needs claims, and the claims of one that needs none any more."""
+        if not uses_claims(pod):
+            return
+        key, namespace = key_of(pod), pod["metadata"]["namespace"]
+        names = set(claim_names(pod).values())
+        extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
+        names |= {extended["resourceClaimName"]} if extended.get("resourceClaimName") else set()
+        gone = kind == "DELETED"
+        for name in sorted(names):
+            claim = f"{namespace}/{name}"
+            if gone:
+                self._forget(claim, key)
+            else:
+                self._users.setdefault(claim, {})[key] = None
+            if gone or is_done(pod):
+                self._context.queue.add(self.reconcile_claim, claim)
+        if not gone and not is_done(pod):
+            self._context.queue.add(self.reconcile_pod, key)
+
+    def _forget(self, claim: str, pod: str) -> None:
+        users = self._users.get(claim, {})
+        users.pop(pod, None)
+        if not users:
+            self._users.pop(claim, None)
+
+    def _claim_changed(self, kind: EventType, claim: Obj, _old: Obj | None) -> None:
+        """Queue a claim, and the pods that use it: it may be gone, or allocated for a bound pod."""
+        key = key_of(claim)
+        if kind != "DELETED":
+            self._context.queue.add(self.reconcile_claim, key)
+        for pod in self._users.get(key, ()):
+            self._context.queue.add(self.reconcile_pod, pod)
+
+    def _template_changed(self, kind: EventType, template: Obj, _old: Obj | None) -> None:
+        """Queue the pods that waited for a template."""
+        if kind != "ADDED":
+            return
+        meta = template["metadata"]
+        for pod in self._context.api.list("pods", meta["namespace"]):
+            claims = pod["spec"].get("resourceClaims") or ()
+            if any(one.get("resourceClaimTemplateName") == meta["name"] for one in claims):
+                self._context.queue.add(self.reconcile_pod, key_of(pod))
+
+    # -- pods ------------------------------------------------------------------------------------------------
+
+    def reconcile_pod(self, key: str) -> None:
+        """Make the claims of a pod, and reserve allocated ones for a pod that was bound without them.
+
+        Raises:
+            StatusError: a template is missing, or a claim is refused; the pod is tried again.
+        """
+        pod = self._context.find("pods", key)
+        if pod is None or is_terminating(pod) or is_finished(pod):
+            return
+        known = {one["name"]: one for one in (pod.get("status") or {}).get("resourceClaimStatuses") or ()}
+        made: dict[str, Obj] = {}
+        try:
+            for one in pod["spec"].get("resourceClaims") or ():
+                if name := self._made(pod, one, known.get(one["name"])):
+                    made[one["name"]] = {"name": one["name"], "resourceClaimName": name}
+        except StatusError as error:
+            message = f"PodResourceClaim {one['name']}: {error}"
+            self._context.events.record(COMPONENT, pod, "FailedResourceClaimCreation", message, "Warning")
+            raise
+        finally:
+            if made:
+                self._report(pod, {**known, **made})
+        if pod["spec"].get("nodeName"):
+            self._reserve(key)
+
+    def _made(self, pod: Obj, wanted: Obj, known: Obj | None) -> str:
+        """The name of a claim that a pod's status does not name yet, "" where nothing is to do."""
+        template_name = wanted.get("resourceClaimTemplateName")
+        if not template_name:
+            return ""
+        namespace = pod["metadata"]["namespace"]
+        if known is not None:
+            if not known.get("resourceClaimName"):
+                return ""
+            claim = self._context.find(CLAIMS, f"{namespace}/{known['resourceClaimName']}")
+            if claim is not None and _is_for(claim, pod):
+                return ""
+        orphan = self._made_before(pod, wanted["name"])
+        if orphan is not None:
+            return str(orphan["metadata"]["name"])
+        template = self._context.api.get(TEMPLATES, namespace, template_name)
+        return str(
+            self._context.api.create(CLAIMS, _claim_of(pod, wanted["name"], template))["metadata"]["name"]
+        )
+
+    def _made_before(self, pod: Obj, name: str) -> Obj | None:
+        """A claim that was made for a pod before its status could say so."""
+        entries = self._context.api.store.collection(CLAIMS).indexed(_OF_POD, pod["metadata"]["uid"])
+        for entry in entries:
+            if (entry.obj["metadata"].get("annotations") or {}).get(POD_CLAIM) == name:
+                return entry.obj
+        return None
+
+    def _report(self, pod: Obj, claims: dict[str, Obj]) -> None:
+        """Name a pod's claims in its status."""
+        meta = pod["metadata"]
+        patch = {
+            "metadata": {"uid": meta["uid"]},
+            "status": {"resourceClaimStatuses": [claims[name] for name in sorted(claims)]},
+        }
+        self._context.api.patch("pods", meta["namespace"], meta["name"], patch, subresource="status")
+
+    def _reserve(self, key: str) -> None:
+        """Reserve the allocated claims of a pod that a node was given past the scheduler."""
+        pod = self._context.find("pods", key)
+        if pod is None:
+            return
+        templates = {
+            one["name"]
+            for one in pod["spec"].get("resourceClaims") or ()
+            if one.get("resourceClaimTemplateName")
+        }
+        for name, claim_name in claim_names(pod).items():
+            claim = self._context.find(CLAIMS, f"{pod['metadata']['namespace']}/{claim_name}")
+            if claim is None or (name in templates and not _is_for(claim, pod)):
+                continue
+            status = claim.get("status") or {}
+            if status.get("allocation") is None or is_reserved_for(claim, pod) or is_terminating(claim):
+                continue
+            consumer = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+            consumers = [*(status.get("reservedFor") or ()), consumer]
+            self._context.write_status(CLAIMS, claim, {**status, "reservedFor": consumers})
+
+    # -- claims ----------------------------------------------------------------------------------------------
+
+    def reconcile_claim(self, key: str) -> None:
+        """Take finished pods out of a claim, and with the last one its allocation."""
+        claim = self._context.find(CLAIMS, key)
+        if claim is None:
+            return
+        status = claim.get("status") or {}
+        consumers: list[Obj] = status.get("reservedFor") or []
+        namespace = claim["metadata"]["namespace"]
+        kept = [one for one in consumers if not _is_pod(one) or self._is_used_by(namespace, one)]
+        is_held = FINALIZER in (claim["metadata"].get("finalizers") or ())
+        if len(kept) < len(consumers):
+            left = {**status, "reservedFor": kept}
+            if not kept:
+                left.pop("reservedFor")
+                if is_held:
+                    left.pop("allocation", None)
+            claim = self._context.write_status(CLAIMS, claim, left)
+            if is_held and "allocation" not in (claim.get("status") or {}):
+                claim = self._let_go(claim)
+        elif is_held and is_terminating(claim) and not kept:
+            left = {name: value for name, value in status.items() if name != "allocation"}
+            claim = self._let_go(self._context.write_status(CLAIMS, claim, left))
+        if not kept:
+            self._delete_of_finished(claim)
+
+    def _is_used_by(self, namespace: str, consumer: Obj) -> bool:
+        pod = self._context.find("pods", f"{namespace}/{consumer['name']}")
+        return pod is not None and pod["metadata"]["uid"] == consumer["uid"] and not is_done(pod)
+
+    def _let_go(self, claim: Obj) -> Obj:
+        """Remove the finalizer."""
+        changed = copied(claim)
+        kept = [one for one in changed["metadata"].pop("finalizers") if one != FINALIZER]
+        if kept:
+            changed["metadata"]["finalizers"] = kept
+        return self._context.api.update(CLAIMS, changed)
+
+    def _delete_of_finished(self, claim: Obj) -> None:
+        """Delete a claim that was made for a pod which has finished or was replaced."""
+        meta = claim["metadata"]
+        for uid in _controlling_pod(claim):
+            reference = controller_of(claim)
+            pod = self._context.find("pods", f"{meta['namespace']}/{(reference or {}).get('name')}")
+            if pod is None or is_terminating(claim):
+                continue
+            if pod["metadata"]["uid"] != uid or is_done(pod):
+                self._context.api.delete(CLAIMS, meta["namespace"], meta["name"], uid=meta["uid"])
+
+
+def _controlling_pod(claim: Obj) -> list[str]:
+    """The uid of the pod for which a claim was made."""
+    reference = controller_of(claim)
+    if reference is None or (reference["apiVersion"], reference["kind"]) != ("v1", "Pod"):
+        return []
+    return [reference["uid"]]
+
+
+def _is_for(claim: Obj, pod: Obj) -> bool:
+    return pod["metadata"]["uid"] in _controlling_pod(claim)
+
+
+def _is_pod(consumer: Obj) -> bool:
+    return consumer.get("resource") == "pods" and not consumer.get("apiGroup")
+
+
+def _claim_of(pod: Obj, name: str, template: Obj) -> Obj:
+    """A claim that a template makes for a pod."""
+    spec, meta = template["spec"], pod["metadata"]
+    given = spec.get("metadata") or {}
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata: Obj = {
+        "generateName": base_name(meta["name"], name),
+        "namespace": meta["namespace"],
+        "annotations": {**(given.get("annotations") or {}), POD_CLAIM: name},
+        "ownerReferences": [owner],
+    }
+    if given.get("labels"):
+        metadata["labels"] = given["labels"]
+    return {"metadata": metadata, "spec": spec["spec"]}
