@@ -10,7 +10,7 @@ TOOLS := .tools/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs demo presubmit image lock clean bench-replicas bench-descheduling benchmarks
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -140,6 +140,9 @@ benchmarks: $(STAMP) ## measure docs/benchmarks.md and write it: [ONLY=engine,qu
 
 bench-descheduling: $(STAMP) ## CPU seconds of a cycle of ours and of descheduler on one API server: ARGS="--programs FOLDER --nodes 1000 --pods 20000"
 	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/descheduling.py $(ARGS)
+
+bench-devices: $(STAMP) ## pods with resource claims per second of the engine, by shape: ARGS="--nodes 500,5000 --shapes one,group"
+	$(BIN)/python benchmarks/devices.py $(ARGS)
 
 bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="--nodes 1000 --kubeconfig FILE"
 	PYTHONPATH=benchmarks $(BIN)/python benchmarks/end_to_end $(ARGS)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 import yaml
@@ -39,6 +39,8 @@ from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+
+T = TypeVar("T")
 
 WORKLOADS = Path(__file__).with_name("workloads.yaml")
 SEED = 7
@@ -238,7 +240,7 @@ def apply(cluster: Cluster, decision: Decision, engine: ProfileScheduler) -> Non
             cluster.place(decision.pod, again.node)
 
 
-def in_child(task: Callable[..., Cell], *args: object) -> Cell:
+def in_child(task: Callable[..., T], *args: object) -> T:
     """Run a cell in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(task, args)

@@ -6,21 +6,22 @@ from typing import Any
 import pytest
 
 from devices.builders import a_book, a_claim, a_device, a_slice, exactly
-from plimsoll.devices.allocator import AllocationError, Found, Search
+from plimsoll.devices.allocator import Found, Search
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression, wanted_claim
 from plimsoll.devices.results import allocations
+from plimsoll.devices.search_limits import AllocationError, StepLimit
 from plimsoll.devices.taken import taken_by
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.testing.builders import a_node
 
 
-def by_model(expression: Expression, device: PooledDevice) -> bool:
+def by_model(expression: Expression, device: PooledDevice, _: StepLimit) -> bool:
     """A selector that is the name of a model; devices without one make it fail."""
     model = device.attribute("gpu.example.com/model")
     if model is None:
-        raise AllocationError(f"{expression.where}: CEL runtime error: no such key: model")
+        raise AllocationError(f"{expression.where}: CEL runtime error: no such key: model", expression.claim)
     return model == expression.text
 
 

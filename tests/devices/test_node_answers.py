@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from devices.builders import a_book, a_claim, a_device, a_slice, exactly
+from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.node_answers import FAILED, FREE, NOT_FREE, NodeAnswers
 from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
-from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.testing.builders import a_node
 
 NODES = [a_node(name) for name in ("n0", "n1", "n2")]
@@ -35,6 +36,12 @@ def allocate(answers: NodeAnswers, book: DeviceBook, name: str, row: int) -> Non
     assert found is not None
     wanted = [wanted_claim(claim, book.classes.get)]
     book.allocate(claim, allocations(wanted, found, NODES[row].name, lambda: "share")[0])
+
+
+def an_allocation(pool: str, device: str) -> AllocationResult:
+    """One device."""
+    result = {"request": "r", "driver": DRIVER, "pool": pool, "device": device}
+    return convert(AllocationResult, {"devices": {"results": [result]}})
 
 
 def test_one_node_is_asked_again() -> None:
@@ -83,7 +90,7 @@ def test_a_selector_that_fails_names_the_claim_that_asks() -> None:
     errors = []
     for name in ("one", "two"):
         assert asked(answers, book, a_claim(name, wanted)) == [FAILED] * 3
-        errors.append(answers.answer(0).error)
+        errors.append(answers.answer(0).failure([wanted_claim(a_claim(name, wanted), book.classes.get)]))
 
     assert errors == [
         f"claim default/{name}: selector #0: CEL runtime error: no such key: y" for name in ("one", "two")
@@ -127,3 +134,32 @@ def test_a_copy_on_nodes_in_another_order_asks_them_again() -> None:
     twin.renew([wanted_claim(a_claim(), book.classes.get)], NODES[::-1], 0, book.copied(), EVERY)
 
     assert twin.codes.tolist() == [NOT_FREE, NOT_FREE, FREE]
+
+
+def test_a_claim_that_takes_too_long_is_not_searched_for_again() -> None:
+    """As long as nothing changed on that node; then it is, once."""
+    devices = [a_device(f"d{at}") for at in range(24)]
+    book = a_book([a_slice(node.name, devices) for node in NODES])
+    claim = a_claim("c", {"name": "r", "exactly": exactly(20)}, {"name": "never", "exactly": exactly(10)})
+    answers = NodeAnswers(is_selected, 2_000)
+    for _ in range(3):
+        asked(answers, book, claim)
+    book.allocate(a_claim("other"), an_allocation("n0", "d0"))
+
+    assert answers.searches == 1
+    assert asked(answers, book, claim) == [FAILED] * 3
+    assert answers.searches == 2
+
+
+def test_nodes_that_reach_the_same_devices_are_asked_once() -> None:
+    """A pool that all nodes reach, with one of its devices taken after the other."""
+    book = a_book([a_slice("", [a_device("a"), a_device("b")])])
+    answers = NodeAnswers(is_selected, 1_000)
+    codes = []
+    for name in ("one", "two", "three"):
+        codes.append(asked(answers, book))
+        if codes[-1][0] == FREE:
+            allocate(answers, book, name, 0)
+
+    assert codes == [[FREE] * 3, [FREE] * 3, [NOT_FREE] * 3]
+    assert answers.searches == 3

@@ -14,23 +14,17 @@ from typing import TypeAlias
 
 from plimsoll.devices.amounts import Amounts, consumed
 from plimsoll.devices.constraints import ClaimConstraint, constraints_of
-from plimsoll.devices.pools import DeviceID, Pool, PooledDevice, PoolState
+from plimsoll.devices.pools import DeviceID, Pool, PooledDevice, PoolKey, PoolState
 from plimsoll.devices.requests import MOST_DEVICES, Expression, Request, WantedClaim, WantedDevices
+from plimsoll.devices.search_limits import STEPS_A_SECOND, AllocationError, StepLimit, frames
 from plimsoll.devices.taken import Taken
 from plimsoll.model.kinds.devices.resource_slice import DeviceTaint
 from plimsoll.model.kinds.pod import Toleration
 
-#: Steps of a search that are taken for a second: a decision does not depend on how fast the machine is.
-STEPS_A_SECOND = 20_000
-
 KEEPING_AWAY = frozenset(("NoSchedule", "NoExecute"))
 
-Matches: TypeAlias = Callable[[Expression, PooledDevice], bool]
-"""Evaluates a selector; raises :class:`AllocationError`."""
-
-
-class AllocationError(Exception):
-    """The search ended without an answer: the message says why, in upstream's words."""
+Matches: TypeAlias = Callable[[Expression, PooledDevice, StepLimit], bool]
+"""Evaluates a selector, and takes the steps for it; raises :class:`AllocationError`."""
 
 
 class SearchAnswer(IntEnum):
@@ -75,8 +69,7 @@ class Search:
         most_steps: After so many steps the search gives up.
 
     Attributes:
-        steps: How often the search looked for one device.
-        is_late: Whether it gave up.
+        steps: Those that it has taken.
     """
 
     def __init__(
@@ -91,11 +84,10 @@ class Search:
         self._pools = pools
         self._taken = taken
         self._matches = matches
-        self._most_steps = most_steps
-        self.steps = 0
-        self.is_late = False
+        self.steps = StepLimit(most_steps)
         self._devices = [each for pool in pools if pool.state is PoolState.COMPLETE for each in pool.devices]
-        self._pool_of = {id(each): pool for pool in pools for each in pool.devices}
+        self._free = [each for each in self._devices if each.id not in taken.whole]
+        self._pool_of = {each.key: each for each in pools}
         self._answers: dict[tuple[int, int], bool] = {}
         self._all: dict[int, list[PooledDevice]] = {}
         self._constraints: list[tuple[ClaimConstraint, ...]] = [
@@ -117,9 +109,19 @@ class Search:
         """
         for claim in self._claims:
             self._prepare(claim)
-        if self._one(0, 0, None, 0, 0) is not SearchAnswer.FOUND:
-            return None
+        with frames(self._depth()):
+            if self._one(0, 0, None, 0, 0) is not SearchAnswer.FOUND:
+                return None
         return Found(tuple(tuple(each) for each in self._given), dict(self._chosen))
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the search gave up."""
+        return self.steps.is_exceeded
+
+    def _depth(self) -> int:
+        """Frames of the stack that the search takes at most."""
+        return sum(4 + 5 * len(each.requests) + 3 * MOST_DEVICES for each in self._claims)
 
     # -- before the search -------------------------------------------------------------------------------
 
@@ -130,8 +132,8 @@ class Search:
         )
         if least > MOST_DEVICES:
             raise AllocationError(
-                f"{claim.where}: number of requested devices {least} exceeds the claim limit of "
-                f"{MOST_DEVICES}"
+                f": number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}",
+                claim.claim.key,
             )
 
     def _count(self, wanted: WantedDevices, claim: WantedClaim) -> int:
@@ -141,9 +143,11 @@ class Search:
         for pool in self._pools:
             if pool.state is not PoolState.COMPLETE:
                 raise AllocationError(
-                    f"{claim.where}, request {wanted.own_name}: asks for all devices, but resource pool "
-                    f"{pool.key.driver}/{pool.key.name} is {pool.state.value}"
+                    f", request {wanted.own_name}: asks for all devices, but resource pool "
+                    f"{pool.key.driver}/{pool.key.name} is {pool.state.value}",
+                    claim.claim.key,
                 )
+            self.steps.take(len(pool.devices))
             found += [each for each in pool.devices if self._is_selected(wanted, each)]
         self._all[id(wanted)] = [each for each in found if self._has_capacity(wanted, each)]
         return len(self._all[id(wanted)])
@@ -154,10 +158,7 @@ class Search:
         self, claim: int, request: int, wanted: WantedDevices | None, count: int, start: int
     ) -> SearchAnswer:
         """Go on with ``count`` devices of a request found, from the device at ``start``."""
-        self.steps += 1
-        if self.steps > self._most_steps:
-            self.is_late = True
-            raise AllocationError("timed out trying to allocate devices")
+        self.steps.take(1)
         if claim == len(self._claims):
             return SearchAnswer.FOUND
         requests = self._claims[claim].requests
@@ -189,8 +190,10 @@ class Search:
     def _first_usable(
         self, claim: int, request: int, wanted: WantedDevices, count: int, start: int
     ) -> SearchAnswer:
-        for place in range(start, len(self._devices)):
-            device = self._devices[place]
+        devices = self._devices if wanted.is_admin else self._free
+        for place in range(start, len(devices)):
+            device = devices[place]
+            self.steps.take(1)
             if not self._is_usable(claim, wanted, device):
                 continue
             given = self._take(claim, wanted, device, must=False)
@@ -249,7 +252,10 @@ class Search:
         key = (id(wanted), id(device))
         answer = self._answers.get(key)
         if answer is None:
-            answer = all(self._matches(each, device) for each in wanted.expressions) and device.is_reached
+            answer = (
+                all(self._matches(each, device, self.steps) for each in wanted.expressions)
+                and device.is_reached
+            )
             self._answers[key] = answer
         return answer
 
@@ -271,7 +277,7 @@ class Search:
         """Take a device; None where it cannot be had."""
         if not self._is_free(claim, wanted, device):
             return None
-        if device.consumes and not self._draw(device):
+        if device.device.consumes_counters and not self._draw(device):
             return None
         # A device that is refused from here on keeps what it has drawn of the counters, as upstream.
         if not _tolerates(wanted.tolerations, device.device.taints):
@@ -281,8 +287,9 @@ class Search:
             if not constraint.add(wanted.request, wanted.alternative, device):
                 if must:
                     raise AllocationError(
-                        f"{self._claims[claim].where}, request {wanted.own_name}: cannot add device "
-                        f"{device.id} because a claim constraint would not be satisfied"
+                        f", request {wanted.own_name}: cannot add device {device.id} because a claim "
+                        "constraint would not be satisfied",
+                        self._claims[claim].claim.key,
                     )
                 for each in passed:
                     each.remove(wanted.request, wanted.alternative)
@@ -317,7 +324,7 @@ class Search:
         held.remove(claim)
         if not held:
             del self._held[device.id]
-        if device.consumes:
+        if device.device.consumes_counters:
             self._return_counters(device)
 
     def _draw(self, device: PooledDevice) -> bool:
@@ -326,7 +333,7 @@ class Search:
             device.id in self._shared or self._taken.is_consumed(device.id)
         ):
             return True
-        pool = self._pool_of[id(device)]
+        pool = self._pool_of[PoolKey(device.id.driver, device.id.pool)]
         tally = self._tally.setdefault(pool.key.name, {})
         for counter, amount in device.consumes.items():
             tally[counter] = tally.get(counter, 0) + amount
@@ -337,7 +344,7 @@ class Search:
         return False
 
     def _return_counters(self, device: PooledDevice) -> None:
-        tally = self._tally[self._pool_of[id(device)].key.name]
+        tally = self._tally[self._pool_of[PoolKey(device.id.driver, device.id.pool)].key.name]
         for counter, amount in device.consumes.items():
             tally[counter] -= amount
 
@@ -347,7 +354,7 @@ class Search:
         if known is None:
             known = dict(pool.counters)
             for each in (*pool.devices, *pool.others):
-                if each.consumes and self._taken.is_consumed(each.id):
+                if each.device.consumes_counters and self._taken.is_consumed(each.id):
                     for counter, amount in each.consumes.items():
                         if counter in known:
                             known[counter] -= amount

@@ -12,17 +12,21 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from plimsoll.devices.allocator import AllocationError, Found, Matches, Search
+from plimsoll.devices.allocator import Found, Matches, Search
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
 from plimsoll.devices.pools import PoolKey, PoolState
 from plimsoll.devices.requests import WantedClaim
+from plimsoll.devices.search_limits import TIMED_OUT, AllocationError
 from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.columns import BoolArray, IntArray
 from plimsoll.model.kinds.node import Node
 
 #: Codes of nodes: all claims fit; they do not; they do not, and a pool is invalid; the search failed.
 FREE, NOT_FREE, INVALID, FAILED = range(4)
+
+#: Steps that a node may take on average, beyond those that one may take.
+STEPS_A_NODE = 300
 
 
 class NodeAnswer(NamedTuple):
@@ -31,14 +35,26 @@ class NodeAnswer(NamedTuple):
     Attributes:
         code: One of the codes.
         found: What the claims get there.
-        error: Why the search failed.
+        error: Why the search failed, without the name of the claim.
         pools: Those that the node reaches.
+        claim: Position of the claim whose name the error begins with; -1 for none.
+        steps: That the search took.
+        is_late: Whether these were too many.
     """
 
     code: int
     found: Found | None = None
     error: str = ""
     pools: frozenset[PoolKey] = frozenset()
+    claim: int = -1
+    steps: int = 1
+    is_late: bool = False
+
+    def failure(self, claims: Sequence[WantedClaim]) -> str:
+        """Why the search failed, with the name of one of these claims; "" where it did not."""
+        if self.claim < 0:
+            return self.error
+        return f"claim {claims[self.claim].claim.key}{self.error}"
 
 
 class NodeAnswers:
@@ -63,6 +79,7 @@ class NodeAnswers:
         self._rows_below: dict[PoolKey, list[int]] = {}  #: never changed once made
         self._rows_of: dict[PoolKey, list[int]] = {}  #: in addition to those
         self._is_shared = False
+        self._late: set[int] = set()  #: rows on which the search took too long
         self._version = self._shape_version = -1
         self._node_mark: Hashable = None
         self.codes: IntArray = np.zeros(0, dtype=np.int64)
@@ -90,12 +107,17 @@ class NodeAnswers:
         asked = np.flatnonzero(self._is_stale & rows).tolist()
         if asked:
             self._own()
+        late = next((row for row in self._late if rows[row] and not self._is_stale[row]), None)
+        left = self._most_steps + STEPS_A_NODE * len(asked)
+        reached: dict[int, NodeAnswer] = {}
         for place, row in enumerate(asked):
-            if self._ask(row, claims, nodes[row], book):
+            if late is None and left > 0:
+                answer = self._ask(row, claims, nodes[row], book, reached)
+                left -= answer.steps
+                late = row if answer.is_late else None
                 continue
             # As long on every node that is left: an attempt with one such node fails anyway.
-            for other in asked[place + 1 :]:
-                self._note(other, self._answers[row]._replace(pools=self._answers[other].pools))
+            self._postpone(asked[place:], nodes[row if late is None else late])
             break
 
     def answer(self, row: int) -> NodeAnswer:
@@ -115,7 +137,7 @@ class NodeAnswers:
         self, claims: Sequence[WantedClaim], node: Node, book: DeviceBook, taken: Taken
     ) -> NodeAnswer:
         """What a node would answer if that were taken; nothing is kept of it."""
-        return self._searched(claims, node, book, taken)[0]
+        return self._searched(claims, node, book, taken)
 
     def copied(self) -> "NodeAnswers":
         """An independent copy; answers are shared until either side writes."""
@@ -128,6 +150,7 @@ class NodeAnswers:
         twin._answers, twin._nodes, twin._is_stale = self._answers, self._nodes, self._is_stale
         twin._rows_below, twin.codes, twin.points = self._rows_below, self.codes, self.points
         twin._version, twin._shape_version = self._version, self._shape_version
+        twin._late = set(self._late)
         twin.searches = self.searches  # another cluster's rows may be other nodes: they are compared
         self._is_shared = twin._is_shared = True
         return twin
@@ -145,7 +168,7 @@ class NodeAnswers:
         count = len(nodes)
         if changed is None or self._shape_version != book.shape_version or count != len(self._nodes):
             self._answers, self._nodes = [NodeAnswer(FREE)] * count, list(nodes)
-            self._rows_below, self._rows_of, self._is_shared = {}, {}, False
+            self._rows_below, self._rows_of, self._is_shared, self._late = {}, {}, False, set()
             self._is_stale = np.ones(count, dtype=np.bool_)
             self.codes, self.points = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         else:
@@ -159,19 +182,41 @@ class NodeAnswers:
                         self._nodes[row], self._is_stale[row] = node, True
         self._version, self._shape_version, self._node_mark = book.version, book.shape_version, node_mark
 
-    def _ask(self, row: int, claims: Sequence[WantedClaim], node: Node, book: DeviceBook) -> bool:
-        """Search on one node; False where that took too long."""
+    def _postpone(self, rows: Sequence[int], late: Node) -> None:
+        """These nodes are not asked now: it would take too long, as it did on one."""
+        for row in rows:
+            pools = self._answers[row].pools
+            self._note(row, NodeAnswer(FAILED, error=f"node {late.name}: {TIMED_OUT}", pools=pools))
+        self._is_stale[rows] = True
+
+    def _ask(
+        self,
+        row: int,
+        claims: Sequence[WantedClaim],
+        node: Node,
+        book: DeviceBook,
+        reached: dict[int, NodeAnswer],
+    ) -> NodeAnswer:
+        """Search on one node, or take the answer of one that reaches the same pools."""
         before = self._answers[row].pools
-        answer, is_late = self._searched(claims, node, book, book.taken)
+        same = id(book.slices.pools_of(node))
+        answer = reached.get(same)
+        if answer is None:
+            answer = self._searched(claims, node, book, book.taken)
+            reached[same] = answer._replace(steps=1)
         for key in answer.pools - before:
             self._rows_of.setdefault(key, []).append(row)
         self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
-        return not is_late
+        if answer.is_late:
+            self._late.add(row)
+        else:
+            self._late.discard(row)
+        return answer
 
     def _searched(
         self, claims: Sequence[WantedClaim], node: Node, book: DeviceBook, taken: Taken
-    ) -> tuple[NodeAnswer, bool]:
-        """What a node answers, and whether the search took too long."""
+    ) -> NodeAnswer:
+        """What a node answers."""
         pools = book.slices.pools_of(node)
         keys = frozenset(pool.key for pool in pools)
         self.searches += 1
@@ -179,19 +224,20 @@ class NodeAnswers:
         try:
             found = search.run()
         except AllocationError as exc:
-            error = f"node {node.name}: {exc}" if search.is_late else str(exc)
-            return NodeAnswer(FAILED, error=error, pools=keys), search.is_late
+            error = f"node {node.name}: {exc}" if search.is_late else exc.told
+            names = [each.claim.key for each in claims]
+            at = names.index(exc.claim) if exc.claim in names else -1
+            return NodeAnswer(FAILED, None, error, keys, at, search.steps.used, search.is_late)
         code = FREE
         if found is None:
             is_invalid = any(pool.state is PoolState.INVALID for pool in pools)
             code = INVALID if is_invalid else NOT_FREE
-        return NodeAnswer(code, found, pools=keys), False
+        return NodeAnswer(code, found, pools=keys, steps=search.steps.used)
 
     def _note(self, row: int, answer: NodeAnswer, points: int = 0) -> None:
         self._answers[row] = answer
         self.codes[row], self.points[row] = answer.code, points
-        # An error names claims, and the next pod's have other names.
-        self._is_stale[row] = answer.code == FAILED
+        self._is_stale[row] = False
 
 
 def points_of(found: Found, claims: Sequence[WantedClaim]) -> int:

@@ -6,13 +6,20 @@ Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incu
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import NamedTuple
 
 from plimsoll.devices.amounts import Amounts, amounts_of
 from plimsoll.devices.cel.device_view import DeviceView
-from plimsoll.model.kinds.devices.resource_slice import AttributeValue, Device, ResourceSlice
+from plimsoll.model.kinds.devices.resource_slice import (
+    AttributeValue,
+    Device,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.selectors import NodeSelector, compile_node_matcher
+from plimsoll.model.selectors import NodeMatcher, compile_node_matcher
 
 
 class DeviceID(NamedTuple):
@@ -42,29 +49,69 @@ class PoolState(Enum):
     INVALID = "currently invalid"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class PooledDevice:
-    """A device that a node may reach.
+    """A device that a node may reach; what it is made of is read when it is first looked at.
 
     Attributes:
         id: Its name.
         device: As published.
         slice: Where it stands.
         is_reached: Whether the node that the pools are of reaches it: known after its selectors were asked.
-        attributes: With their names as written.
-        capacity: What it has.
-        consumes: What it takes of the pool's counters, by set and counter.
-        view: What selectors see of it; it reads its values once.
     """
 
-    id: DeviceID
-    device: Device
-    slice: ResourceSlice
-    is_reached: bool
-    attributes: Mapping[str, AttributeValue]
-    capacity: Amounts
-    consumes: Mapping[tuple[str, str], int]
-    view: DeviceView
+    __slots__ = ("_attributes", "_capacity", "_consumes", "_view", "device", "id", "is_reached", "slice")
+
+    def __init__(self, published: ResourceSlice, device: Device, *, is_reached: bool) -> None:
+        spec = published.spec
+        self.id = DeviceID(spec.driver, spec.pool.name, device.name)
+        self.device = device
+        self.slice = published
+        self.is_reached = is_reached
+        self._attributes: Mapping[str, AttributeValue] | None = None
+        self._capacity: Amounts | None = None
+        self._consumes: Mapping[tuple[str, str], int] | None = None if device.consumes_counters else {}
+        self._view: DeviceView | None = None
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeValue]:
+        """With their names as written."""
+        if self._attributes is None:
+            self._attributes = {
+                name: value
+                for name, attribute in self.device.attributes.items()
+                if (value := attribute.value) is not None
+            }
+        return self._attributes
+
+    @property
+    def capacity(self) -> Amounts:
+        """What it has."""
+        if self._capacity is None:
+            self._capacity = amounts_of(self.device.capacity)
+        return self._capacity
+
+    @property
+    def consumes(self) -> Mapping[tuple[str, str], int]:
+        """What it takes of the pool's counters, by set and counter."""
+        if self._consumes is None:
+            self._consumes = {
+                (one.counter_set, name): amount
+                for one in self.device.consumes_counters
+                for name, amount in amounts_of(one.counters).items()
+            }
+        return self._consumes
+
+    @property
+    def view(self) -> DeviceView:
+        """What selectors see of it; it reads its values once."""
+        if self._view is None:
+            self._view = DeviceView(
+                self.id.driver,
+                self.attributes,
+                {name: str(has.value) for name, has in self.device.capacity.items()},
+                self.device.allow_multiple_allocations,
+            )
+        return self._view
 
     def attribute(self, name: str) -> AttributeValue | None:
         """The attribute of that full name; of the driver's own domain also without it."""
@@ -100,144 +147,207 @@ class Pool:
         return any(each.device.binding_conditions for each in self.devices)
 
 
+class Reach:
+    """Which nodes reach a slice or a device: one, those of a selector, all, or none.
+
+    Args:
+        place: With ``nodeName``, ``nodeSelector`` and ``allNodes``.
+    """
+
+    __slots__ = ("_is_everywhere", "_matcher", "_name")
+
+    def __init__(self, place: ResourceSliceSpec | Device) -> None:
+        self._name, self._is_everywhere = place.node_name, place.all_nodes
+        self._matcher: NodeMatcher | None = None
+        if place.node_selector is not None and not self._name and not self._is_everywhere:
+            self._matcher = compile_node_matcher({}, place.node_selector)
+
+    def includes(self, node: Node) -> bool:
+        """Whether a node reaches it."""
+        if self._name:
+            return self._name == node.name
+        if self._is_everywhere:
+            return True
+        return self._matcher is not None and self._matcher.matches(node.labels, node.name)
+
+
+class SlicedDevices:
+    """The devices of one slice, as nodes see them.
+
+    Args:
+        published: The slice.
+    """
+
+    def __init__(self, published: ResourceSlice) -> None:
+        self.slice = published
+        spec = published.spec
+        self._is_per_device = spec.per_device_node_selection
+        self._is_everywhere = bool(spec.shared_counters)
+        self._reach = Reach(spec)
+        self._reaches = [Reach(each) for each in spec.devices] if self._is_per_device else []
+        self._near: tuple[PooledDevice, ...] | None = None
+        self._far: tuple[PooledDevice, ...] = ()
+
+    @property
+    def differs_by_node(self) -> bool:
+        """Whether the next node sees something else of it, or nothing."""
+        return self._is_per_device or bool(self.slice.spec.node_name)
+
+    def concerns(self, node: Node) -> bool:
+        """Whether the slice is one of the node's."""
+        if self._is_everywhere:
+            return True
+        if self._is_per_device:
+            return any(each.includes(node) for each in self._reaches)
+        return self._reach.includes(node)
+
+    @cached_property
+    def draws_on(self) -> frozenset[tuple[str, str]]:
+        """The counters that its devices consume, by set and counter."""
+        consumed = (one for device in self.slice.spec.devices for one in device.consumes_counters)
+        return frozenset((one.counter_set, name) for one in consumed for name in one.counters)
+
+    def devices(self, node: Node | None) -> tuple[PooledDevice, ...]:
+        """All devices; without a node none of those that select their nodes is reached."""
+        if self._near is None:
+            listed = self.slice.spec.devices
+            self._near = tuple(PooledDevice(self.slice, each, is_reached=True) for each in listed)
+            if self._is_per_device:
+                self._far = tuple(PooledDevice(self.slice, each, is_reached=False) for each in listed)
+        if not self._is_per_device:
+            return self._near
+        if node is None:
+            return self._far
+        return tuple(
+            near if reach.includes(node) else far
+            for near, far, reach in zip(self._near, self._far, self._reaches, strict=True)
+        )
+
+
 class Slices:
     """All slices of the cluster, found by node and by pool; never changed once made.
+
+    Slices of counters concern every node. They are looked at for nodes that reach devices of their pool; the
+    rest of the nodes see such a pool only where something is wrong with it.
 
     Args:
         slices: In any order.
     """
 
     def __init__(self, slices: Iterable[ResourceSlice]) -> None:
-        self._of_node: dict[str, list[ResourceSlice]] = {}
-        self._wide: list[ResourceSlice] = []
-        self._of_pool: dict[PoolKey, list[ResourceSlice]] = {}
-        self._pooled: dict[str, tuple[PooledDevice, ...]] = {}
+        self._of_node: dict[str, list[SlicedDevices]] = {}
+        self._wide: list[SlicedDevices] = []
+        self._counters: dict[PoolKey, list[SlicedDevices]] = {}
+        self._of_pool: dict[PoolKey, list[SlicedDevices]] = {}
         self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
-        for each in sorted(slices, key=lambda each: each.name):
-            spec = each.spec
-            if spec.node_name and not spec.shared_counters:
+        #: by the identities of what the nodes reach
+        self._shared: dict[tuple[int, ...], tuple[Pool, ...]] = {}
+        self._one_pool: dict[tuple[int, ...], Pool | None] = {}
+        for published in sorted(slices, key=lambda each: each.name):
+            spec, each = published.spec, SlicedDevices(published)
+            key = PoolKey(spec.driver, spec.pool.name)
+            if spec.shared_counters and not spec.devices:
+                self._counters.setdefault(key, []).append(each)
+            elif spec.node_name and not spec.shared_counters:
                 self._of_node.setdefault(spec.node_name, []).append(each)
             else:
                 self._wide.append(each)
-            self._of_pool.setdefault(PoolKey(spec.driver, spec.pool.name), []).append(each)
+            self._of_pool.setdefault(key, []).append(each)
 
     def pools_of(self, node: Node) -> tuple[Pool, ...]:
-        """The pools that a node reaches, in the order in which their devices are handed out."""
+        """The pools that a node reaches, in the order in which their devices are handed out.
+
+        Nodes that reach the same get the same tuple. Pools without a device that the node could be given are
+        left out as long as nothing is wrong with them.
+        """
         known = self._known.get(node.name)
         if known is None or known[0] is not node:
             known = self._known[node.name] = node, self._found(node)
         return known[1]
 
     def _found(self, node: Node) -> tuple[Pool, ...]:
-        found: dict[PoolKey, list[ResourceSlice]] = {}
-        for each in (*self._of_node.get(node.name, ()), *self._wide):
-            if _concerns(each, node):
-                found.setdefault(PoolKey(each.spec.driver, each.spec.pool.name), []).append(each)
-        pools = [pool for key, slices in found.items() if (pool := self._pool(key, slices, node)) is not None]
+        wide = [each for each in self._wide if each.concerns(node)]
+        near = [each for each in self._of_node.get(node.name, ()) if each.concerns(node)]
+        if near or any(each.differs_by_node for each in wide):
+            return self._pools([*near, *wide], node)
+        place = tuple(id(each) for each in wide)
+        shared = self._shared.get(place)
+        if shared is None:
+            shared = self._shared[place] = self._pools(wide, node)
+        return shared
+
+    def _pools(self, slices: Sequence[SlicedDevices], node: Node) -> tuple[Pool, ...]:
+        found: dict[PoolKey, list[SlicedDevices]] = {}
+        for each in slices:
+            spec = each.slice.spec
+            found.setdefault(PoolKey(spec.driver, spec.pool.name), []).append(each)
+        pools = [each for each in self._troubled if each.key not in found]
+        for key, concerned in found.items():
+            pool = self._pool_for(key, [*concerned, *self._counters.get(key, ())], node)
+            if pool is not None:
+                pools.append(pool)
         pools.sort(key=lambda pool: (pool.waits_to_bind, pool.key))
         return tuple(pools)
 
-    def _pool(self, key: PoolKey, slices: Sequence[ResourceSlice], node: Node) -> Pool | None:
+    def _pool_for(self, key: PoolKey, slices: Sequence[SlicedDevices], node: Node) -> Pool | None:
+        """One pool, the same for all nodes that see the same of it."""
+        if any(each.differs_by_node for each in slices):
+            return self._pool(key, slices, node)
+        place = tuple(id(each) for each in slices)
+        if place not in self._one_pool:
+            self._one_pool[place] = self._pool(key, slices, node)
+        return self._one_pool[place]
+
+    @cached_property
+    def _troubled(self) -> Sequence[Pool]:
+        """Pools with counters that are not complete, as nodes see them that reach none of their devices."""
+        pools = (self._pool(key, slices, None) for key, slices in self._counters.items())
+        return [each for each in pools if each is not None and each.state is not PoolState.COMPLETE]
+
+    def _pool(self, key: PoolKey, slices: Sequence[SlicedDevices], node: Node | None) -> Pool | None:
         """One pool; None where a newer generation is published elsewhere."""
-        generation = max(each.spec.pool.generation for each in slices)
+        generation = max(_pool_of(each).generation for each in slices)
         newest = sorted(
-            (each for each in slices if each.spec.pool.generation == generation), key=lambda each: each.name
+            (each for each in slices if _pool_of(each).generation == generation),
+            key=lambda each: each.slice.name,
         )
         state, left_out = PoolState.COMPLETE, False
-        if all(each.spec.pool.resource_slice_count != len(newest) for each in newest):
+        if all(_pool_of(each).resource_slice_count != len(newest) for each in newest):
             everywhere = self._of_pool[key]
-            if any(each.spec.pool.generation > generation for each in everywhere):
+            if any(_pool_of(each).generation > generation for each in everywhere):
                 return None
-            same = [each for each in everywhere if each.spec.pool.generation == generation]
+            same = [each for each in everywhere if _pool_of(each).generation == generation]
             left_out = len(same) > len(newest)
-            if all(each.spec.pool.resource_slice_count != len(same) for each in same):
+            if all(_pool_of(each).resource_slice_count != len(same) for each in same):
                 state = PoolState.INCOMPLETE
         else:
             same = newest
         counters = {
             (one.name, name): amount
             for each in newest
-            for one in each.spec.shared_counters
+            for one in each.slice.spec.shared_counters
             for name, amount in amounts_of(one.counters).items()
         }
-        devices = tuple(device for each in newest for device in self._devices(each, node))
-        others: tuple[PooledDevice, ...] = ()
-        if left_out:
-            names = {each.name for each in newest}
-            others = tuple(d for each in same if each.name not in names for d in self._devices(each, node))
-        if state is PoolState.COMPLETE and _is_invalid(newest, devices, others, counters):
+        names = {each.slice.name for each in newest}
+        rest = [each for each in same if each.slice.name not in names] if left_out else []
+        if state is PoolState.COMPLETE and _is_invalid(newest, rest, counters):
             state = PoolState.INVALID
+        devices = tuple(device for each in newest for device in each.devices(node))
+        others = tuple(device for each in rest for device in each.devices(node))
         return Pool(key, state, devices, others, counters)
 
-    def _devices(self, each: ResourceSlice, node: Node) -> tuple[PooledDevice, ...]:
-        if not each.spec.per_device_node_selection:
-            known = self._pooled.get(each.name)
-            if known is None:
-                known = tuple(_pooled(each, device, is_reached=True) for device in each.spec.devices)
-                self._pooled[each.name] = known
-            return known
-        return tuple(_pooled(each, device, is_reached=_reaches(device, node)) for device in each.spec.devices)
 
-
-def _pooled(each: ResourceSlice, device: Device, *, is_reached: bool) -> PooledDevice:
-    attributes = {
-        name: value for name, attribute in device.attributes.items() if (value := attribute.value) is not None
-    }
-    return PooledDevice(
-        DeviceID(each.spec.driver, each.spec.pool.name, device.name),
-        device,
-        each,
-        is_reached,
-        attributes,
-        amounts_of(device.capacity),
-        {
-            (one.counter_set, name): amount
-            for one in device.consumes_counters
-            for name, amount in amounts_of(one.counters).items()
-        },
-        DeviceView(
-            each.spec.driver,
-            attributes,
-            {name: str(has.value) for name, has in device.capacity.items()},
-            device.allow_multiple_allocations,
-        ),
-    )
-
-
-def _concerns(each: ResourceSlice, node: Node) -> bool:
-    spec = each.spec
-    if spec.shared_counters:
-        return True
-    if spec.per_device_node_selection:
-        return any(_reaches(device, node) for device in spec.devices)
-    return _selects(spec.node_name, spec.node_selector, node, is_everywhere=spec.all_nodes)
-
-
-def _reaches(device: Device, node: Node) -> bool:
-    return _selects(device.node_name, device.node_selector, node, is_everywhere=device.all_nodes)
-
-
-def _selects(name: str, selector: NodeSelector | None, node: Node, *, is_everywhere: bool) -> bool:
-    if name:
-        return name == node.name
-    if is_everywhere:
-        return True
-    return selector is not None and selects(selector, node)
-
-
-def selects(selector: NodeSelector, node: Node) -> bool:
-    """Whether a node selector selects a node."""
-    return compile_node_matcher({}, selector).matches(node.labels, node.name)
+def _pool_of(each: SlicedDevices) -> ResourcePool:
+    return each.slice.spec.pool
 
 
 def _is_invalid(
-    newest: Sequence[ResourceSlice],
-    devices: Sequence[PooledDevice],
-    others: Sequence[PooledDevice],
+    newest: Sequence[SlicedDevices],
+    others: Sequence[SlicedDevices],
     counters: Mapping[tuple[str, str], int],
 ) -> bool:
-    names = [each.id for each in devices]
-    sets = [one.name for each in newest for one in each.spec.shared_counters]
+    names = [device.name for each in newest for device in each.slice.spec.devices]
+    sets = [one.name for each in newest for one in each.slice.spec.shared_counters]
     if len(set(names)) < len(names) or len(set(sets)) < len(sets):
         return True
-    return any(not each.consumes.keys() <= counters.keys() for each in (*devices, *others))
+    return any(not each.draws_on <= counters.keys() for each in (*newest, *others))

@@ -26,10 +26,17 @@ ALL = "All"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A selector, and what its errors begin with."""
+    """A selector, and what its errors begin with.
+
+    Attributes:
+        text: As written.
+        where: Its place; of a claim's, what comes after the claim's name.
+        claim: The claim whose selector it is, with its namespace; "" for a class.
+    """
 
     text: str
     where: str
+    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,11 +99,6 @@ class WantedClaim:
     requests: tuple[Request, ...]
     constraints: tuple[DeviceConstraint, ...]
 
-    @property
-    def where(self) -> str:
-        """What messages call it."""
-        return f"claim {self.claim.key}"
-
 
 class MissingClassError(ValueError):
     """A request names no class, or one that does not exist.
@@ -150,7 +152,7 @@ def _wanted(
         found,
         (
             *_expressions(found.spec.selectors, f"class {found.name}"),
-            *_expressions(asked.selectors, f"claim {claim.key}"),
+            *_expressions(asked.selectors, claim=claim.key),
         ),
         asked.allocation_mode == ALL,
         asked.count,
@@ -164,8 +166,10 @@ def _capacity(written: Mapping[str, str | int | float]) -> Amounts:
     return {name: amount_of(each) for name, each in written.items()}
 
 
-def _expressions(selectors: tuple[DeviceSelector, ...], where: str) -> tuple[Expression, ...]:
+def _expressions(
+    selectors: tuple[DeviceSelector, ...], where: str = "", claim: str = ""
+) -> tuple[Expression, ...]:
     return tuple(
-        Expression("" if each.cel is None else each.cel.expression, f"{where}: selector #{position}")
+        Expression("" if each.cel is None else each.cel.expression, f"{where}: selector #{position}", claim)
         for position, each in enumerate(selectors)
     )

@@ -5,6 +5,7 @@ Costs: one unit for a variable, for each field and for each index.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from plimsoll.devices.cel.frames import Evaluate, FailedValue, Frame
@@ -22,6 +23,7 @@ from plimsoll.devices.cel.values import (
 )
 
 _MAPS = frozenset({dict, DomainMap})
+_FIELDS = {"device.attributes": attrgetter("attributes"), "device.capacity": attrgetter("capacity")}
 _KEYS = frozenset({bool, int, UInt, float, str})
 
 
@@ -89,25 +91,20 @@ def known_path(tree: Tree, scope: LocalNames) -> Evaluate | None:
     ):
         return None
 
-    def attribute(frame: Frame) -> Any:
+    field_of = _FIELDS.get(root.name)
+    if field_of is None:
+        return None
+
+    def run(frame: Frame) -> Any:
         frame.left -= 4
         if frame.left < 0:
             raise CostError
         try:
-            return frame.attributes[domain][identifier]
+            return field_of(frame)[domain][identifier]
         except KeyError:
             raise EvaluationError(f"no such key: {identifier}") from None
 
-    def capacity(frame: Frame) -> Any:
-        frame.left -= 4
-        if frame.left < 0:
-            raise CostError
-        try:
-            return frame.capacity[domain][identifier]
-        except KeyError:
-            raise EvaluationError(f"no such key: {identifier}") from None
-
-    return {"device.attributes": attribute, "device.capacity": capacity}.get(root.name)
+    return run
 
 
 def _constant_key(tree: Tree | None) -> tuple[str | None, Tree | None]:

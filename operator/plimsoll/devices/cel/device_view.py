@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from plimsoll.devices.cel.functions.quantities import parse_quantity, parse_semver
+from plimsoll.devices.cel.functions.quantities import Quantity, parse_quantity, parse_semver
 from plimsoll.devices.cel.values import GREATEST_INT, LEAST_INT, DomainMap, EvaluationError
 from plimsoll.model.kinds.devices.resource_slice import AttributeValue, Version
+
+#: Characters of amounts and versions that are read once for all devices that have them.
+SHORT = 64
+
+_known_semver = lru_cache(maxsize=4096)(parse_semver)
+_known_quantity = lru_cache(maxsize=4096)(parse_quantity)
 
 
 class DeviceView:
@@ -48,7 +55,7 @@ class DeviceView:
         """
         if self._by_domain is None:
             attributes = {name: _value(name, value) for name, value in self.attributes.items()}
-            capacity = {name: parse_quantity(value) for name, value in self.capacity.items()}
+            capacity = {name: _quantity(value) for name, value in self.capacity.items()}
             self._by_domain = (
                 _sorted_by_domain(attributes, self.driver),
                 _sorted_by_domain(capacity, self.driver),
@@ -59,12 +66,16 @@ class DeviceView:
 def _value(name: str, value: AttributeValue) -> Any:
     if isinstance(value, Version):
         try:
-            return parse_semver(str(value))
+            return _known_semver(str(value)) if len(value) <= SHORT else parse_semver(str(value))
         except EvaluationError as error:
             raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from error
     if isinstance(value, int) and not LEAST_INT <= value <= GREATEST_INT:
         raise EvaluationError(f"attribute {name}: the number does not fit 64 bits")
     return value
+
+
+def _quantity(text: str) -> Quantity:
+    return _known_quantity(text) if len(text) <= SHORT else parse_quantity(text)
 
 
 def _sorted_by_domain(values: Mapping[str, Any], driver: str) -> DomainMap:

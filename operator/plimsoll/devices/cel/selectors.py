@@ -20,7 +20,18 @@ KEPT = 4096
 
 
 class CompiledSelectorError(Exception):
-    """An expression that does not compile, or whose evaluation failed."""
+    """An expression that does not compile, or whose evaluation failed.
+
+    Attributes:
+        units: What finding that out cost.
+    """
+
+    def __init__(self, message: str, units: int = 0) -> None:
+        super().__init__(message, units)
+        self.units = units
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class CompiledSelector:
@@ -61,14 +72,18 @@ class CompiledSelector:
             raise CompiledSelectorError(self.error)
         try:
             frame = Frame(device, self._slots, limit)
+        except EvaluationError as error:
+            raise CompiledSelectorError(f"CEL runtime error: {error}") from error
+        try:
             result = self._evaluate(frame)
         except (EvaluationError, CostError) as error:
-            raise CompiledSelectorError(f"CEL runtime error: {error}") from error
+            raise CompiledSelectorError(f"CEL runtime error: {error}", limit - frame.left) from error
         if type(result) is not bool:
             kind = type_name(result)
             raise CompiledSelectorError(
                 f"CEL runtime error: CEL result of type {kind} could not be converted to bool:"
-                f" unsupported type conversion from '{kind}' to bool"
+                f" unsupported type conversion from '{kind}' to bool",
+                limit - frame.left,
             )
         return result, limit - frame.left
 

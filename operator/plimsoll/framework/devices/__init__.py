@@ -1,6 +1,5 @@
 """Devices for authors of plugins: claims, the book of devices, and the search for what claims ask for."""
 
-from plimsoll.devices.allocator import STEPS_A_SECOND as STEPS_A_SECOND
 from plimsoll.devices.book import DeviceBook as DeviceBook
 from plimsoll.devices.book import is_served_by_devices as is_served_by_devices
 from plimsoll.devices.extended_resources import may_be_served as may_be_served
@@ -10,3 +9,4 @@ from plimsoll.devices.pod_claims import ClaimProblem as ClaimProblem
 from plimsoll.devices.pod_claims import claims_of as claims_of
 from plimsoll.devices.requests import MissingClassError as MissingClassError
 from plimsoll.devices.requests import wanted_claim as wanted_claim
+from plimsoll.devices.search_limits import STEPS_A_SECOND as STEPS_A_SECOND

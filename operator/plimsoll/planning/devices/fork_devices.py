@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import ReferenceType, ref
 
-from plimsoll.devices.allocator import STEPS_A_SECOND
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pod_claims import used_claims
+from plimsoll.devices.search_limits import STEPS_A_SECOND
 from plimsoll.devices.taken import device_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import FollowsFork

@@ -143,7 +143,7 @@ class PodDevices:
         for group in self._groups:
             if group.answers is not None:
                 for row in rows[group.rows[rows]].tolist():
-                    if error := self._answer(group.answers, row).error:
+                    if error := self._answer(group.answers, row).failure(group.claims):
                         return error
         return ""
 
@@ -185,22 +185,30 @@ class PodDevices:
 
     def _grouped(self, snapshot: Snapshot, book: DeviceBook, most_steps: int) -> list[NodeGroup]:
         missing = [wanted_claim(claim, book.classes.get) for claim in self.claims if not claim.is_allocated]
-        served = np.zeros(len(snapshot), dtype=np.int64)
-        for place, resource in enumerate(self._resources):
-            axis = snapshot.axis_of(resource)
-            has = np.zeros(len(snapshot)) if axis is None else snapshot.allocatable[:, axis]
-            served += (has == 0).astype(np.int64) << place
         groups = []
-        for kind in np.unique(served).tolist():
-            resources = [each for place, each in enumerate(self._resources) if kind >> place & 1]
+        for resources, rows in self._served(snapshot):
             claims, extended = list(missing), None
             if resources or (self._resources and self.claims):
                 extended = requests_for(self._pod, resources, book.class_of_resource)
                 claims.append(wanted_claim(claim_for(self._pod, extended), book.classes.get))
-            groups.append(
-                NodeGroup(served == kind, tuple(claims), extended, answers_to(claims, book, most_steps))
-            )
+            groups.append(NodeGroup(rows, tuple(claims), extended, answers_to(claims, book, most_steps)))
         return groups
+
+    def _served(self, snapshot: Snapshot) -> list[tuple[list[str], BoolArray]]:
+        """The extended resources that devices serve, and on which nodes, shape (N,): those that have none."""
+        if not self._resources:
+            return [([], np.ones(len(snapshot), dtype=np.bool_))]
+        lacking = np.ones((len(snapshot), len(self._resources)), dtype=np.bool_)
+        for place, resource in enumerate(self._resources):
+            axis = snapshot.axis_of(resource)
+            if axis is not None:
+                lacking[:, place] = snapshot.allocatable[:, axis] == 0
+        kinds, which = np.unique(lacking, axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        return [
+            ([each for each, is_served in zip(self._resources, kind, strict=True) if is_served], which == at)
+            for at, kind in enumerate(kinds.tolist())
+        ]
 
     def _answer(self, answers: NodeAnswers, row: int) -> NodeAnswer:
         return self._opened.get(row) or answers.answer(row)

@@ -1,0 +1,66 @@
+"""Pools of a node: slices of counters concern every node, and cost only those that reach their devices."""
+
+import pytest
+
+from devices.builders import a_book, a_device, a_slice
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.pools import PoolState
+from plimsoll.model.kinds.devices.resource_slice import ResourceSlice
+from plimsoll.testing.builders import a_node
+
+NODES = ("n0", "n1", "n2")
+
+
+def counters(node: str, **pool: object) -> ResourceSlice:
+    """The counters of a node's pool."""
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 2, **pool}
+    sets = [{"name": "s", "counters": {"memory": {"value": "4"}}}]
+    return a_slice(node, [], name=f"{node}-counters", sharedCounters=sets, pool=pool)
+
+
+def parts(node: str, counter: str = "memory") -> ResourceSlice:
+    """Two devices that consume them."""
+    consumed = [{"counterSet": "s", "counters": {counter: {"value": "3"}}}]
+    return a_slice(node, [a_device(name, consumesCounters=consumed) for name in "ab"], slices=2)
+
+
+def states(book: DeviceBook, node: str) -> list[tuple[str, PoolState, int]]:
+    """Pools that the node looks at, with their state and number of devices."""
+    return [(pool.key.name, pool.state, len(pool.devices)) for pool in book.slices.pools_of(a_node(node))]
+
+
+def test_a_node_does_not_look_at_counters_of_others() -> None:
+    """Of 5,000 nodes that are partitioned it would look at 5,000 pools."""
+    book = a_book([each for node in NODES for each in (counters(node), parts(node))])
+
+    assert [states(book, node) for node in NODES] == [[(node, PoolState.COMPLETE, 2)] for node in NODES]
+
+
+@pytest.mark.parametrize(
+    ("broken", "state"),
+    [
+        pytest.param(parts("n0", counter="cores"), PoolState.INVALID, id="a-counter-that-does-not-exist"),
+        pytest.param(counters("n0", resourceSliceCount=3), PoolState.INCOMPLETE, id="a-slice-is-missing"),
+    ],
+)
+def test_a_pool_with_counters_that_is_not_complete_concerns_every_node(
+    broken: ResourceSlice, state: PoolState
+) -> None:
+    """As upstream: requests for all devices fail there, too."""
+    slices = {each.name: each for node in NODES for each in (counters(node), parts(node))}
+    if state is PoolState.INCOMPLETE:
+        del slices["n0-gpu"]
+    slices[broken.name] = broken
+    book = a_book(list(slices.values()))
+
+    assert states(book, "n1") == [("n0", state, 0), ("n1", PoolState.COMPLETE, 2)]
+
+
+def test_nodes_share_what_all_of_them_reach() -> None:
+    """A pool of 10,000 devices is kept once."""
+    book = a_book([a_slice("", [a_device("a")], name="everywhere"), a_slice("n0", [a_device("b")])])
+    found = {node: book.slices.pools_of(a_node(node)) for node in NODES}
+
+    assert found["n1"] is found["n2"]
+    assert found["n0"][-1] is found["n1"][0]
+    assert [pool.key.name for pool in found["n0"]] == ["n0", "shared"]
