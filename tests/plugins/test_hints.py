@@ -5,6 +5,7 @@ Rows follow the order of the default profile. A row that no registration of the 
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from devices.builders import a_claim
@@ -17,6 +18,7 @@ from plimsoll.framework import (
     QueueingHint,
     Registry,
 )
+from plimsoll.framework.columns import Cluster, LoadBook, LoadFall
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
@@ -75,6 +77,19 @@ def woken(plugin: str, pod: PodInfo, changes: list[ClusterEvent], args: dict[str
         for change in changes
         for registered in built.events_to_register()
     )
+
+
+def fell(before: float, after: float) -> list[ClusterEvent]:
+    """The cpu of a node of ten cores, in percent."""
+    cluster = Cluster()
+    fall = LoadFall(
+        np.array([[before, 0.0, 0.0, 0.0]]),
+        np.array([[after, 0.0, 0.0, 0.0]]),
+        np.array([[10**10, 2**36]]),
+        np.array([False]),
+        LoadBook(cluster),
+    )
+    return [ClusterEvent(EventResource.NODE_LOAD, ActionType.UPDATE, None, fall)]
 
 
 def node(old: Any = None, new: Node | None = None) -> list[ClusterEvent]:
@@ -485,6 +500,7 @@ ROWS = [
     check("NodeDeclaredFeatures", info(), own(info(), info(labels={"x": "y"})), SLEEPS, "needs-the-same"),
     check("NodeLoad", info(), node(None, OPEN), WAKES, "new"),
     check("NodeLoad", info(), placed(on()), WAKES, "somebody-left"),
+    check("NodeLoad", info(), fell(90, 60), SLEEPS, "no-line"),
 ]
 
 
@@ -507,6 +523,19 @@ def test_an_added_affinity_counts_like_the_pods_own() -> None:
 
     assert not woken("NodeAffinity", pod, node(None, only_own), args)
     assert woken("NodeAffinity", pod, node(None, both), args)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [(70, 60, True), (90, 70, False), (64, 55, True), (63, 55, False), (70, 64, False)],
+)
+def test_a_node_that_fell_below_its_line_with_the_pod_wakes(before: int, after: int, expected: bool) -> None:
+    """The pod is expected to use 2 % of the node."""
+    args = {"usageThresholds": {"cpu": 65}}
+
+    assert woken("NodeLoad", info(cpu="235m"), fell(before, after), args) is expected
+    peaks = {"aggregated": {"usageThresholds": {"cpu": 65}}}
+    assert not woken("NodeLoad", info(cpu="235m"), fell(before, after), peaks)
 
 
 def test_ignored_resources_wake_no_pod_and_hinder_none() -> None:

@@ -181,6 +181,7 @@ class Operator:
                 extending=extending,
                 fair_share=True,
                 shares=nodes.home,
+                refreshed=self.load.refreshed,
             ),
         )
         self.queue, self.loop = self.wing.queue, self.wing.loop

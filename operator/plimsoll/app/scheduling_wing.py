@@ -40,6 +40,7 @@ from plimsoll.scheduling.leaving_victims import LeavingVictims
 from plimsoll.scheduling.loop import AttemptTaker, SchedulingLoop
 from plimsoll.scheduling.plugin_timing import PluginTimer
 from plimsoll.scheduling.preemption import Preemption
+from plimsoll.scheduling.queue.cooled_nodes import CooledNodes
 from plimsoll.scheduling.queue.feed import QueueFeed
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queue_plugins import QueueGate, QueuePlugins
@@ -78,6 +79,7 @@ class WingParts:
         extending: Asks the extenders of profiles; None: profiles have none.
         fair_share: Whether FairShare plugins divide what the queue pops.
         shares: The nodes that this replica binds to; None: all.
+        refreshed: Notified when the load book has been refreshed; None: no book is kept.
     """
 
     access: Access | None = None
@@ -86,6 +88,7 @@ class WingParts:
     extending: Extending | None = None
     fair_share: bool = False
     shares: NodeShares | None = None
+    refreshed: Signal | None = None
 
 
 class SchedulingWing:
@@ -131,6 +134,9 @@ class SchedulingWing:
             work=work,
         )
         self._feed = QueueFeed(self.mirror, self.queue, self.served, book, clock, observer)
+        self._cooled = (
+            None if parts.refreshed is None else CooledNodes(self._feed, book.cache.cluster, parts.refreshed)
+        )
         rejections = KubeletRejections(
             self.served, ports.recorder, clock, observer, lambda uid: uid in book.cache.cluster.pods
         )
@@ -247,6 +253,8 @@ class SchedulingWing:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.explanations.run(), name="conditions")
             group.create_task(self.loop.run(), name="scheduling")
+            if self._cooled is not None:
+                group.create_task(self._cooled.run(), name="cooled nodes")
             if self._rights_gate is not None:
                 rights = self._rights_gate.run(self.queue, self._clock)
                 group.create_task(rights, name="rights of pods")

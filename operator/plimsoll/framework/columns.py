@@ -4,6 +4,7 @@ from plimsoll.load.expectations import SPREAD_UNITS as SPREAD_UNITS
 from plimsoll.load.expectations import Basis as Basis
 from plimsoll.load.expectations import Expectation as Expectation
 from plimsoll.load.load_book import LoadBook as LoadBook
+from plimsoll.load.load_fall import LoadFall as LoadFall
 from plimsoll.load.readings import PER_COLUMN_UNIT as PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState as LoadState
 from plimsoll.model.columns.cluster import Cluster as Cluster

@@ -38,6 +38,7 @@ class EventResource(StrEnum):
     ASSIGNED_POD = "AssignedPod"  #: a pod with a node; or one that gave up a node it was promised
     UNSCHEDULABLE_POD = "UnschedulablePod"  #: a pod without a node; updates concern only the pod itself
     NODE = "Node"
+    NODE_LOAD = "NodeLoad"  #: what nodes use, as measured: it has fallen; ``new`` is a LoadFall
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
     STORAGE_CLASS = "StorageClass"

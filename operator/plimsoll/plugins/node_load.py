@@ -16,7 +16,8 @@ Units: billionths of a core and bytes in; points out, int64, 0..100, higher is b
 difference of points is a difference of load.
 Edges: a node that is not measured counts with the median share of those that are, or with what its pods are
 expected to use if that is more; without any measurement, with the latter. Pods of DaemonSets are never
-refused. What a pod is expected to use is taken to five binary digits.
+refused. What a pod is expected to use is taken to five binary digits. A refused pod is tried again when the
+load of a node has fallen by three points or more and would not be above its lines with the pod any more.
 Source: koordinator a7a1b76b, ``loadaware/load_aware.go``; scheduler-plugins 903da7df, ``trimaran``.
 Differs: one model of load for all three strategies, in which pods count as soon as they are placed; a node
 without measurement is neither best nor worst; expired measurements refuse no pod unless asked to; where load
@@ -42,11 +43,13 @@ from plimsoll.framework.columns import (
     SPREAD_UNITS,
     Expectation,
     LoadBook,
+    LoadFall,
     LoadState,
 )
 from plimsoll.framework.resource_rules import UsageRule
 
 FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 Resource: TypeAlias = Literal["cpu", "memory"]
 
@@ -254,11 +257,33 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         return lower
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
-        """New nodes, and pods that leave."""
+        """New nodes, pods that leave, and nodes that are used less."""
         return (
             fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
             fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE),
+            fwk.EventWithHint(
+                fwk.EventResource.NODE_LOAD, fwk.ActionType.UPDATE, self._cooled, by_template=True
+            ),
         )
+
+    def _cooled(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+        """A node would have been above a line with the pod, and would no longer be."""
+        fall: LoadFall = change.new
+        half = slice(2, 4) if self._by_peak else slice(0, 2)
+        expected = np.array(_coarse(fall.book.prior(pod.template))[half], dtype=np.int64)
+        own = 100.0 * expected / np.maximum(fall.room, 1)
+        was_over = self._is_over(np.rint(fall.before[:, half] + own))
+        if not self._args.enable_schedule_when_node_metrics_expired:
+            was_over |= fall.was_stale
+        is_over = self._is_over(np.rint(fall.after[:, half] + own))
+        return fwk.QueueingHint.of(bool((was_over & ~is_over).any()))
+
+    def _is_over(self, percent: FloatArray) -> BoolArray:
+        """Which nodes are above a line, shape (K,)."""
+        over = np.zeros(len(percent), dtype=np.bool_)
+        for at, line in self._lines:
+            over |= percent[:, at] > line
+        return over
 
 
 def _levelled(snapshot: fwk.Snapshot) -> LoadBook:

@@ -64,6 +64,10 @@ class QueueFeed(PlacedPodsSubscriber):
         for info in self._mirror.arrived if self._queue.listens else ():
             self._move(arrival(info, self._book.cache.cluster.objects), now)
 
+    def happened(self, change: ClusterEvent) -> None:
+        """A change was applied that comes from no watch."""
+        self._move(change, self._clock.monotonic())
+
     def take_over(self, scheduler: str | None = None) -> None:
         """This process leads from now on: nominations are what the pods say, whatever was seen before.
 
