@@ -9,6 +9,7 @@ from plimsoll.planning.history import (
     HOLD_BACK_S,
     MAX_BUDGET_S,
     PING_PONG_S,
+    REST_AFTER,
     REST_S,
     Fate,
     Memory,
@@ -59,6 +60,19 @@ def test_another_strategy_and_another_owner_are_not_held_back() -> None:
 
     assert memory.held_back("uid-web", "Other") is None
     assert memory.held_back("uid-api", "Balance") is None
+
+
+def test_what_a_surge_teaches_holds_for_its_replica_set_as_well() -> None:
+    """And counts once for its policy."""
+    surges = [a_move(Fate.STRANDED, controller="uid-web-1", ago=n) for n in range(REST_AFTER - 1)]
+    memory = Memory(surges, NOON + 1)
+
+    assert memory.held_back("uid-web", "Balance").reason == "HeldBack"
+    assert memory.held_back("uid-web-1", "Balance") == memory.held_back("uid-web", "Balance")
+    assert memory.rest("tidy") == ("", False)
+    settled = Memory([*surges, a_move(Fate.SETTLED, controller="uid-web-1", ago=-1)], NOON + 2)
+    assert settled.held_back("uid-web-1", "Balance") is None
+    assert settled.ping_pong("uid-web-1", "Balance", "a").reason == "PingPong"
 
 
 def test_a_move_that_settles_clears_the_slate() -> None:

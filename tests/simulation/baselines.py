@@ -165,7 +165,7 @@ def _of_moves(operator: Operator, records: Collection[str]) -> Iterator[str]:
 # -- memory ------------------------------------------------------------------------------------------------
 
 
-def remembered(root: object, uids: Collection[str]) -> dict[str, int]:
+def remembered(root: object, uids: set[str]) -> dict[str, int]:
     """Where keys of collections are uids of these, by the path from an object; how many of them.
 
     Args:
@@ -177,9 +177,7 @@ def remembered(root: object, uids: Collection[str]) -> dict[str, int]:
     left: deque[tuple[object, str]] = deque([(root, type(root).__name__)])
     while left:
         at, path = left.popleft()
-        if isinstance(at, dict | set | frozenset) and (
-            known := sum(key in uids for key in at if isinstance(key, str))
-        ):
+        if isinstance(at, dict | set | frozenset) and (known := len(uids.intersection(at))):
             found[path] += known
         for inner, name in _inside(at):
             if id(inner) not in seen and not outside[type(inner)]:

@@ -69,6 +69,25 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(5127, "89c35ef6", "a new leader over-committed nodes that had shrunk while it stood by"),
     Regression(391, "89c35ef6", "pods were bound to a node that refused them, and made again, without end"),
     Regression(10020, "2f424e68", "moves were remembered whose records had gone with their definition"),
+    Regression(
+        16,
+        "8c9a4a1f",
+        "a pod of a scale-up was taken for the replacement, which was overlooked",
+        kinds=("MOVE_MEDDLED", "MOVE_ANSWER_LATE"),
+        features=("SURGES", "SLOW_STARTS"),
+        faulty_s=240.0,
+    ),
+    Regression(119, "8c9a4a1f", "a new leader overlooked records that the deposed one made a moment later"),
+    Regression(
+        41,
+        "8c9a4a1f",
+        "the totals of a policy that rebalanced no longer counted moves that were called off",
+        kinds=("MOVE_MEDDLED", "MOVE_ANSWER_LATE"),
+        features=("BUNDLES",),
+    ),
+    Regression(
+        234, "8c9a4a1f", "pods of a gang got no condition: the right to write it was missing for a while"
+    ),
 )
 
 

@@ -194,6 +194,7 @@ class Simulation:
                 violations = self._run()
         finally:
             gc.unfreeze()  # operators freeze what their first lists bring
+            forget_tasks()
             if was_enabled:
                 gc.enable()
         return Outcome(
@@ -420,6 +421,18 @@ class Simulation:
             with contextlib.suppress(StandstillError):
                 self.loop.run_until_complete(asyncio.wait(tasks, timeout=60.0))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+
+
+def forget_tasks() -> None:
+    """Let asyncio forget tasks that have ended, which wait for a garbage collection that does not come.
+
+    Each run numbers its tasks from the first on, and the numbers are their hashes: those of a hundred runs
+    would have to be compared with each new one.
+    """
+    inside: Any = asyncio.tasks
+    for task in list(inside._all_tasks):
+        if task.done():
+            inside._unregister_task(task)
 
 
 @cache

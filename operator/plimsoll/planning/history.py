@@ -61,6 +61,8 @@ class PastMove:
         target: Node of the replacement; "" without one.
         ended: Seconds since the epoch.
         budget: The PodDisruptionBudget that said no (``namespace/name``), or "".
+        controller: Uid of the pod's controller where that is not the workload: of the ReplicaSet of a
+            Deployment that surged, or "". What is learnt holds for both.
     """
 
     policy: str
@@ -72,6 +74,7 @@ class PastMove:
     ended: float
     budget: str = ""
     target: str = ""
+    controller: str = ""
 
 
 #: How a fruitless move ended, in words.
@@ -104,16 +107,19 @@ class Memory:
             if move.budget and self._now - move.ended < BUDGET_MEMORY_S:
                 self._refusals[move.budget].append(move.ended)
             return
-        key = (move.owner, move.strategy)
-        if move.fate is not Fate.REFUSED:
-            self._made[key].append(move)
         if move.fate is Fate.SETTLED:
-            self._fruitless.pop(key, None)
             self._in_a_row.pop(move.policy, None)
-            self._left[*key, move.source] = move.ended
         else:
-            self._fruitless.setdefault(key, []).append(move)
             self._in_a_row.setdefault(move.policy, []).append(move)
+        for owner in dict.fromkeys((move.owner, move.controller or move.owner)):
+            key = (owner, move.strategy)
+            if move.fate is not Fate.REFUSED:
+                self._made[key].append(move)
+            if move.fate is Fate.SETTLED:
+                self._fruitless.pop(key, None)
+                self._left[*key, move.source] = move.ended
+            else:
+                self._fruitless.setdefault(key, []).append(move)
 
     def held_back(self, owner: str, strategy: str) -> Refusal | None:
         """Why a strategy leaves the owner's pods alone for now, None when it does not."""

@@ -1,6 +1,7 @@
 """Moving an only pod by a rollout: the replacement first, taken back when it is not ready in time."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -178,6 +179,45 @@ async def test_a_rollout_that_brings_nothing_is_taken_back_and_teaches() -> None
     refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
     assert [each["reason"] for each in refused] == ["HeldBack"]
     assert "Deployment default/web" in refused[0]["message"]
+
+
+async def test_what_a_surge_teaches_holds_for_policies_that_do_not_surge() -> None:
+    """Another policy with that strategy would evict the pod seconds later."""
+    scene = SurgeScene()
+    plain = a_policy(evictor={"minReplicas": 0})
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        await scene.clock.advance(PATIENCE_S + 10)
+        assert said(scene)[:2] == ("Failed", "NoReplacement")
+        scene.rebalancers.adopt(plain)
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == ["HeldBack"]
+
+
+async def test_what_an_eviction_teaches_holds_for_a_surge() -> None:
+    """The Deployment is not asked for what its ReplicaSet has just failed at."""
+    scene = SurgeScene()
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+        owner = scene.record["spec"]["owner"]
+        for document in scene.records.documents.values():
+            moment = datetime.fromtimestamp(scene.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            transitions = [{"phase": "Returned", "time": moment}]
+            document["status"] = {"phase": "Returned", "transitions": transitions}
+            del document["spec"]["surge"]
+    later = SurgeScene(*scene.records.documents.values())
+    async with later.running(a_surging_policy()):
+        await later.run()
+
+    assert owner["kind"] == "ReplicaSet"
+    assert later.rollouts.marks == []
+    refused = later.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == ["HeldBack"]
 
 
 async def test_a_template_that_somebody_changed_is_not_taken_back() -> None:

@@ -117,11 +117,17 @@ class Objections:
         return surge
 
     def lesson(
-        self, strategy: str, workload: Workload, budgets: Sequence[PodDisruptionBudget]
+        self, strategy: str, pod: PodInfo, workload: Workload, budgets: Sequence[PodDisruptionBudget]
     ) -> Refusal | None:
-        """Why past moves speak against this one; ``budgets`` are those over the pod, none for a surge."""
+        """Why past moves speak against this one; ``budgets`` are those over the pod, none for a surge.
+
+        The workload of a surge is the Deployment; evictions of its pods are learnt of their ReplicaSet.
+        """
         refusal = self._memory.budget(budgets[0].key) if budgets else None
-        return refusal or self._memory.held_back(workload.uid, strategy)
+        owners = dict.fromkeys((workload.uid, workload_of(pod).uid))
+        return refusal or next(
+            filter(None, (self._memory.held_back(each, strategy) for each in owners)), None
+        )
 
     def settling(self, pod: PodInfo, strategy: str) -> Refusal | None:
         """Why a pod that has just been moved is left alone, unless a fresh one is wanted."""

@@ -124,7 +124,7 @@ class PlanBuilder:
                 (protection if isinstance(protection, Refusal) else None)
                 or (limit.refusal if limit else None)
                 or (self.ledger.shortage(pod) if surge else self.ledger.refusal(pod, given_back))
-                or self.objections.lesson(strategy, workload, [] if surge else self.ledger.over(pod))
+                or self.objections.lesson(strategy, pod, workload, [] if surge else self.ledger.over(pod))
                 or self.objections.settling(pod, strategy)
                 or self.objections.unmeasured(candidate, strategy, workload)
                 or self._prove(candidate, strategy, workload, surge)
@@ -385,7 +385,7 @@ class PlanBuilder:
             return not (
                 isinstance(protection, Refusal)
                 or (self.ledger.shortage(pod) if surge else self.ledger.refusal(pod))
-                or self.objections.lesson(strategy, workload, [] if surge else self.ledger.over(pod))
+                or self.objections.lesson(strategy, pod, workload, [] if surge else self.ledger.over(pod))
             )
         except PluginError:
             return False

@@ -57,6 +57,7 @@ def past_move(record: Record) -> PastMove | None:
         ended=ended_at(record),
         budget=f"{namespace}/{record.status.blocked_by}" if record.status.blocked_by else "",
         target=(landed.node or "") if (landed := record.status.replacement) is not None else "",
+        controller="" if surge is None else owner.uid,
     )
 
 
