@@ -18,9 +18,11 @@ help: ## list the targets
 setup: $(STAMP) ## create .venv with the locked dependencies and plimsoll and roadstead in it
 
 $(STAMP): requirements.lock pyproject.toml devcluster/pyproject.toml tools/kernel_build.py operator/plimsoll/engine/kernel/kernel.c
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster
+	@echo "Installing the locked dependencies into $(VENV): about a minute, once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "Installing plimsoll and its development cluster, and compiling the kernel"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e devcluster
 	@touch $@
 
 tools: $(TOOLS) ## helm, kubectl, hadolint, jactionlint, prometheus, promtool, cyclonedx-py, pip-audit in .tools/bin (Linux on amd64; elsewhere those on the PATH are used)
@@ -62,7 +64,7 @@ crds: $(STAMP) ## write crds/*.yaml and the admission policy of deploy/component
 	$(BIN)/python -m plimsoll.policies.admission_policy deploy/components/policy-warnings
 
 demo: $(STAMP) ## watch a cluster placed, drifting, mended: [TRACE=<folder>] [KEEP=1] [NODES=40]
-	PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
+	@PYTHONPATH=examples $(BIN)/python -m demo $(if $(TRACE),--trace $(TRACE)) $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
 # Many tests wait for processes: four more workers than there are processors keep these busy.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4)

@@ -58,6 +58,7 @@ async def play(inventory: Inventory, examples: Path, *, keep: bool, console: Con
         async with Process(
             home / "roadstead.log", "roadstead", "--kubeconfig", str(kubeconfig), "--nodes", "0"
         ) as cluster:
+            console.print("- Starting a development cluster and the operator")
             await cluster.until_exists(kubeconfig, READY_S)
             async with (
                 _connected(kubeconfig) as client,
@@ -128,9 +129,9 @@ def judge(story: Story, console: Console, seconds: float) -> int:
     table = Table(title="Summary", title_justify="left", show_header=False)
     table.add_row("pods placed", f"{placed.bound} in {story.placing_s:.1f} s, {placed.pending} pending")
     table.add_row(
-        "cpu spread over open nodes",
-        f"{placed.spread:.1f} placed, {drifted.spread:.1f} drifted, {mended.spread:.1f} mended"
-        " (standard deviation, percentage points)",
+        "imbalance of cpu",
+        f"{placed.spread:.0f} → {drifted.spread:.0f} → {mended.spread:.0f}: placed, drifted, mended; lower"
+        " is better (standard deviation over open nodes, percentage points)",
     )
     table.add_row("evictions by strategy", _counts(strategies) or "none")
     table.add_row("evictions by phase", _counts(phases) or "none")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,7 +15,8 @@ from .balance import Balance
 #: Rows that the tables show at most; the summary counts all.
 NODE_ROWS, EVICTION_ROWS = 16, 12
 
-BAR_WIDTH = 20
+#: Cells of a bar: a node takes one line of a terminal of 80 columns.
+BAR_WIDTH = 12
 
 
 class Screen:
@@ -84,13 +86,13 @@ def share_bar(share: float) -> str:
 
 def node_table(before: Balance, after: Balance | None = None) -> Table:
     """Nodes that changed most first, cpu requested before and after."""
-    table = Table(title="cpu requested by node", title_justify="left")
-    table.add_column("node")
-    table.add_column("before" if after else "cpu")
+    table = Table(title="cpu requested by node", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("node", no_wrap=True)
+    table.add_column("before" if after else "cpu", no_wrap=True)
     table.add_column("pods", justify="right")
     later = {use.name: use for use in after.nodes} if after else {}
     if after:
-        table.add_column("after")
+        table.add_column("after", no_wrap=True)
         table.add_column("pods", justify="right")
 
     def change(name: str, share: float) -> float:

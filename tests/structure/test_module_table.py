@@ -17,7 +17,7 @@ SOURCES = (
 #: Packages that are newer than the redesign: ADR 25 describes them.
 NEWER = tuple(
     f"operator/plimsoll/{name}/"
-    for name in ("cli", "inspection", "migration", "preflight", "simulation", "snapshots")
+    for name in ("cli", "inspection", "migration", "preflight", "simulation", "snapshots", "web_pages")
 )
 
 _SPAN = re.compile(r"`([^`]+)`")

@@ -19,6 +19,7 @@ class ClusterSample:
         memory: Likewise.
         nodes_in_use: Nodes with at least one pod.
         waiting: Pods without a node.
+        evicted: Pods that policies have evicted so far.
     """
 
     at: float
@@ -26,9 +27,10 @@ class ClusterSample:
     memory: float
     nodes_in_use: int
     waiting: int
+    evicted: int
 
 
-def sample(world: World, at: float) -> ClusterSample:
+def sample(world: World, at: float, evicted: int) -> ClusterSample:
     """The cluster as it is."""
     cluster = world.cluster
     nodes = len(cluster)
@@ -36,7 +38,7 @@ def sample(world: World, at: float) -> ClusterSample:
     allocatable = np.maximum(cluster.allocatable[:nodes].sum(axis=0), 1)
     cpu, memory = (float(requested[axis] / allocatable[axis]) for axis in (0, 1))
     in_use = sum(1 for row in range(nodes) if any(True for _ in cluster.pods_on(row)))
-    return ClusterSample(at, cpu, memory, in_use, len(world.waiting))
+    return ClusterSample(at, cpu, memory, in_use, len(world.waiting), evicted)
 
 
 @dataclass(slots=True)

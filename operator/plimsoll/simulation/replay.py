@@ -156,7 +156,9 @@ class Replay:
                 self._rebalance(subject)
                 self._set_run(subject)
             case EventKind.SAMPLE:
-                self.figures.samples.append(sample(self.world, self._now - self.state.now))
+                evicted = self.figures.moved.total()
+                at = self._now - self.state.now
+                self.figures.samples.append(sample(self.world, at, evicted))
 
     def _expect(self, pod: PodInfo) -> None:
         """A pending pod arrives when it was created, or at the beginning."""

@@ -32,6 +32,7 @@ class UtilisationSample(AnswerPart):
     memory_percent: float = Field(description="Requested share of the nodes' memory.")
     nodes_in_use: int = Field(description="Nodes with at least one pod.")
     pending: int = Field(description="Pods without a node.")
+    evicted: int = Field(description="Pods that policies have evicted so far.")
 
 
 class PolicySetOutcome(AnswerPart):
@@ -116,6 +117,7 @@ def _outcome(
                 memory_percent=round(100 * each.memory, 1),
                 nodes_in_use=each.nodes_in_use,
                 pending=each.waiting,
+                evicted=each.evicted,
             )
             for each in figures.samples
         ),

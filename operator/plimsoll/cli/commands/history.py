@@ -8,6 +8,7 @@ from plimsoll.cli.clusters import From, content_from
 from plimsoll.cli.moments import moment_of, seconds_of
 from plimsoll.cli.options import NAMESPACED, OUTPUT, Flag, Format, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
 Since = Annotated[
@@ -27,6 +28,7 @@ def history(
     until: Until = "",
     policy: Policy = "",
     again_within: Again = "1h",
+    report: ReportFile = None,
     from_: From = None,
 ) -> None:
     """Show what moved, why, how it ended, and what moved again.
@@ -54,6 +56,10 @@ def history(
     )
     records = MirroredObjects(content).records.values()
     answer = history_of(records, selection, content.source, within_s)
+    if report is not None:
+        from plimsoll.cli.reports import history_report, write_report  # noqa: PLC0415 - for pages alone
+
+        write_report(report, history_report(answer))
     print_answer(answer, history_view(answer, wide=options.output == Format.WIDE), options.output)
 
 

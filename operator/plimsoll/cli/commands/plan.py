@@ -10,6 +10,7 @@ from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.errors import ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Format, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def plan(
     *,
     filename: New = None,
     against: Against = "",
+    report: ReportFile = None,
     from_: From = None,
 ) -> None:
     """Show what policies would move if they ran now.
@@ -62,6 +64,10 @@ def plan(
     if against:
         old = (against, _with(live, _file(against), files), chosen or compared or named)
     answer = plan_of(new, chosen or named or compared, old)
+    if report is not None:
+        from plimsoll.cli.reports import plan_report, write_report  # noqa: PLC0415 - for pages alone
+
+        write_report(report, plan_report(answer, new))
     print_answer(answer, plan_view(answer, wide=options.output == Format.WIDE), options.output)
     if answer.differs if against else answer.moves:
         raise typer.Exit(ExitCode.FOUND)

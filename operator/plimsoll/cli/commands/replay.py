@@ -9,6 +9,7 @@ from plimsoll.cli.clusters import state_from
 from plimsoll.cli.errors import UserError
 from plimsoll.cli.options import OUTPUT, Format, Options
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ Together = Annotated[
 ]
 
 
-def replay(
+def replay(  # noqa: PLR0913 - typer reads the flags from the parameters
     options: Options,
     files: Source,
     *,
@@ -43,6 +44,7 @@ def replay(
     seed: Seed = 0,
     enforce: Enforce = False,
     together: Together = False,
+    report: ReportFile = None,
 ) -> None:
     """Replay a snapshot or a trace in virtual time under policies.
 
@@ -61,8 +63,12 @@ def replay(
         states.append(_with(state, against))
     setting = ReplaySettings(seconds, seed, enforce, together)
     with progress("virtual s") as bar:
-        report = replayed(states, setting, lambda label, done: bar(label, int(done), int(seconds)))
-    print_answer(report, replay_view(report, wide=options.output == Format.WIDE), options.output)
+        answer = replayed(states, setting, lambda label, done: bar(label, int(done), int(seconds)))
+    if report is not None:
+        from plimsoll.cli.reports import replay_report, write_report  # noqa: PLC0415 - for pages alone
+
+        write_report(report, replay_report(answer))
+    print_answer(answer, replay_view(answer, wide=options.output == Format.WIDE), options.output)
 
 
 def _seconds(until: str) -> float:

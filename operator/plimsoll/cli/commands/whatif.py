@@ -11,6 +11,7 @@ from plimsoll.cli.errors import ExitCode, UserError
 from plimsoll.cli.options import OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.cli.ordered_flags import OrderedCommand
 from plimsoll.cli.output import print_answer
+from plimsoll.cli.reports import ReportFile
 from plimsoll.cli.verbs import Verb
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
     taint: Taints = None,
     scale: Scaled = None,
     policies: Policies = None,
+    report: ReportFile = None,
     from_: From = None,
     order: Order = None,
 ) -> None:
@@ -100,6 +102,10 @@ def whatif(  # noqa: PLR0913 - typer reads the flags from the parameters
     target = state.with_policies(_policies(state, changed, applied)) if changed or applied else None
     with progress("steps") as bar:
         answer = what_if(state, changes, target, bar)
+    if report is not None:
+        from plimsoll.cli.reports import what_if_report, write_report  # noqa: PLC0415 - for pages alone
+
+        write_report(report, what_if_report(answer, state))
     print_answer(answer, what_if_view(answer, wide=options.output == Format.WIDE), options.output)
     if answer.pending or answer.blocked:
         raise typer.Exit(ExitCode.FOUND)

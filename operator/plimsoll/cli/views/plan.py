@@ -34,16 +34,17 @@ def plan_view(answer: Plan, *, wide: bool = False) -> list[Table | str]:
     if answer.comparison is not None and not wide:
         new = [f"new {each.policy}: {each.outlook}" for each in answer.policies]
         old = [f"old {each.policy}: {each.outlook}" for each in answer.comparison.old]
-        return [*new, *old, "", *_comparison(answer.comparison)]
+        return [*new, *old, "", *comparison_view(answer.comparison)]
     view: list[Table | str] = []
     for each in answer.policies:
-        view += ["", *_policy(each, wide=wide)]
+        view += ["", *policy_view(each, wide=wide)]
     if answer.comparison is not None:
-        view += ["", *_comparison(answer.comparison)]
+        view += ["", *comparison_view(answer.comparison)]
     return view[1:]
 
 
-def _policy(plan: PolicyPlan, *, wide: bool) -> Iterator[Table | str]:
+def policy_view(plan: PolicyPlan, *, wide: bool) -> Iterator[Table | str]:
+    """What one policy would move, and why not more."""
     yield f"{plan.policy}: {plan.outlook}"
     yield from (f"  {note}" for note in plan.notes)
     tables = []
@@ -202,7 +203,8 @@ def _budgets(plan: PolicyPlan) -> Table:
     return Table(columns, rows)
 
 
-def _comparison(found: PlanComparison) -> Iterator[Table | str]:
+def comparison_view(found: PlanComparison) -> Iterator[Table | str]:
+    """What two sets of policies move differently."""
     yield (
         f"against {found.against}: {found.only_new} only new, {found.only_old} only old, {found.both} both,"
         f" {found.elsewhere} to another node"

@@ -1,0 +1,89 @@
+"""Pictures a cluster: nodes with their utilisation, and pods without a place, for pages."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from plimsoll.inspection.answer import Answer, AnswerPart
+from plimsoll.inspection.changes.changed_cluster import ChangedCluster
+from plimsoll.inspection.state import ClusterState
+from plimsoll.planning.imbalance import BILLIONTHS, COLUMNS
+
+#: Figures are rounded to so many places, as those of a plan.
+PLACES = 1
+
+
+class PicturedNode(AnswerPart):
+    """One node."""
+
+    node: str = Field(description="Its name.")
+    state: str = Field(description="Ready, NotReady or Cordoned.")
+    pods: int = Field(ge=0, description="Pods that are placed on it.")
+    requested_percent: dict[str, float] = Field(
+        description="Share of its allocatable amount that pods request, by resource."
+    )
+    used_percent: dict[str, float] = Field(description="The same as measured; empty where it is not.")
+
+
+class HomelessPods(AnswerPart):
+    """Pods that have no place, for one reason."""
+
+    reason: str = Field(description="Why, in kube-scheduler's words.")
+    pods: tuple[str, ...] = Field(description="As namespace/name, in the order in which they are tried.")
+
+
+class ClusterPicture(Answer):
+    """How full a cluster is."""
+
+    nodes: tuple[PicturedNode, ...] = Field(description="Sorted by name.")
+    waiting: tuple[HomelessPods, ...] = Field(description="Those that the most pods have first.")
+    resources: tuple[str, ...] = Field(description="What nodes have: cpu, memory, pods, then extended ones.")
+
+
+def picture_of(state: ClusterState) -> ClusterPicture:
+    """Look at all nodes, and try all pods that wait on a fork."""
+    nodes = tuple(sorted(_nodes(state), key=lambda each: each.node))
+    named = {resource for each in nodes for resource in each.requested_percent}
+    return ClusterPicture(
+        nodes=nodes,
+        waiting=tuple(sorted(_waiting(state), key=lambda each: (-len(each.pods), each.reason))),
+        resources=(*COLUMNS, *sorted(named - set(COLUMNS))),
+    )
+
+
+def _nodes(state: ClusterState) -> Iterator[PicturedNode]:
+    cluster = state.cluster
+    pictured = {axis: name for axis, name in enumerate(cluster.resources) if name in COLUMNS or "/" in name}
+    used = {each.name: each.usage for each in state.content.usage.nodes}
+    for name, row in cluster.rows.items():
+        node, columns = cluster.nodes[row], pictured.items()
+        rooms = {resource: int(cluster.allocatable[row, axis]) for axis, resource in columns}
+        taken = {resource: int(cluster.requested[row, axis]) for axis, resource in columns}
+        measured = used.get(name, {})
+        yield PicturedNode(
+            node=name,
+            state="Cordoned" if node.spec.unschedulable else "Ready" if node.is_ready else "NotReady",
+            pods=sum(1 for _ in cluster.pods_on(row)),
+            requested_percent={
+                resource: _percent(taken[resource], room) for resource, room in rooms.items() if room
+            },
+            used_percent={
+                resource: _percent(measured[resource] / unit, rooms[resource])
+                for resource, unit in BILLIONTHS.items()
+                if resource in measured and rooms.get(resource)
+            },
+        )
+
+
+def _percent(amount: float, room: int) -> float:
+    return round(100 * amount / room, PLACES)
+
+
+def _waiting(state: ClusterState) -> Iterator[HomelessPods]:
+    queue = ChangedCluster(state).queue
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for pod in queue.in_order():
+        found[queue.refusals[pod.uid].message].append(pod.key)
+    for reason, pods in found.items():
+        yield HomelessPods(reason=reason, pods=tuple(pods))

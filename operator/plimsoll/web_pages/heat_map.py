@@ -1,0 +1,110 @@
+"""HeatMap: a tile for each node and resource, with how full it is before and after.
+
+A tile is two bars, before at the left and after at the right; the height says how full, in steps of five
+percent, and the shade repeats it. Above 100 % a bar is full and striped.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from plimsoll.inspection.picture import ClusterPicture
+
+#: Steps of a bar between empty and full.
+STEPS = 20
+
+#: Step of what is above 100 %.
+OVER = STEPS + 1
+
+#: Nodes up to which a tile shows its name.
+NAMED = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One node and one resource.
+
+    Attributes:
+        before: Percent of allocatable; None where the node is new.
+        after: Percent; None where the node goes.
+    """
+
+    node: str
+    before: float | None
+    after: float | None
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Heights of both bars, 0 to :data:`OVER`."""
+        return step_of(self.before), step_of(self.after)
+
+    @property
+    def shares(self) -> str:
+        """Its figures: one that stays, or before and after."""
+        if self.before == self.after:
+            return _percent(self.before)
+        was = "new" if self.before is None else _percent(self.before)
+        return f"{was} → {'removed' if self.after is None else _percent(self.after)}"
+
+    @property
+    def label(self) -> str:
+        """Name and figures, for those who hear the page and for the pointer."""
+        return f"{self.node}: {self.shares}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """All nodes by one resource.
+
+    Attributes:
+        title: The resource, and what counts as used.
+        named: Whether tiles are large enough for names.
+    """
+
+    title: str
+    tiles: Sequence[Tile]
+
+    @property
+    def named(self) -> bool:
+        """Whether there are few enough nodes for names."""
+        return len(self.tiles) <= NAMED
+
+
+#: Percent after, by node, then by resource and kind of usage as in ``UsageChange``; None where the node goes.
+Changes = Mapping[str, Mapping[tuple[str, str], float | None]]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1f} %"
+
+
+def step_of(percent: float | None) -> int:
+    """The height of a bar."""
+    if not percent or percent < 0:
+        return 0
+    return OVER if percent > 100 else max(1, round(percent * STEPS / 100))
+
+
+def heat_maps(picture: ClusterPicture, changes: Changes) -> list[HeatMap]:
+    """A map for each resource and kind of usage that a node has; what does not change stays as it is.
+
+    Nodes of the changes that are not in the picture are new.
+    """
+    maps = []
+    new = sorted(set(changes) - {each.node for each in picture.nodes})
+    for usage, heading in (("requests", "requested"), ("actual", "used")):
+        for resource in picture.resources:
+            tiles = []
+            for node in picture.nodes:
+                known = node.requested_percent if usage == "requests" else node.used_percent
+                if resource in known:
+                    before = known[resource]
+                    after = changes.get(node.node, {}).get((resource, usage), before)
+                    tiles.append(Tile(node.node, before, after))
+            tiles += [
+                Tile(name, None, changes[name][resource, usage])
+                for name in new
+                if (resource, usage) in changes[name]
+            ]
+            if tiles:
+                maps.append(HeatMap(f"{resource} {heading}", tiles))
+    return maps

@@ -1,0 +1,74 @@
+"""MoveArrows: moves as arrows, from the nodes that pods leave at the left to their targets at the right."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+#: Pairs of nodes that are drawn; the table has all moves.
+DRAWN = 40
+
+#: Height of a row, in units of the drawing.
+ROW = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """All moves from one node to another.
+
+    Attributes:
+        start: Distance of its begin from the top.
+        end: Distance of its head from the top.
+    """
+
+    source: str
+    target: str
+    moves: int
+    start: int
+    end: int
+
+    @property
+    def thickness(self) -> float:
+        """Of the line: it grows with the moves, to six."""
+        return min(6.0, 1.0 + 0.5 * self.moves)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveArrows:
+    """The drawing.
+
+    Attributes:
+        left: Nodes that pods leave, with the distance from the top.
+        right: Targets, likewise.
+        left_out: Moves that are not drawn.
+    """
+
+    left: Sequence[tuple[str, int]]
+    right: Sequence[tuple[str, int]]
+    arrows: Sequence[Arrow]
+    left_out: int
+
+    @property
+    def height(self) -> int:
+        """Of the drawing."""
+        return ROW * max(len(self.left), len(self.right))
+
+
+def move_arrows(moves: Iterable[tuple[str, str]]) -> MoveArrows:
+    """Draw the pairs of nodes with the most moves.
+
+    Args:
+        moves: The node that a pod leaves, and its target, for each move.
+    """
+    pairs = Counter(moves)
+    drawn = sorted(pairs.items(), key=lambda each: (-each[1], each[0]))[:DRAWN]
+    left = _column(source for (source, _), _ in drawn)
+    right = _column(target for (_, target), _ in drawn)
+    arrows = [Arrow(source, target, count, left[source], right[target]) for (source, target), count in drawn]
+    return MoveArrows(
+        tuple(left.items()), tuple(right.items()), arrows, pairs.total() - sum(count for _, count in drawn)
+    )
+
+
+def _column(names: Iterable[str]) -> dict[str, int]:
+    """Each name once, sorted, with the middle of its row."""
+    return {name: place * ROW + ROW // 2 for place, name in enumerate(sorted(set(names)))}

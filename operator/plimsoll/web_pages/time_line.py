@@ -1,0 +1,63 @@
+"""TimeLine: a figure over time as a line, one for each set of policies."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+#: Size of the drawing.
+WIDTH, HEIGHT = 640, 120
+
+#: Points of a line; more are thinned out, and the highest of those in between stays.
+POINTS = 320
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One line: its label, its points as SVG writes them, and its last and highest figure."""
+
+    label: str
+    points: str
+    last: float
+    highest: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """The drawing.
+
+    Attributes:
+        top: Figure at the upper edge; the lower one is 0.
+        seconds: At the right edge; the left one is 0.
+    """
+
+    title: str
+    curves: Sequence[Curve]
+    top: float
+    seconds: int
+
+
+def time_line(title: str, lines: Iterable[tuple[str, Sequence[tuple[int, float]]]]) -> TimeLine:
+    """Draw figures by their seconds, in ascending order, for each label."""
+    thinned = [(label, _thinned(samples)) for label, samples in lines]
+    top = max((figure for _, samples in thinned for _, figure in samples), default=0.0) or 1.0
+    seconds = max((at for _, samples in thinned for at, _ in samples), default=0) or 1
+    curves = [
+        Curve(
+            label,
+            " ".join(
+                f"{WIDTH * at / seconds:.1f},{HEIGHT * (1 - figure / top):.1f}" for at, figure in samples
+            ),
+            samples[-1][1],
+            max(figure for _, figure in samples),
+        )
+        for label, samples in thinned
+        if samples
+    ]
+    return TimeLine(title, curves, top, seconds)
+
+
+def _thinned(samples: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
+    if len(samples) <= POINTS:
+        return samples
+    size = -(-len(samples) // POINTS)
+    parts = [samples[start : start + size] for start in range(0, len(samples), size)]
+    return [samples[0], *(max(part, key=lambda each: each[1]) for part in parts), samples[-1]]

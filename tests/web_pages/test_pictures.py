@@ -1,0 +1,140 @@
+"""Pictures without a browser: heights of bars, arrows, curves, and a page's size."""
+
+from __future__ import annotations
+
+from html import unescape
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.planning_scenes import a_rebalancing, crowded, past, scheduled
+from inspection.contents import a_node_document, a_pod_document, content_of
+from plimsoll.inspection.picture import PicturedNode, picture_of
+from plimsoll.inspection.state import ClusterState
+from plimsoll.web_pages.heat_map import OVER, STEPS, Changes, heat_maps, step_of
+from plimsoll.web_pages.move_arrows import DRAWN, move_arrows
+from plimsoll.web_pages.time_line import POINTS, time_line
+from web_pages.scenes import SCRIPT, a_hostile_page, a_large_cluster, report_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@given(st.floats(0, 1e6))
+def test_a_bar_is_empty_only_when_nothing_is_taken_and_striped_only_above_all(percent: float) -> None:
+    assert (step_of(percent) == 0) == (percent == 0)
+    assert (step_of(percent) == OVER) == (percent > 100)
+    assert step_of(percent) <= STEPS or percent > 100
+
+
+def test_a_picture_has_each_node_and_groups_what_waits() -> None:
+    """Percent of allocatable by resource; extended resources come last; pods by the reason."""
+    gpu = a_node_document("gpu")
+    gpu["status"]["allocatable"] = {**gpu["status"]["allocatable"], "example.com/gpu": "4"}
+    documents = [
+        *crowded(),
+        gpu,
+        a_node_document("shut", unschedulable=True),
+        *(a_pod_document(f"big-{each}", cpu="64", owner="big") for each in "ab"),
+    ]
+
+    picture = picture_of(ClusterState.of(content_of(documents)))
+
+    assert [each.node for each in picture.nodes] == ["gpu", "new-1", "new-2", "old", "shut"]
+    assert picture.resources == ("cpu", "memory", "pods", "example.com/gpu")
+    old, shut = picture.nodes[3:]
+    assert old == PicturedNode(
+        node="old",
+        state="Ready",
+        pods=5,
+        requested_percent={"cpu": 62.5, "memory": 0.0, "pods": 4.5},
+        used_percent={},
+    )
+    assert shut.state == "Cordoned"
+    (group,) = picture.waiting
+    assert group.pods == ("shop/big-a", "shop/big-b")
+    assert "Insufficient cpu" in group.reason
+
+
+def test_a_map_has_what_changes_what_comes_and_what_goes() -> None:
+    picture = picture_of(ClusterState.of(content_of(crowded())))
+    after: Changes = {
+        "old": {("cpu", "requests"): 50.0},
+        "new-1": {("cpu", "requests"): None},
+        "added": {("cpu", "requests"): 3.0},
+    }
+
+    cpu, memory, pods = heat_maps(picture, after)
+
+    assert [each.label for each in cpu.tiles] == [
+        "new-1: 0.0 % → removed",
+        "new-2: 0.0 %",
+        "old: 62.5 % → 50.0 %",
+        "added: new → 3.0 %",
+    ]
+    assert (memory.title, pods.title) == ("memory requested", "pods requested")
+    assert len(pods.tiles) == 3
+
+
+def test_arrows_join_nodes_and_the_rest_is_counted() -> None:
+    moves = [("a", "b")] * 3 + [("a", "c")] + [(f"s{each}", f"t{each}") for each in range(DRAWN)]
+
+    drawing = move_arrows(moves)
+
+    assert (drawing.arrows[0].source, drawing.arrows[0].target, drawing.arrows[0].moves) == ("a", "b", 3)
+    assert len(drawing.arrows) == DRAWN
+    assert sum(each.moves for each in drawing.arrows) + drawing.left_out == len(moves)
+    assert dict(drawing.left)["a"] == drawing.arrows[0].start
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=3 * POINTS))
+def test_a_thinned_curve_keeps_its_highest_and_its_last_figure(figures: list[float]) -> None:
+    drawing = time_line("pending", [("one", [(at, each) for at, each in enumerate(figures)])])
+
+    (curve,) = drawing.curves
+    assert (curve.highest, curve.last) == (max(figures), figures[-1])
+    assert len(curve.points.split()) <= POINTS + 2
+
+
+def test_a_thousand_nodes_fit_into_three_megabytes(tmp_path: Path) -> None:
+    """With 20,000 pods, 300 of which wait, and the explanation of every node."""
+    waiting = [a_pod_document(f"big-{each}", cpu="65", owner=f"big-{each % 3}") for each in range(300)]
+    low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 15}, "targetThresholds": {"cpu": 40}}}
+    policy = scheduled(rebalancing=a_rebalancing(low))
+
+    page = report_of(tmp_path, "plan", *a_large_cluster(1000, 20_000), *waiting, policy)
+
+    assert page.stat().st_size < 3_000_000
+
+
+def test_a_page_asks_for_nothing_and_allows_its_own_script_alone(tmp_path: Path) -> None:
+    """No address of any host, no inline handler or style; markup of a cluster is text."""
+    text = a_hostile_page(tmp_path).read_text()
+
+    assert "default-src 'none'" in unescape(text)
+    assert "unsafe" not in text
+    assert "http://" not in text
+    assert "https://" not in text
+    assert " style=" not in text
+    assert SCRIPT not in text
+    assert text.count("<script") == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "words"),
+    [
+        ("history", ("--since", "100h", "-A"), ["What moved", "most moved", "web-a"]),
+        ("replay", ("--until", "2h"), ["What a replay came to", "evictions so far", "<polyline"]),
+        ("whatif", ("--drain", "old", "--add-node", "more=new-1"), ["more: new →", "Is placed"]),
+    ],
+)
+def test_each_command_writes_its_page(
+    tmp_path: Path, command: str, more: tuple[str, ...], words: list[str]
+) -> None:
+    page = report_of(tmp_path, command, *crowded(), scheduled(), *past(), more=more)
+
+    text = page.read_text()
+    for each in words:
+        assert each in text

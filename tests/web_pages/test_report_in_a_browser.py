@@ -1,0 +1,199 @@
+"""A report in Chromium: it loads and logs nothing, and serves pointer, keyboard and screen reader."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_core_python.selenium import Axe
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from cli.commands import say
+from web_pages.browser import a_browser, needs_chromium, opened
+from web_pages.scenes import SCRIPT, a_hostile_page, a_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+pytestmark = [needs_chromium, pytest.mark.xdist_group("browser")]
+
+#: Impacts of axe that a page must not have.
+SERIOUS = {"serious", "critical"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Path:
+    return a_plan(folder)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return a_hostile_page(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    with a_browser() as found:
+        yield found
+
+
+def texts(driver: Chrome, selector: str) -> list[str]:
+    return [each.text for each in driver.find_elements(By.CSS_SELECTOR, selector)]
+
+
+def logged(driver: Chrome, kind: str) -> list[dict[str, Any]]:
+    """What the browser has logged since the last time."""
+    found: list[dict[str, Any]] = driver.get_log(kind)  # type: ignore[no-untyped-call] # Selenium types it half
+    return found
+
+
+def requests_of(driver: Chrome) -> list[str]:
+    """Addresses that the page asked for."""
+    events = [json.loads(each["message"])["message"] for each in logged(driver, "performance")]
+    sent = [
+        each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"
+    ]
+    return [each for each in sent if not each.startswith("file:")]
+
+
+@pytest.mark.parametrize("name", ["page", "hostile"])
+def test_the_console_stays_silent_and_nothing_is_loaded(
+    driver: Chrome, name: str, request: pytest.FixtureRequest
+) -> None:
+    opened(driver, request.getfixturevalue(name))
+
+    assert logged(driver, "browser") == []
+    assert requests_of(driver) == []
+
+
+def test_the_numbers_are_those_of_the_json(driver: Chrome, page: Path) -> None:
+    """Each move, with its nodes and its gain; each tile, with its shares before and after."""
+    opened(driver, page)
+    said = json.loads(say("plan", "--from", str(page.parent / "cluster.plimsoll"), "-o", "json").out)
+
+    (tidy,) = [each for each in said["policies"] if each["policy"] == "tidy"]
+    rows = texts(driver, "tbody tr")
+    for move in tidy["moves"]:
+        assert any(
+            row.startswith(f"{move['position']} {move['pod']} {move['fromNode']} {move['targetNode']}")
+            and f"{move['gain']:+} of {move['gainMaximum']}" in row
+            for row in rows
+        ), rows
+    labels = {
+        each.get_attribute("aria-label")
+        for each in driver.find_elements(By.CSS_SELECTOR, ".map:first-of-type .tile")
+    }
+    changed = {
+        f"{node['node']}: {each['beforePercent']} % → {each['afterPercent']} %"
+        for node in tidy["nodes"]
+        for each in node["changes"]
+        if each["resource"] == "cpu"
+    }
+    assert changed
+    assert changed <= labels
+
+
+def test_a_click_explains_and_escape_returns(driver: Chrome, page: Path) -> None:
+    """A moved pod, a pod that waits, and a node."""
+    opened(driver, page)
+    for name, words in (
+        ("shop/web-b", "Pod shop/web-b: Running on node old"),
+        ("shop/web-big", "Insufficient cpu"),
+        ("old", "62.5 % of its cpu"),
+    ):
+        button = driver.find_element(By.CSS_SELECTOR, f'[data-of="{name}"]')
+        button.click()
+        dialog = driver.find_element(By.TAG_NAME, "dialog")
+        assert dialog.is_displayed()
+        assert dialog.find_element(By.TAG_NAME, "h2").text == name
+        assert words in dialog.find_element(By.TAG_NAME, "pre").text
+        dialog.send_keys(Keys.ESCAPE)
+        assert not dialog.is_displayed()
+        assert driver.switch_to.active_element == button
+
+
+def test_it_is_used_by_keyboard(driver: Chrome, page: Path) -> None:
+    """Tab reaches the tiles once, arrows go on from there, Enter opens; the search is reached, too."""
+    opened(driver, page)
+    reached: list[str] = []
+    for _ in range(40):
+        driver.switch_to.active_element.send_keys(Keys.TAB)
+        element = driver.switch_to.active_element
+        reached.append(
+            f"{element.get_attribute('class') or element.tag_name} {element.get_attribute('data-of') or ''}"
+        )
+        if element.get_attribute("class") == "tile changed":
+            break
+    assert "skip " in reached
+    assert any(each.startswith("input") for each in reached)
+    element.send_keys(Keys.ARROW_RIGHT)
+    element = driver.switch_to.active_element
+    assert element.get_attribute("data-of") == "new-2"
+    element.send_keys(Keys.ENTER)
+    assert driver.find_element(By.TAG_NAME, "dialog").is_displayed()
+
+
+def test_tables_sort_and_are_searched(driver: Chrome, page: Path) -> None:
+    opened(driver, page)
+    heading = next(
+        each for each in driver.find_elements(By.CSS_SELECTOR, "th button") if each.text.startswith("ALLOWED")
+    )
+    column = [".number:nth-child(3)"]
+    table = heading.find_element(By.XPATH, "ancestor::table")
+
+    def numbers() -> list[int]:
+        return [int(each.text) for each in table.find_elements(By.CSS_SELECTOR, f"tbody {column[0]}")]
+
+    heading.click()
+    assert numbers() == sorted(numbers())
+    heading.click()
+    assert numbers() == sorted(numbers(), reverse=True)
+
+    driver.find_element(By.ID, "search").send_keys("web-b")
+    shown = [each for each in driver.find_elements(By.CSS_SELECTOR, "tbody tr") if each.is_displayed()]
+    assert shown
+    assert all("web-b" in each.text for each in shown)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 320])
+def test_axe_finds_nothing_serious(page: Path, width: int, dark: bool) -> None:
+    """In both schemes, at the width of a desk and of a phone, where nothing but tables scrolls sideways."""
+    with a_browser(dark=dark, width=width) as driver:
+        opened(driver, page)
+        found = Axe().run(driver)
+        bad = [
+            (each["id"], each["nodes"][0]["html"])
+            for each in found["violations"]
+            if each["impact"] in SERIOUS
+        ]
+        assert bad == []
+        paper = driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+        assert paper.startswith("rgba(13," if dark else "rgba(255,")
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_names_that_are_markup_are_inert(driver: Chrome, hostile: Path) -> None:
+    """They are shown and can be clicked, and nothing of them runs."""
+    opened(driver, hostile)
+    button = next(
+        each
+        for each in driver.find_elements(By.CSS_SELECTOR, ".names button")
+        if each.get_attribute("data-of") == SCRIPT
+    )
+    button.click()
+
+    assert driver.find_element(By.CSS_SELECTOR, "dialog h2").text == SCRIPT
+    assert driver.title == SCRIPT
+    assert driver.find_elements(By.TAG_NAME, "img") == []
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 1200
