@@ -109,12 +109,13 @@ class MemoryBinder:
         self._shares += 1
         return f"share-{self._shares}"
 
-    def assume(self, bookings: Sequence[Booking]) -> None:
+    def assume(self, bookings: Sequence[Booking]) -> str:
         """The next decision sees the devices as taken."""
         self.booked = bookings
         for each in bookings:
             if each.allocation is not None:
                 self._book.allocate(each.claim, each.allocation)
+        return ""
 
     def forget(self, pod: PodInfo, bookings: Sequence[Booking]) -> None:
         """Nothing is taken back here."""
@@ -123,12 +124,6 @@ class MemoryBinder:
     async def bind(self, pod: PodInfo, bookings: Sequence[Booking], timeout_s: float) -> Status:
         """Nothing is bound here."""
         raise NotImplementedError
-
-    def deallocate(self, claim: ResourceClaim) -> None:
-        """Nothing is unused here."""
-        raise NotImplementedError
-
-    delete = deallocate
 
     def confirm(self, pod: PodInfo) -> list[ResourceClaim]:
         """The claims as the watch brings them after they were written, in the book."""

@@ -57,6 +57,7 @@ from plimsoll.strategies import IN_TREE as STRATEGIES
 from plimsoll.testing.fakes import (
     DONE,
     FakeAccessReviewer,
+    FakeClaims,
     FakeClock,
     FakeEvictionRequester,
     FakeExtenders,
@@ -156,7 +157,7 @@ class World:
         )
         self._wing = SchedulingWing(
             book,
-            PodPorts(self, self, self, self, recorder),
+            PodPorts(self, self, self, self, recorder, FakeClaims()),
             self._clock,
             SeededRandomness(0),
             self._observer,

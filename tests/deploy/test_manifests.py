@@ -428,6 +428,28 @@ def test_the_rights_to_evict_by_request_are_given_to_those_who_ask() -> None:
     assert operators_grants(parsed(templated("", *option))) == grants("dry-run")
 
 
+def test_the_rights_to_allocate_devices_are_given_to_those_who_ask() -> None:
+    """By the component and by the chart alike; a dry run reads what there is, and writes nothing."""
+    group = "resource.k8s.io"
+    read = {
+        (verb, group, kind)
+        for verb in ("list", "watch")
+        for kind in ("deviceclasses", "resourceclaims", "resourceslices")
+    }
+    written = {
+        *((verb, group, "resourceclaims") for verb in ("get", "create", "patch", "delete")),
+        ("patch", group, "resourceclaims/status"),
+        ("patch", group, "resourceclaims/binding"),
+    }
+    option = ("--set", "devices=true")
+
+    assert grants_with("enforce", "devices") - grants("enforce") == read | written
+    assert operators_grants(parsed(templated("enforce-values.yaml", *option))) - grants("enforce") == (
+        read | written
+    )
+    assert operators_grants(parsed(templated("", *option))) - grants("dry-run") == read
+
+
 def test_secrets_for_prometheus_are_read_by_their_names() -> None:
     """By the component and by the chart alike, in the operator's namespace; none can be listed."""
     component = list(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.manifests import grants, grants_with
-from plimsoll.access.rights import EVENTS, GRANTS
+from plimsoll.access.rights import EVENTS, GRANTS, OPTIONAL_GRANTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,8 @@ DELETE = ("delete", "", "pods")
 
 def reviewed(manifest: str) -> set[tuple[str, str, str]]:
     """The rights that a message says this manifest grants."""
-    return {tuple(right) for name, _, rights in GRANTS if name == manifest for right in rights}  # type: ignore[misc] # known in this test
+    named = [rights for name, _, rights in GRANTS + OPTIONAL_GRANTS if name == manifest]
+    return {tuple(right) for rights in named for right in rights}  # type: ignore[misc] # known in this test
 
 
 def test_those_of_a_dry_run() -> None:
@@ -53,6 +54,11 @@ def test_those_of_a_dry_run() -> None:
             "deploy/components/eviction-requests",
             lambda: grants_with("enforce", "eviction-requests") - grants("enforce"),
             id="eviction requests",
+        ),
+        pytest.param(
+            "deploy/components/devices",
+            lambda: grants_with("enforce", "devices") - grants("enforce"),
+            id="devices",
         ),
     ],
 )

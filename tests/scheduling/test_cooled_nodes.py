@@ -24,6 +24,7 @@ from plimsoll.ports.usage import UsageReading
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
+    FakeClaims,
     FakeClock,
     FakeMeter,
     FakePreemptor,
@@ -52,7 +53,9 @@ class BusyCluster:
         book, observer = a_book(cache), RememberingObserver()
         self.wing = SchedulingWing(
             book,
-            PodPorts(self.binder, FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder()),
+            PodPorts(
+                self.binder, FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder(), FakeClaims()
+            ),
             self.clock,
             SeededRandomness(0),
             observer,

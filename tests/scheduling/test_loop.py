@@ -22,6 +22,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
+    FakeClaims,
     FakeClock,
     FakePreemptor,
     FakeRecorder,
@@ -58,7 +59,7 @@ class Stage:
         self.book = a_book(self.cache)
         self.wing = SchedulingWing(
             self.book,
-            PodPorts(self.binder, self.volumes, self.preemptor, self.statuses, self.recorder),
+            PodPorts(self.binder, self.volumes, self.preemptor, self.statuses, self.recorder, FakeClaims()),
             self.clock,
             SeededRandomness(0),
             self.observer,

@@ -24,6 +24,7 @@ from plimsoll.scheduling.extenders.client import Extending
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
+    FakeClaims,
     FakeClock,
     FakeExtenders,
     FakePods,
@@ -69,7 +70,7 @@ async def test_pods_are_placed_without_an_optional_part(missing: Any) -> None:
     }
     wing = SchedulingWing(
         book,
-        PodPorts(binder, FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder()),
+        PodPorts(binder, FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder(), FakeClaims()),
         clock,
         SeededRandomness(0),
         observer,

@@ -23,6 +23,7 @@ from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
+    FakeClaims,
     FakeClock,
     FakePreemptor,
     FakeRecorder,
@@ -74,6 +75,7 @@ class Replica:
             FakePreemptor(),
             FakeStatuses(),
             FakeRecorder(),
+            FakeClaims(),
         )
         self.wing = SchedulingWing(self.book, ports, clock, SeededRandomness(0), self.observer)
         self.pending = PendingPods(self.cache)

@@ -35,6 +35,7 @@ from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 from plimsoll.scheduling.shared_nodes.request import ANSWER_S, refusal, requested_node
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
+    FakeClaims,
     FakeClock,
     FakePreemptor,
     FakeRecorder,
@@ -135,7 +136,9 @@ class Replica:
         self.observer = RememberingObserver()
         self.wing = SchedulingWing(
             book,
-            PodPorts(self.binder, FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder()),
+            PodPorts(
+                self.binder, FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder(), FakeClaims()
+            ),
             clock,
             SeededRandomness(0),
             self.observer,

@@ -19,6 +19,7 @@ from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, Po
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
+    FakeClaims,
     FakeClock,
     FakePreemptor,
     FakeRecorder,
@@ -52,7 +53,8 @@ async def pods_walk() -> Walk:
     """
     clock, observer, cache = FakeClock(), RememberingObserver(), Cache()
     book, session = a_book(cache), cast("Any", _Session())
-    ports = PodPorts(PodBinder(session), FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder())
+    fakes = FakeVolumes(), FakePreemptor(), FakeStatuses(), FakeRecorder(), FakeClaims()
+    ports = PodPorts(PodBinder(session), *fakes)
     wing = SchedulingWing(book, ports, clock, SeededRandomness(0), observer)
     enabled = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
     profile = build_profile(ProfileConfig("s"), Registry(IN_TREE), enabled)

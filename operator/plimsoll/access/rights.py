@@ -77,6 +77,18 @@ REQUEST = tuple(
     for verb in verbs
 )
 
+DRA = "resource.k8s.io"
+READ_DEVICES = tuple(
+    Right(verb, DRA, resource)
+    for resource in ("deviceclasses", "resourceclaims", "resourceslices")
+    for verb in ("list", "watch")
+)
+ALLOCATE = (
+    *(Right(verb, DRA, "resourceclaims") for verb in ("get", "create", "patch", "delete")),
+    Right("patch", DRA, "resourceclaims/status"),
+    Right("patch", DRA, "resourceclaims/binding"),
+)
+
 #: Who grants what: the manifest, the value of the chart, and the rights.
 Grants = tuple[tuple[str, str, frozenset[Right]], ...]
 
@@ -94,6 +106,11 @@ GRANTS: Grants = (
     ),
     ("deploy/components/surge", "surge.enabled: true", frozenset({*LOOK_AT_DEPLOYMENTS, SURGE})),
     ("deploy/components/eviction-requests", "evictionRequests: true", frozenset(REQUEST)),
+)
+
+#: The same of rights that are reviewed only where the API server serves their group.
+OPTIONAL_GRANTS: Grants = (
+    ("deploy/components/devices", "devices: true", frozenset({*READ_DEVICES, *ALLOCATE})),
 )
 
 #: Every right that is reviewed.
@@ -251,6 +268,12 @@ class Access(Observer):
         answers = [self.allows(right, each) for each in namespaces]  # all of them, so that all are reviewed
         return bool(answers) and all(answers)
 
+    async def missing(self, rights: Iterable[Right]) -> list[Right]:
+        """Those of some rights that the server denies now; nothing of it is kept."""
+        asked = list(rights)
+        answers = await asyncio.gather(*(self._reviewer.review(each, "") for each in asked))
+        return [right for right, answer in zip(asked, answers, strict=True) if answer is False]
+
     # -- reviewing -----------------------------------------------------------------------------------
 
     def request_answered(self, method: str, status: int, seconds: float) -> None:  # noqa: ARG002 - the hook's shape
@@ -343,7 +366,8 @@ def remedies(missing: Iterable[Right], grants: Grants = GRANTS) -> Iterator[tupl
 
 def told(missing: Iterable[Right]) -> str:
     """What is missing, and who grants it."""
-    return "; ".join(f"the operator may not {listed(found)}; {remedy}" for found, remedy in remedies(missing))
+    found = remedies(missing, GRANTS + OPTIONAL_GRANTS)
+    return "; ".join(f"the operator may not {listed(rights)}; {remedy}" for rights, remedy in found)
 
 
 def listed(rights: Sequence[Right]) -> str:

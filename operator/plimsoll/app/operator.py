@@ -36,6 +36,7 @@ from plimsoll.kube.access_reviews import AccessReviews, CallerReviews, permissio
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
 from plimsoll.kube.events import EventPoster
 from plimsoll.kube.pods import PodDocuments, PodPreemptor, PodStatusPatcher
+from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.kube.session.session import Session
 from plimsoll.kube.usage.metrics_api import UsageMeter
 from plimsoll.kube.volumes import VolumePatcher
@@ -166,6 +167,7 @@ class Operator:
             PodPorts(
                 binder=nodes.binder,
                 volumes=VolumePatcher(session),
+                claims=ResourceClaims(session),
                 preemptor=PodPreemptor(session, self.clock),
                 statuses=PodStatusPatcher(session, self.clock),
                 recorder=self.recorder,

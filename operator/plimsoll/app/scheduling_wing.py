@@ -14,8 +14,16 @@ from plimsoll.cluster.node_shares import NodeShares
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import NoArgs
-from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
+from plimsoll.framework import ActionType, ClusterEvent, EventResource, NoArgs
+from plimsoll.framework.devices import DeviceBook
+from plimsoll.model.kinds.watch_event import (
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodDeleted,
+    PodUpdated,
+    Synced,
+)
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock, Randomness
@@ -23,8 +31,10 @@ from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.objects import VolumeWriter
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter, Preemptor, VictimEvictor
+from plimsoll.ports.resource_claims import ClaimWriter
 from plimsoll.scheduling.attempt import AttemptFailures
 from plimsoll.scheduling.binding.cycle import BindingCycle
+from plimsoll.scheduling.binding.device_claims import DeviceClaims
 from plimsoll.scheduling.binding.pipeline import BindingHook, BindingPipeline
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.scheduling.conditions import Explanations
@@ -58,6 +68,7 @@ class PodPorts:
     preemptor: Preemptor
     statuses: PodStatusWriter
     recorder: EventRecorder
+    claims: ClaimWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,9 @@ class SchedulingWing:
         gang_gate = None if gangs is None else GangGate(gangs.groups, book, self.explanations)
         if gang_gate is not None:
             gates.append(gang_gate)
-        self._plugins = QueuePlugins(PrioritySort(NoArgs()), clock, observer, gates)
+        self._plugins = QueuePlugins(
+            PrioritySort(NoArgs()), clock, observer, gates, cluster=book.cache.cluster
+        )
         self.queue = SchedulingQueue(
             self._plugins.sort_key,
             observer,
@@ -159,7 +172,8 @@ class SchedulingWing:
         if parts.extending is not None:
             hooks.append(parts.extending)
         volumes = ClaimBinder(book.cache, ports.volumes, clock)
-        self.cycle = cycle = BindingCycle(ports.binder, ports.statuses, volumes, clock, observer)
+        self.devices = devices = DeviceClaims(book.cache.cluster, ports.claims, clock, observer, self._freed)
+        self.cycle = cycle = BindingCycle(ports.binder, ports.statuses, volumes, devices, clock, observer)
         self.pipeline = pipeline = BindingPipeline(
             book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks
         )
@@ -198,6 +212,7 @@ class SchedulingWing:
             self._feed,
             self.shares,
             oversight,
+            OfTypes((ObjectAdded, ObjectUpdated, ObjectDeleted, Synced), (devices,)),
             OfTypes((PodUpdated, PodDeleted), tuple(each for each in ends if each is not None)),
         )
         self.subscribers: tuple[EventSubscriber | OfTypes, ...] = tuple(
@@ -207,6 +222,18 @@ class SchedulingWing:
     def ingestion(self, others: Sequence[EventSubscriber | OfTypes], observer: Observer) -> Ingestion:
         """The way of events into the wing, and on to the other subscribers."""
         return Ingestion((*self.subscribers, *others), observer)
+
+    def _freed(self, change: ClusterEvent) -> None:
+        """Devices that were promised to a pod are free, and nothing of it was written."""
+        self.queue.move_all_to_active_or_backoff_queue(change, self._clock.monotonic(), is_ours=True)
+
+    def serve_devices(self, *, is_served: bool, why_not: str = "") -> None:
+        """Claims are served from now on, or not: pods that have some are tried again."""
+        objects = self._cache.cluster.objects
+        objects.ledger(DeviceBook).serve(is_served=is_served, why_not=why_not)
+        objects.version += 1
+        change = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.ADD, None, None, objects)
+        self.queue.move_all_to_active_or_backoff_queue(change, self._clock.monotonic())
 
     def _is_waiting(self, uid: str) -> bool:
         """Whether a pod of ours has no node and wants one."""

@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from plimsoll.app.device_watches import DeviceWatches
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
@@ -68,10 +69,13 @@ class Startup:
             for resource, sink in {**sinks, RECORDS: rebalancing.take_records}.items()
         ]
 
+        self._devices = DeviceWatches(parts, leadership, wing, self._ingest)
+
     @property
     def work(self) -> Mapping[str, Coroutine[Any, Any, None]]:
         """The watches, keyed by task."""
-        return {f"watch of {each.resource.name}": self._mirror(each) for each in self._reflectors}
+        watches = {f"watch of {each.resource.name}": self._mirror(each) for each in self._reflectors}
+        return {**watches, "devices": self._devices.run()}
 
     async def _mirror(self, reflector: Reflector) -> None:
         """Open watches once the leader is known: taking a lease that was free before needs no second list."""
@@ -108,6 +112,7 @@ class Startup:
         """Wait until the cluster is known, then until this process leads."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
+        await self._devices.until_settled()
         self._leadership.stand()
         await self._leadership.acquired.wait()
 
@@ -118,6 +123,7 @@ class Startup:
             each.list_since(since)
         for each in written:
             await each.until_listed(since)
+        await self._devices.until_listed(since)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import msgspec
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.changes import node_changes, pod_changes, room_freed
+from plimsoll.cluster.device_objects import DEVICE_KINDS, apply_device_object
 from plimsoll.framework import (
     ActionType,
     ClusterEvent,
@@ -276,10 +277,13 @@ class Mirror(PlacedPodsSubscriber):
 
     def _shelve(self, old: Any, new: Any) -> None:
         subject = new if new is not None else old
+        objects = self.cache.cluster.objects
         shelf = SHELVES.get(type(subject))
         if shelf is None:
+            if isinstance(subject, DEVICE_KINDS):
+                apply_device_object(objects, old, new)
+                self._is_change(old, new)
             return
-        objects = self.cache.cluster.objects
         meta = subject.metadata
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         stock: dict[str, Any] = getattr(objects, shelf)
@@ -289,14 +293,20 @@ class Mirror(PlacedPodsSubscriber):
             stock[key] = new
         if isinstance(subject, PersistentVolumeClaim | PersistentVolume):
             self.cache.volumes_changed.notify()
-        if old is not None and new is not None and _reads_the_same(old, new):
+        if not self._is_change(old, new):
             return
-        action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
         if isinstance(subject, PodDisruptionBudget):
             objects.budget_version += 1  # read when victims are chosen or a plan is made, kept by no cache
         else:
             objects.version += 1
-        self._changed(type(subject).__name__, action, old, new)
+
+    def _is_change(self, old: Any, new: Any) -> bool:
+        """Note a change of an object; whether it is one for any decision."""
+        if old is not None and new is not None and _reads_the_same(old, new):
+            return False
+        action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
+        self._changed(type(old if new is None else new).__name__, action, old, new)
+        return True
 
 
 def arrival(pod: PodInfo, objects: ClusterObjects) -> ClusterEvent:

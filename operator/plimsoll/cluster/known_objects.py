@@ -8,9 +8,13 @@ class KnownObjects:
     """Objects by namespace and name.
 
     A list that breaks off leaves all objects known: those that it had not come to count when it begins again.
+
+    Attributes:
+        is_listing: Whether a list is under way, or has broken off: what it shows comes in no order.
     """
 
     def __init__(self) -> None:
+        self.is_listing = False
         self._objects: dict[str, dict[str, Any]] = {}
         self._earlier: dict[str, dict[str, Any]] = {}  #: of before the list, without those that it has shown
 
@@ -48,6 +52,7 @@ class KnownObjects:
         for namespace, shown in self._objects.items():
             self._earlier.setdefault(namespace, {}).update(shown)
         self._objects = {}
+        self.is_listing = True
 
     def end_list(self) -> Iterator[Any]:
         """The list is complete: forget the objects that it has not shown, one after the other."""
@@ -55,3 +60,4 @@ class KnownObjects:
             while earlier:
                 yield earlier.popitem()[1]
         self._earlier = {}
+        self.is_listing = False

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
@@ -41,6 +43,13 @@ class WatchedResource:
     kind: type
     selector: str = ""
 
+
+#: Watched where the API server serves the group and the operator may read it.
+DEVICES = (
+    WatchedResource("deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", DeviceClass),
+    WatchedResource("resourceslices", "/apis/resource.k8s.io/v1/resourceslices", ResourceSlice),
+    WatchedResource("resourceclaims", "/apis/resource.k8s.io/v1/resourceclaims", ResourceClaim),
+)
 
 WATCHED = (
     WatchedResource("nodes", "/api/v1/nodes", Node),

@@ -46,6 +46,7 @@ class DeviceBook:
         in_flight: Allocations that are decided and not written, by the claim's uid.
         holds: Devices that are held for pods which are to come, by the holder's uid.
         is_served: Whether the objects are watched and allocations can be written; else pods with claims wait.
+        why_not_served: What is missing for that, in a sentence; "" where the API server has no such objects.
         now: Seconds since the epoch, for what is waited for.
         version: Rises with each change.
         shape_version: Rises when slices or classes change.
@@ -58,6 +59,7 @@ class DeviceBook:
         self.in_flight: dict[str, AllocationResult] = {}
         self.holds: dict[str, DeviceHold] = {}
         self.is_served = False
+        self.why_not_served = ""
         self.now = 0.0
         self.version = self.shape_version = 0
         self._published: MutableMapping[str, ResourceSlice] = {}
@@ -191,6 +193,11 @@ class DeviceBook:
             each for each in self.holds.values() if each.uid == pod.uid or each.priority < pod.priority
         )
 
+    def serve(self, *, is_served: bool, why_not: str = "") -> None:
+        """The objects are watched from now on, or not yet, or no longer."""
+        self.is_served, self.why_not_served = is_served, why_not
+        self._reshape()
+
     def kept(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
         """What readers have derived from the book under that key; copies begin with copies of it."""
         found = self._kept.pop(key, None)
@@ -247,7 +254,7 @@ class DeviceBook:
         twin._log, twin._log_start = list(self._log), self._log_start
         twin._extended = dict(self._extended)
         twin._kept_below = {**self._kept_below, **{key: each.copied() for key, each in self._kept.items()}}
-        twin.is_served, twin.now = self.is_served, self.now
+        twin.is_served, twin.why_not_served, twin.now = self.is_served, self.why_not_served, self.now
         return twin
 
 

@@ -132,6 +132,27 @@ def are_unavailable(claim: ResourceClaim, begun_by: float) -> bool:
     return False
 
 
+def unprepared(claim: ResourceClaim) -> tuple[str, str]:
+    """Why devices of an allocated claim will not be prepared, and why they are not yet; "" for no reason."""
+    waiting = ""
+    for each in _conditional(claim):
+        state = _condition(claim, each)
+        if state is Prepared.FAILED:
+            failure = next(
+                said
+                for status in claim.status.devices
+                for said in status.conditions
+                if said.status == "True" and said.type in each.binding_failure_conditions
+            )
+            return (
+                f"device binding failed: claim={claim.key}, reason={failure.reason},"
+                f' message="{failure.message}"'
+            ), ""
+        if state is Prepared.NOT_YET:
+            waiting = f"device binding timeout: claim={claim.key}"
+    return "", waiting
+
+
 def points_of_allocated(claim: ResourceClaim) -> int:
     """Eight for each list of alternatives whose first one was allocated, seven for the second, and so on."""
     allocation = claim.status.allocation

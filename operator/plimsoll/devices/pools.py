@@ -240,6 +240,7 @@ class Slices:
         self._counters: dict[PoolKey, list[SlicedDevices]] = {}
         self._of_pool: dict[PoolKey, list[SlicedDevices]] = {}
         self._known: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
+        self._published: dict[PoolKey, Mapping[str, Device]] = {}
         #: by the identities of what the nodes reach
         self._shared: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._one_pool: dict[tuple[int, ...], Pool | None] = {}
@@ -264,6 +265,20 @@ class Slices:
         if known is None or known[0] is not node:
             known = self._known[node.name] = node, self._found(node)
         return known[1]
+
+    def newest(self, key: PoolKey) -> Sequence[ResourceSlice]:
+        """The slices of the latest generation of a pool, whatever nodes reach them."""
+        slices = [each.slice for each in self._of_pool.get(key, ())]
+        generation = max((each.spec.pool.generation for each in slices), default=0)
+        return [each for each in slices if each.spec.pool.generation == generation]
+
+    def published(self, key: PoolKey) -> Mapping[str, Device]:
+        """The devices of the latest generation of a pool, keyed by name."""
+        known = self._published.get(key)
+        if known is None:
+            known = {device.name: device for each in self.newest(key) for device in each.spec.devices}
+            self._published[key] = known
+        return known
 
     def _found(self, node: Node) -> tuple[Pool, ...]:
         wide = [each for each in self._wide if each.concerns(node)]

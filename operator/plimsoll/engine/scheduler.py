@@ -278,18 +278,20 @@ class ProfileScheduler:
             return Nomination(Status(Code.UNRESOLVABLE), node="")
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []
-        last = Nomination(Status(Code.UNSCHEDULABLE))
+        last, deallocates, deletes = Nomination(Status(Code.UNSCHEDULABLE)), None, None
         for plugin in self.profile.post_filter:
             with calling(plugin.name, "postFilter"):
                 answer = plugin.post_filter(lane.state, pod, snapshot, rejections)
+            deallocates, deletes = deallocates or answer.deallocates, deletes or answer.deletes
             if answer.node is not None:
                 last = answer
             if answer.status.is_success:
-                return replace(answer, plugin=plugin.name)
+                return replace(answer, plugin=plugin.name, deallocates=deallocates, deletes=deletes)
             reasons += answer.status.reasons
             if answer.status.code is not Code.UNSCHEDULABLE:
                 break
-        return replace(last, status=Status(Code.UNSCHEDULABLE, tuple(reasons)))
+        status = Status(Code.UNSCHEDULABLE, tuple(reasons))
+        return replace(last, status=status, deallocates=deallocates, deletes=deletes)
 
     def _with_nominated(self, lane: TemplateCache, pod: PodInfo, only: int | None = None) -> Filtered:
         """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.

@@ -21,6 +21,7 @@ from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
 
 #: The lowest and highest score of a node after NormalizeScore.
@@ -147,6 +148,8 @@ class Nomination:
         victims: Pods that must leave the node first, most important first.
         outranked: Pods of lower priority whose own nomination to the node is cleared.
         search: How it was decided; None when nothing was searched.
+        deallocates: A claim whose devices keep the pod from nodes, and that no other pod uses.
+        deletes: A claim for extended resources that is left from an earlier attempt.
         waits_for: Plugins whose registered events may help the pod, in addition to those that rejected it.
         plugin: The PostFilter plugin that made a node available; set by the engine.
     """
@@ -156,6 +159,8 @@ class Nomination:
     victims: tuple[PodInfo, ...] = ()
     outranked: tuple[PodInfo, ...] = ()
     search: VictimSearch | None = None
+    deallocates: ResourceClaim | None = None
+    deletes: ResourceClaim | None = None
     waits_for: frozenset[str] = frozenset()
     plugin: str = ""
 

@@ -102,6 +102,7 @@ class Reflector:
         streaming: Ask for streamed lists.
 
     Attributes:
+        known: The objects.
         listed_from: The monotonic time at which the last complete list was begun; -inf before.
     """
 
@@ -124,7 +125,7 @@ class Reflector:
         self._clock = clock
         self._randomness = randomness
         self._observer = observer
-        self._objects = KnownObjects()
+        self.known = KnownObjects()
         self._version = ""
         self._heard = False  #: whether the present watch has received anything
         self._has_answered = False  #: whether the server has accepted anything since the last failure
@@ -214,7 +215,7 @@ class Reflector:
     async def _list(self) -> None:
         """Read a complete list, slice by slice; deletions are emitted at the end."""
         began = self._clock.monotonic()
-        self._objects.begin_list()
+        self.known.begin_list()
         listed = 0
         params = {"limit": str(PAGE), **self._selected()}
         while True:
@@ -238,7 +239,7 @@ class Reflector:
 
     def _completed(self, version: str, began: float, listed: int) -> Iterable[WatchEvent]:
         """The events at the end of a list: what is gone, and that it is complete."""
-        for gone in self._objects.end_list():
+        for gone in self.known.end_list():
             yield event_of(gone, None)
         self._observer.watch_listed(self._resource.name, listed)
         self._answered()
@@ -262,7 +263,7 @@ class Reflector:
             TimeoutError: The server has no such lists: pages are read from now on.
         """
         self._version, self._begun, self._shown = "", self._clock.monotonic(), 0
-        self._objects.begin_list()
+        self.known.begin_list()
         try:
             async with asyncio.timeout(STREAM_SILENCE_S) as silence:
                 await self._watch(silence)
@@ -326,7 +327,7 @@ class Reflector:
             kind, new = self._part(line) if read is None else read
             meta = new.metadata
             if kind == "DELETED":
-                old = self._objects.pop(meta.namespace, meta.name)
+                old = self.known.pop(meta.namespace, meta.name)
                 if old is not None:
                     yield event_of(old if isinstance(new, NamedDocument) else new, None)
             elif kind in ("ADDED", "MODIFIED"):
@@ -334,7 +335,7 @@ class Reflector:
                     self._shown += 1
                     yield from self._stored(new)
                 else:
-                    old = self._objects.pop(meta.namespace, meta.name)
+                    old = self.known.pop(meta.namespace, meta.name)
                     if old is not None:
                         yield event_of(old, None)
             elif kind == "BOOKMARK" and not self._version and COMPLETE in meta.annotations:
@@ -372,23 +373,23 @@ class Reflector:
             meta = new.metadata
             name = f"{meta.namespace}/{meta.name}".removeprefix("/")
             self._observer.object_skipped(self._resource.name, name, repr(exc))
-            old = self._objects.pop(meta.namespace, meta.name)
+            old = self.known.pop(meta.namespace, meta.name)
             return () if old is None else (event_of(old, None),)
 
     def _changes(self, new: Any) -> tuple[WatchEvent, ...]:
         """The events of a new state; an object recreated under its name in the meantime is another one."""
         meta = new.metadata
-        old = self._objects.find(meta.namespace, meta.name)
+        old = self.known.find(meta.namespace, meta.name)
         if old is None:
             new = self._reader.sharing(new, None)
-            self._objects.put(new)
+            self.known.put(new)
             return (event_of(None, new),)
         before = old.metadata
         if before.uid == meta.uid and before.resource_version == meta.resource_version:
-            self._objects.put(old)
+            self.known.put(old)
             return ()
         new = self._reader.sharing(new, old)
-        self._objects.put(new)
+        self.known.put(new)
         if before.uid != meta.uid:
             return event_of(old, None), event_of(None, new)
         return (event_of(old, new),)

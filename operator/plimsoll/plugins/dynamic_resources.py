@@ -44,6 +44,7 @@ STILL_USED = "is still allocated to pods that are leaving"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
+NOT_FOUND = "claim allocation not found for node"
 STILL_NOT_SCHEDULABLE = "still not schedulable"
 
 #: The code of every node while a claim of an earlier attempt exists.
@@ -148,7 +149,7 @@ class DynamicResources(
         if not pod.pod.spec.resource_claims and not resources:
             return fwk.SKIP
         if book is None or not book.is_served:
-            return fwk.unresolvable(NOT_SERVED)
+            return fwk.unresolvable(book.why_not_served if book and book.why_not_served else NOT_SERVED)
         try:
             claims = claims_wanted(pod, book)
             hold = book.holds.get(pod.uid)
@@ -197,19 +198,15 @@ class DynamicResources(
             return fwk.Nomination(
                 fwk.unschedulable(NOTHING_TO_DEALLOCATE if is_served else STILL_NOT_SCHEDULABLE)
             )
-        devices, port = state.find(PodDevices), state.find(DevicesPort)
+        devices = state.find(PodDevices)
         if devices is None:
             return fwk.Nomination(fwk.error("not found"))
         if devices.is_empty:
             return fwk.Nomination(fwk.unschedulable(NOTHING_TO_DEALLOCATE))
         if devices.unused:
-            if port is not None:
-                port.binder.deallocate(devices.unused[0])
-            return fwk.Nomination(fwk.unschedulable(DEALLOCATED))
+            return fwk.Nomination(fwk.unschedulable(DEALLOCATED), deallocates=devices.unused[0])
         if devices.left_over is not None:
-            if port is not None:
-                port.binder.delete(devices.left_over)
-            return fwk.Nomination(fwk.unschedulable(DELETED))
+            return fwk.Nomination(fwk.unschedulable(DELETED), deletes=devices.left_over)
         return fwk.Nomination(fwk.unschedulable(STILL_NOT_SCHEDULABLE))
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
@@ -227,13 +224,16 @@ class DynamicResources(
     def reserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """Book the devices, so that no other pod is promised them."""
         devices, port = state.find(PodDevices), state.find(DevicesPort)
-        row = None if port is None else port.snapshot.row_of(node)
-        if devices is None or port is None or row is None:
+        if devices is None or devices.is_empty:
             return fwk.SUCCESS
+        row = None if port is None else port.snapshot.row_of(node)
+        if port is None or row is None:
+            return fwk.error(NOT_FOUND)
         bookings = devices.bookings(row, node, port.binder.share_id)
         if bookings:
+            if problem := port.binder.assume(bookings):
+                return fwk.error(problem)
             state.write(_Booked(bookings))
-            port.binder.assume(bookings)
         return fwk.SUCCESS
 
     def unreserve(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> None:

@@ -65,6 +65,8 @@ class AttemptFailures:
         nomination = decision.nomination
         if unschedulable and nomination is not None:
             plugins |= nomination.waits_for
+        if nomination is not None:
+            self._pipeline.give_back(pod, nomination)
         # After an error, or without a PostFilter plugin to keep it, a nomination ends.
         node = "" if nomination is None else nomination.node
         reason = "Unschedulable" if unschedulable else "SchedulerError"

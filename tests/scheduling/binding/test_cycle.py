@@ -15,6 +15,7 @@ from plimsoll.scheduling.binding.cycle import BindingAttempt, BindingCycle
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeStatuses, FakeVolumes
+from scheduling.binding.devices import a_device_binder
 from scheduling.probes import SKIP, Probe, ProbeArgs, Second
 
 
@@ -36,6 +37,7 @@ class Stage:
             self.binder,
             self.statuses,
             ClaimBinder(Cache(), FakeVolumes(), FakeClock()),
+            a_device_binder(),
             FakeClock(),
             self.failures,
         )

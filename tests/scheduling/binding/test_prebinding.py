@@ -13,6 +13,7 @@ from plimsoll.scheduling.binding.cycle import BindingCycle
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 from plimsoll.testing.builders import a_pod, the_info
 from plimsoll.testing.fakes import FakeBinder, FakeClock, FakeVolumes, settled
+from scheduling.binding.devices import a_device_binder
 
 
 class Work:
@@ -44,7 +45,8 @@ class Stage:
         parallel = {name for name in names if name.isupper()}
         clock = FakeClock()
         volumes = ClaimBinder(Cache(), FakeVolumes(), clock)
-        self.cycle = BindingCycle(FakeBinder(), cast("Any", self), volumes, clock, Observer())
+        devices = a_device_binder(clock=clock)
+        self.cycle = BindingCycle(FakeBinder(), cast("Any", self), volumes, devices, clock, Observer())
         self.attempt: Any = SimpleNamespace(
             pod=the_info(a_pod("p")),
             node="n1",

@@ -28,6 +28,7 @@ from plimsoll.scheduling.extenders.health import FAILURES, PAUSE_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeBinder,
+    FakeClaims,
     FakeClock,
     FakeExtenders,
     FakePods,
@@ -79,7 +80,7 @@ class Stage:
         )
         self.wing = SchedulingWing(
             self.book,
-            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder),
+            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder, FakeClaims()),
             self.clock,
             SeededRandomness(0),
             self.observer,

@@ -23,6 +23,7 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     DONE,
     FakeBinder,
+    FakeClaims,
     FakeClock,
     FakePreemptor,
     FakeRecorder,
@@ -79,7 +80,7 @@ class GangScene:
         self.group_statuses = FakeGroupStatuses()
         self.wing = SchedulingWing(
             self.book,
-            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder),
+            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder, FakeClaims()),
             self.clock,
             SeededRandomness(0),
             self.observer,

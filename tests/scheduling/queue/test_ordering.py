@@ -39,7 +39,9 @@ def the_order(*plugins: SortByName, pods: list[Pod]) -> tuple[list[str], Told]:
     queue = SchedulingQueue(called.sort_key)
     for at, pod in enumerate(pods):
         queue.add_or_update(the_info(pod), float(at))
-    profiles: list[Any] = [SimpleNamespace(queue_sort=each, plugins=(), extenders=()) for each in plugins]
+    profiles: list[Any] = [
+        SimpleNamespace(queue_sort=each, pre_enqueue=(), plugins=(), extenders=()) for each in plugins
+    ]
     called.serve(
         {str(at): cast("Any", SimpleNamespace(profile=profile)) for at, profile in enumerate(profiles)}
     )

@@ -103,7 +103,7 @@ def keeps_reservations(operator: Operator) -> None:
 def keeps_ghosts(operator: Operator) -> None:
     """What is gone from a new list is kept."""
     for each in operator.startup._reflectors:
-        replaced(each._objects, "end_list", lambda _: lambda: iter(()))
+        replaced(each.known, "end_list", lambda _: lambda: iter(()))
 
 
 def never_lists_again(operator: Operator) -> None:

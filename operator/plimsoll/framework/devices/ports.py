@@ -1,4 +1,4 @@
-"""The port through which DynamicResources books allocations, writes them, and takes unused ones back."""
+"""The port through which DynamicResources books allocations and writes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,20 +32,14 @@ class DeviceBinder(Protocol):
     def share_id(self) -> str:
         """A new name of a share of a device, a UUID."""
 
-    def assume(self, bookings: Sequence[Booking]) -> None:
-        """The next decision sees the devices as taken."""
+    def assume(self, bookings: Sequence[Booking]) -> str:
+        """The next decision sees the devices as taken; why that is impossible, "" when it is done."""
 
     def forget(self, pod: PodInfo, bookings: Sequence[Booking]) -> None:
         """Take that back; what is written is released for others."""
 
     async def bind(self, pod: PodInfo, bookings: Sequence[Booking], timeout_s: float) -> Status:
         """Write the bookings, reserve the claims for the pod, and wait until the devices are prepared."""
-
-    def deallocate(self, claim: ResourceClaim) -> None:
-        """The claim is unused and keeps a pod from every node: its devices are given back."""
-
-    def delete(self, claim: ResourceClaim) -> None:
-        """A claim for extended resources is left from an earlier attempt."""
 
 
 @dataclass(frozen=True, slots=True)

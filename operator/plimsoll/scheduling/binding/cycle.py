@@ -33,12 +33,14 @@ from plimsoll.framework import (
     error,
 )
 from plimsoll.framework.binding_ports import BinderPort, VolumesPort, WaitingPodsPort
+from plimsoll.framework.devices.ports import DevicesPort
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import PodBinding, PodStatusWriter
 from plimsoll.ports.writes import WriteResult
 from plimsoll.scheduling.binding.binder import ConfirmedBinder
+from plimsoll.scheduling.binding.device_claims import DeviceClaims
 from plimsoll.scheduling.binding.permits import HeldPod, Permits
 from plimsoll.scheduling.binding.volume_claims import ClaimBinder
 
@@ -96,6 +98,7 @@ class BindingCycle:
         binder: PodBinding,
         statuses: PodStatusWriter,
         volumes: ClaimBinder,
+        devices: DeviceClaims,
         clock: Clock,
         observer: Observer,
     ) -> None:
@@ -105,6 +108,7 @@ class BindingCycle:
         self._in_pre_bind: dict[str, asyncio.Future[Status]] = {}
         self._statuses = statuses
         self._volumes = volumes
+        self.devices = devices
         self._observer = observer
 
     def begin(self, attempt: BindingAttempt) -> Status:
@@ -120,7 +124,10 @@ class BindingCycle:
     def _begin(self, attempt: BindingAttempt) -> Status:
         profile, state, pod, node = attempt.profile, attempt.state, attempt.pod, attempt.node
         state.write(self._waiting)
-        state.write(VolumesPort(Snapshot(self._volumes.cluster), self._volumes))
+        snapshot = Snapshot(self._volumes.cluster)
+        state.write(VolumesPort(snapshot, self._volumes))
+        if self.devices.book is not None:
+            state.write(DevicesPort(snapshot, self.devices))
         for booker in profile.reserve:
             with calling(booker.name, "reserve"):
                 status = _answer(booker.reserve(state, pod, node), Status)
@@ -276,6 +283,7 @@ class BindingCycle:
 
     def _tell(self, attempt: BindingAttempt) -> None:
         """PostBind: the pod is bound whatever they do."""
+        self.devices.settled(attempt.pod)
         for plugin in attempt.profile.post_bind:
             try:
                 with calling(plugin.name, "postBind"):

@@ -16,7 +16,7 @@ from plimsoll.cluster.changes import room_freed
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.profile import Profile
-from plimsoll.framework import Code, CycleState, Diagnosis, PodInfo, PodsToActivate, Status
+from plimsoll.framework import Code, CycleState, Diagnosis, Nomination, PodInfo, PodsToActivate, Status
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventNote, EventRecorder
 from plimsoll.ports.observer import Observer
@@ -267,6 +267,13 @@ class BindingPipeline:
         self._queue.add_unschedulable_if_not_present(uid, self._clock.monotonic(), by, on)
         # If a plugin does not want this pod to have the room, it is free for the others only.
         self.free(attempt.pod, attempt.node, but=uid if rejected else "")
+
+    def give_back(self, pod: PodInfo, nomination: Nomination) -> None:
+        """Carry out what PostFilter decided about claims that no pod uses."""
+        if nomination.deallocates is not None:
+            self._cycle.devices.deallocate(nomination.deallocates, pod)
+        if nomination.deletes is not None:
+            self._cycle.devices.delete(nomination.deletes)
 
     def free(self, pod: PodInfo, node: str, but: str = "") -> None:
         """The room that a pod was about to take is free: for all that wait, but one."""

@@ -24,9 +24,12 @@ from plimsoll.framework import (
     PreEnqueuePlugin,
     QueueingHint,
     QueueSortPlugin,
+    Snapshot,
     Status,
     error,
 )
+from plimsoll.framework.capabilities import GatesByObjects, gate_of
+from plimsoll.framework.columns import Cluster
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
@@ -51,12 +54,15 @@ class QueuePlugins:
         clock: Clock,
         observer: Observer,
         gates: Sequence[QueueGate] = (),
+        cluster: Cluster | None = None,
     ) -> None:
         self._default_sort = default_sort
         self._sort = default_sort
         self._clock = clock
         self._observer = observer
         self._gates = tuple(gates)
+        self._cluster = Cluster() if cluster is None else cluster
+        self._by_objects: frozenset[str] = frozenset()  #: plugins that look at more than the pod
         self._schedulers: Mapping[str, ProfileScheduler] = {}
         self._hints: dict[str, QueueingHints] = {}
 
@@ -66,6 +72,12 @@ class QueuePlugins:
         """Call the plugins of these; returns hints by scheduler name, and names whose profile changed."""
         before, self._schedulers = self._schedulers, schedulers
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
+        self._by_objects = frozenset(
+            plugin.name
+            for scheduler in schedulers.values()
+            for plugin in scheduler.profile.pre_enqueue
+            if isinstance(plugin, GatesByObjects)
+        )
         self._hints = {
             name: self._declared(scheduler) if name in changed else self._hints[name]
             for name, scheduler in schedulers.items()
@@ -110,6 +122,8 @@ class QueuePlugins:
     def _pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status:
         try:
             with calling(plugin.name, "preEnqueue"):
+                if plugin.name in self._by_objects:
+                    return gate_of(plugin, pod, Snapshot(self._cluster)).by(plugin.name)
                 return plugin.pre_enqueue(pod).by(plugin.name)
         except PluginError as exc:
             self._observer.plugin_failed(exc.plugin, exc.point, exc.problem)

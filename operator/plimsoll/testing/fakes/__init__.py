@@ -13,6 +13,7 @@ from plimsoll.testing.fakes.evictions import (
 )
 from plimsoll.testing.fakes.observer import FakeRecorder, RememberingObserver, a_book
 from plimsoll.testing.fakes.pods import DONE, FakeBinder, FakePods, FakePreemptor, FakeStatuses, FakeVolumes
+from plimsoll.testing.fakes.resource_claims import FakeClaims
 from plimsoll.testing.fakes.services import (
     FakeAccessReviewer,
     FakeExtenders,
@@ -25,6 +26,7 @@ __all__ = [
     "DONE",
     "FakeAccessReviewer",
     "FakeBinder",
+    "FakeClaims",
     "FakeClock",
     "FakeEvictionRequester",
     "FakeEvictor",

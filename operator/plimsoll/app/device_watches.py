@@ -1,0 +1,133 @@
+"""Watches devices and claims (resource.k8s.io/v1) where the API server serves them and the operator may.
+
+A cluster without them is asked by discovery once a minute and costs nothing else. Pods with claims are placed
+from the moment when all three kinds were listed.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from plimsoll.access.rights import ALLOCATE, BIND, READ_DEVICES, told
+from plimsoll.app.scheduling_wing import SchedulingWing
+from plimsoll.app.shared_parts import SharedParts
+from plimsoll.cluster.watched_resources import DEVICES
+from plimsoll.kube.reflector import Reflector
+from plimsoll.kube.resource_claims import ResourceClaims
+from plimsoll.leadership.leader import Leadership
+from plimsoll.model.kinds.watch_event import Synced, WatchEvent
+from plimsoll.ports.writes import WriteOutcome
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
+
+#: Seconds after which a server that does not serve the group, or does not allow it, is asked again.
+ASK_S = 60.0
+
+#: Seconds that the first decision waits at most for the first lists.
+FIRST_S = 5.0
+
+#: Seconds between two looks at how long drivers have taken to prepare devices.
+TIME_S = 5.0
+
+#: The kind that a leader writes.
+CLAIMS = "resourceclaims"
+
+NOT_ALLOWED = "resource claims are not served: {}"
+
+
+class DeviceWatches:
+    """The watches of the three kinds.
+
+    Args:
+        wing: Takes the events, and serves claims.
+        ingest: Passes events of a resource on.
+    """
+
+    def __init__(
+        self,
+        parts: SharedParts,
+        leadership: Leadership,
+        wing: SchedulingWing,
+        ingest: Callable[[str, list[WatchEvent]], None],
+    ) -> None:
+        self._clock, self._access, self._leadership = parts.clock, parts.access, leadership
+        self._wing, self._ingest = wing, ingest
+        self._claims = ResourceClaims(parts.session)
+        self._listed: set[str] = set()
+        self._is_known = Signal()
+        self._is_settled = False  #: whether it is known if claims are served
+        randomness = parts.machine.randomness(parts.seed)
+        self._reflectors = [
+            Reflector(
+                parts.session,
+                resource,
+                self._sink(resource.name),
+                clock=parts.clock,
+                randomness=randomness,
+                observer=parts.observer,
+                streaming=True,
+            )
+            for resource in DEVICES
+        ]
+        self._of_claims = next(each for each in self._reflectors if each.resource.name == CLAIMS)
+
+    def _sink(self, resource: str) -> Callable[[list[WatchEvent]], None]:
+        def take(events: list[WatchEvent]) -> None:
+            self._wing.devices.is_listing = self._of_claims.known.is_listing
+            self._ingest(resource, events)
+            if any(isinstance(event, Synced) for event in events):
+                self._listed.add(resource)
+                self._serve()
+
+        return take
+
+    def _serve(self) -> None:
+        """Serve claims as soon as everything was listed once."""
+        if not self._is_served and len(self._listed) == len(DEVICES):
+            self._wing.serve_devices(is_served=True)
+            self._settle()
+
+    def _settle(self) -> None:
+        self._is_settled = True
+        self._is_known.notify()
+
+    @property
+    def _is_served(self) -> bool:
+        return self._wing.devices.book is not None
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._leadership.tried.wait()
+        while not await self._is_to_be_watched():
+            self._settle()
+            await self._clock.sleep(ASK_S)
+        async with asyncio.TaskGroup() as group:
+            for each in self._reflectors:
+                group.create_task(each.run(), name=f"watch of {each.resource.name}")
+            while True:
+                self._wing.devices.set_time()
+                await self._clock.sleep(TIME_S)
+
+    async def _is_to_be_watched(self) -> bool:
+        offered = await self._claims.offered()
+        if offered.verdict is WriteOutcome.GONE:
+            return False
+        problem = offered.message
+        if offered.is_done:
+            # Where nothing may be bound, devices are read for plans.
+            needed = READ_DEVICES + (ALLOCATE if self._access.allows(BIND) else ())
+            missing = await self._access.missing(needed)
+            if not missing:
+                return True
+            problem = told(missing)
+        self._wing.serve_devices(is_served=False, why_not=NOT_ALLOWED.format(problem))
+        return False
+
+    async def until_settled(self) -> None:
+        """Wait until it is known whether claims are served, and what they are; not for long."""
+        await first_of(self._is_known.until(lambda: self._is_settled), self._clock.sleep(FIRST_S))
+
+    async def until_listed(self, since: float) -> None:
+        """Wait for all claims that others wrote before this monotonic time."""
+        if self._is_served:
+            self._of_claims.list_since(since)
+            await self._of_claims.until_listed(since)

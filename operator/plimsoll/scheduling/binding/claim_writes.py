@@ -1,0 +1,182 @@
+"""Writes what one claim gets: the finalizer, then allocation and reservation in one status.
+
+Each write has the resourceVersion that was read before. After a conflict or a lost answer the claim is read
+and looked at again: a write that was carried out although its answer was lost is recognised.
+
+Source: kube-scheduler v1.36, ``dynamicresources.go`` (``bindClaim``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from plimsoll.framework.devices.ports import Booking
+from plimsoll.model.kinds.devices.resource_claim import (
+    AllocationResult,
+    Consumer,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.resource_claims import FINALIZER, ClaimAnswer, ClaimWriter
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.timing.retry import RetryPolicy, retry
+
+#: Reading a claim after a lost answer: until the server says what became of it. A right to read that was
+#: taken away says nothing about the claim.
+READING_LOST = RetryPolicy.doubling(
+    0.2, 5.0, repeats=frozenset({WriteOutcome.UNKNOWN, WriteOutcome.BUSY, WriteOutcome.REFUSED})
+)
+
+#: Reading a claim that was not written.
+READING = RetryPolicy((0.2, 0.5, 1.0, 2.0))
+
+#: Seconds before the next try after a conflict.
+CONFLICT_S = 0.01
+
+#: Seconds before the next try where the server is busy and does not say when to come back.
+BUSY_S = 0.5
+
+#: Tries; upstream has five.
+TRIES = 5
+
+#: What a claim's writer says where its pod was called off.
+CALLED_OFF = "the pod was called off"
+
+
+class ClaimNotWritten(Exception):
+    """A claim cannot be bound: the message says why, in upstream's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWrite:
+    """The writes of one claim for one pod.
+
+    Attributes:
+        is_called_off: Whether the pod is not bound any more: nothing further is sent.
+    """
+
+    writer: ClaimWriter
+    clock: Clock
+    pod: Pod
+    is_called_off: Callable[[], bool]
+
+    async def bound(self, booking: Booking, known: ResourceClaim) -> ResourceClaim:
+        """Allocate and reserve a claim; as it is afterwards.
+
+        Args:
+            booking: What was decided.
+            known: The claim as known before.
+
+        Raises:
+            ClaimNotWritten: It cannot be had any more, or the server refused.
+        """
+        claim, action = known, ""
+        ours = None if booking.allocation is None else self._stamped(booking.allocation)
+        for _ in range(TRIES):
+            self._check(claim, ours)
+            if self._is_ours(claim, ours):
+                return claim
+            if self.is_called_off():
+                raise ClaimNotWritten(CALLED_OFF)
+            if ours is not None and FINALIZER not in claim.metadata.finalizers:
+                answer = await self.writer.set_finalizers(claim, (*claim.metadata.finalizers, FINALIZER))
+                action = "add finalizer to"
+                if answer.claim is not None:
+                    claim = answer.claim
+                    if self.is_called_off():
+                        raise ClaimNotWritten(CALLED_OFF)
+                    answer, action = await self._write(claim, ours)
+            else:
+                answer, action = await self._write(claim, ours)
+            if answer.claim is not None:
+                return answer.claim
+            claim = await self._again(claim, answer.result, action)
+        if self._is_ours(claim, ours):
+            return claim
+        raise ClaimNotWritten(f"{action} claim {claim.key}: it was changed by others {TRIES} times in a row")
+
+    async def _write(self, claim: ResourceClaim, ours: AllocationResult | None) -> tuple[ClaimAnswer, str]:
+        before = claim.status
+        status = ResourceClaimStatus(
+            allocation=before.allocation if ours is None else ours,
+            reserved_for=(*before.reserved_for, consumer_of(self.pod)),
+            devices=before.devices,
+        )
+        action = "add reservation to" if ours is None else "add allocation and reservation to"
+        return await self.writer.write_status(claim, status), action
+
+    async def _again(self, claim: ResourceClaim, answer: WriteResult, action: str) -> ResourceClaim:
+        """The claim as it is after a write without success, if another try makes sense."""
+        match answer.verdict:
+            case WriteOutcome.CONFLICT:
+                await self.clock.sleep(CONFLICT_S)
+            case WriteOutcome.BUSY:
+                await self.clock.sleep(max(BUSY_S, answer.retry_after_s))
+            case WriteOutcome.UNKNOWN:
+                pass
+            case WriteOutcome.GONE:
+                raise ClaimNotWritten(f"claim {claim.key} got deleted in the meantime")
+            case _:
+                raise ClaimNotWritten(f"{action} claim {claim.key}: {answer.message}")
+        found = claim
+
+        async def read() -> WriteResult:
+            nonlocal found
+            answer = await self.writer.read(claim)
+            found = answer.claim or found
+            return answer.result
+
+        was_lost = answer.verdict is WriteOutcome.UNKNOWN
+        answer = await retry(read, READING_LOST if was_lost else READING, self.clock)
+        if answer.verdict is WriteOutcome.GONE:
+            raise ClaimNotWritten(f"claim {claim.key} got deleted in the meantime")
+        if not answer.is_done:
+            raise ClaimNotWritten(f"{action} claim {claim.key}: {answer.message}")
+        return found
+
+    def _check(self, claim: ResourceClaim, ours: AllocationResult | None) -> None:
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimNotWritten(f"claim {claim.key} got deleted in the meantime")
+        if ours is None and not claim.is_allocated:
+            raise ClaimNotWritten(f"claim {claim.key} got deallocated elsewhere in the meantime")
+        if ours is not None and claim.is_allocated and not self._is_ours(claim, ours):
+            raise ClaimNotWritten(f"claim {claim.key} got allocated elsewhere in the meantime")
+
+    def _is_ours(self, claim: ResourceClaim, ours: AllocationResult | None) -> bool:
+        """Whether the claim is as it shall be: written earlier, or the answer was lost."""
+        if claim.status.allocation is None or not is_reserved_for(claim, self.pod):
+            return False
+        return ours is None or _is_same(claim.status.allocation, ours)
+
+    def _stamped(self, allocation: AllocationResult) -> AllocationResult:
+        """The allocation, made now; in whole seconds, as the API has times."""
+        if allocation.allocation_timestamp is not None:
+            return allocation
+        now = datetime.fromtimestamp(int(self.clock.now()), UTC)
+        return msgspec.structs.replace(allocation, allocation_timestamp=now)
+
+
+def consumer_of(pod: Pod) -> Consumer:
+    """The pod as claims refer to it."""
+    return Consumer(resource="pods", name=pod.name, uid=pod.uid)
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether the pod may use the claim."""
+    return any(each.uid == pod.uid for each in claim.status.reserved_for)
+
+
+def _is_same(one: AllocationResult, other: AllocationResult) -> bool:
+    """Whether two allocations have the same devices; quantities may be written in other ways."""
+    return _devices(one) == _devices(other)
+
+
+def _devices(allocation: AllocationResult) -> list[tuple[str, str, str, str, str | None]]:
+    return [
+        (each.request, each.driver, each.pool, each.device, each.share_id)
+        for each in allocation.devices.results
+    ]

@@ -1,0 +1,364 @@
+"""Books devices for claims, writes the claims, and awaits that the watch confirms them.
+
+What Reserve decided counts as taken (in flight) until the watch shows the claim as it was written, or it is
+certain that nothing was written. A pod is bound only when the watch has shown all of its claims: it shows
+writes in their order, so by then every allocation that another scheduler wrote before is known, and where
+that one has a device of this pod, this pod gives way. Two processes that do so never hand a device out twice.
+
+Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go`` (``Unreserve``, ``PreBind``),
+``dra_manager.go``. Differs: upstream binds without waiting for the watch.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.contested import contested
+from plimsoll.devices.pod_claims import unprepared
+from plimsoll.framework import SUCCESS, ActionType, ClusterEvent, EventResource, PodInfo, Status, error
+from plimsoll.framework.devices.ports import Booking
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim, ResourceClaimStatus
+from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, Synced, WatchEvent
+from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
+from plimsoll.ports.resource_claims import ClaimWriter
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.scheduling.binding.claim_writes import ClaimNotWritten, ClaimWrite, is_reserved_for
+from plimsoll.scheduling.binding.extended_claims import ExtendedClaims
+from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
+from plimsoll.timing.signal import Signal
+from plimsoll.timing.task_sets import first_of
+
+#: What is written to take something back.
+UNDOING = RetryPolicy((0.2, 1.0, 5.0), repeats=OPEN_OR_CONFLICT)
+
+#: The claims as watches call them.
+CLAIMS = "resourceclaims"
+
+
+@dataclass(slots=True, eq=False)
+class _Attempt:
+    """The writes of one pod.
+
+    Attributes:
+        written: The claims as they were written, by the place of their booking.
+        is_contested: Whether another scheduler has one of the devices.
+    """
+
+    pod: PodInfo
+    written: dict[int, ResourceClaim] = field(default_factory=dict)
+    is_called_off: bool = False
+    is_contested: bool = False
+    work: asyncio.Task[Status] | None = None
+
+
+class DeviceClaims:
+    """Books and binds; one for the process.
+
+    Args:
+        cluster: Whose objects have the book of devices.
+        freed: Receives what becomes free without a write, for pods that wait.
+
+    Attributes:
+        is_listing: Whether the watch of claims is in the middle of a list, which has no order.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        writer: ClaimWriter,
+        clock: Clock,
+        observer: Observer,
+        freed: Callable[[ClusterEvent], None],
+    ) -> None:
+        self.is_listing = False
+        self._cluster = cluster
+        self._writer = writer
+        self._clock = clock
+        self._observer = observer
+        self._freed = freed
+        self._extended = ExtendedClaims(writer, clock)
+        self._changed = Signal()
+        self._written: dict[str, int] = {}  #: versions of claims in flight that were written, by uid
+        self._attempts: dict[str, _Attempt] = {}  #: by the pod's uid
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def book(self) -> DeviceBook | None:
+        """The book of devices, where there is anything in it."""
+        book = self._cluster.objects.known_ledger(DeviceBook)
+        return None if book is None or not book.is_served else book
+
+    def set_time(self) -> None:
+        """Drivers have so long for their devices, as of now."""
+        self._cluster.objects.ledger(DeviceBook).now = self._clock.now()
+
+    # -- what the watch shows ------------------------------------------------------------------------
+
+    def observe(self, event: WatchEvent) -> None:
+        """A claim was shown, behind the mirror."""
+        match event:
+            case ObjectAdded(ResourceClaim() as claim) | ObjectUpdated(_, ResourceClaim() as claim):
+                self.set_time()
+                written = self._written.get(claim.uid)
+                if written is not None and version_of(claim) >= written:
+                    self._release(claim)
+                self._changed.notify()
+            case ObjectDeleted(ResourceClaim() as claim):
+                if claim.uid in self._written:
+                    self._release(claim)
+                self._changed.notify()
+            case Synced(kind) if kind == CLAIMS:
+                self._changed.notify()
+            case _:
+                return
+
+    def _release(self, claim: ResourceClaim) -> None:
+        self._written.pop(claim.uid, None)
+        self._cluster.objects.ledger(DeviceBook).release(claim)
+
+    # -- Reserve -------------------------------------------------------------------------------------
+
+    def share_id(self) -> str:
+        """A new UUID."""
+        return str(uuid.uuid4())
+
+    def assume(self, bookings: Sequence[Booking]) -> str:
+        """Count the devices as taken; all of them or, where one was taken since the decision, none."""
+        book = self._cluster.objects.ledger(DeviceBook)
+        done: list[ResourceClaim] = []
+        for each in bookings:
+            if each.allocation is None:
+                continue
+            claim = _held(each)
+            problem = f"resource claim {claim.key} is in the process of being allocated"
+            if claim.uid not in book.in_flight:
+                book.allocate(claim, each.allocation)
+                done.append(claim)
+                problem = contested(book, _with(claim, each.allocation))
+            if problem:
+                for taken in done:
+                    book.release(taken)
+                return problem
+        return ""
+
+    def forget(self, pod: PodInfo, bookings: Sequence[Booking]) -> None:
+        """Take back what is booked, and what was written for the pod.
+
+        What is under way is waited for: its devices stay taken until it is known what became of it.
+        """
+        attempt = self._attempts.pop(pod.uid, None)
+        if attempt is None:
+            self._drop(bookings)
+            attempt = _Attempt(pod)
+            if not self._reserved(attempt, bookings):
+                return
+        attempt.is_called_off = True
+        self._start(self._take_back(attempt, bookings))
+
+    def settled(self, pod: PodInfo) -> None:
+        """The pod is bound: nothing of it is taken back any more."""
+        self._attempts.pop(pod.uid, None)
+
+    # -- PreBind -------------------------------------------------------------------------------------
+
+    async def bind(self, pod: PodInfo, bookings: Sequence[Booking], timeout_s: float) -> Status:
+        """Write the bookings, and wait until the watch has shown them and the devices are prepared."""
+        attempt = self._attempts[pod.uid] = _Attempt(pod)
+        attempt.work = asyncio.get_running_loop().create_task(self._write(attempt, bookings))
+        status = await asyncio.shield(attempt.work)  # if the pod is called off, a write has its end
+        if not status.is_success:
+            return status
+        deadline = self._clock.monotonic() + timeout_s
+        while True:
+            seen = self._changed.count
+            problem, waiting = self._problem(attempt, bookings)
+            if problem:
+                return error(problem)
+            if not waiting:
+                return SUCCESS
+            remaining_s = deadline - self._clock.monotonic()
+            if remaining_s <= 0:
+                return error(waiting)
+            await first_of(self._changed.wait(seen), self._clock.sleep(remaining_s))
+
+    async def _write(self, attempt: _Attempt, bookings: Sequence[Booking]) -> Status:
+        write = ClaimWrite(self._writer, self._clock, attempt.pod.pod, lambda: attempt.is_called_off)
+        book = self._cluster.objects.ledger(DeviceBook)
+        try:
+            for place, booking in enumerate(bookings):
+                known = book.claims.get(booking.claim.key)
+                if booking.extended is not None:
+                    known = await self._extended.created(attempt.pod.pod, booking.claim)
+                    self._rename(booking, known)
+                    attempt.written[place] = known
+                elif known is None or known.uid != booking.claim.uid:
+                    return error(f"claim {booking.claim.key} got deleted in the meantime")
+                written = attempt.written[place] = await write.bound(booking, known)
+                if booking.allocation is not None:
+                    self._await(written)
+                if booking.extended is not None:
+                    await self._extended.mapped(attempt.pod.pod, written, booking.extended)
+        except ClaimNotWritten as problem:
+            return error(str(problem))
+        return SUCCESS
+
+    def _rename(self, booking: Booking, created: ResourceClaim) -> None:
+        """A claim for extended resources has got its name: it is in flight under that."""
+        if booking.allocation is not None:
+            book = self._cluster.objects.ledger(DeviceBook)
+            book.release(_held(booking))
+            book.allocate(created, booking.allocation)
+
+    def _await(self, written: ResourceClaim) -> None:
+        """A claim in flight was written; the watch may have shown that before the answer came."""
+        self._written[written.uid] = version_of(written)
+        known = self._cluster.objects.ledger(DeviceBook).claims.get(written.key)
+        if known is not None and known.uid == written.uid and version_of(known) >= version_of(written):
+            self._release(known)
+
+    def _problem(self, attempt: _Attempt, bookings: Sequence[Booking]) -> tuple[str, str]:
+        """Why the pod cannot be bound, and why it cannot be bound yet; "" for no reason."""
+        book, waiting = self._cluster.objects.ledger(DeviceBook), ""
+        for place in range(len(bookings)):
+            written = attempt.written[place]
+            known = book.claims.get(written.key)
+            if known is None and bookings[place].extended is not None and written.uid in self._written:
+                waiting = f"claim {written.key}: the watch has not shown what was written"
+                continue
+            if known is None or known.uid != written.uid:
+                return f"claim {written.key} got deleted in the meantime", ""
+            if version_of(known) < version_of(written) or self.is_listing:
+                waiting = f"claim {written.key}: the watch has not shown what was written"
+                continue
+            if not is_reserved_for(known, attempt.pod.pod):
+                return f"claim {written.key} got deallocated elsewhere in the meantime", ""
+            if rival := contested(book, known):
+                attempt.is_contested = True
+                return rival, ""
+            failed, missing = unprepared(known)
+            if failed:
+                return failed, ""
+            waiting = waiting or missing
+        return "", waiting
+
+    # -- undoing -------------------------------------------------------------------------------------
+
+    def _drop(self, bookings: Sequence[Booking]) -> None:
+        """Nothing of these was written, or the watch will not show it: they are free, as far as is known."""
+        book = self._cluster.objects.ledger(DeviceBook)
+        for each in bookings:
+            held = _held(each)
+            if each.allocation is None or held.uid not in book.in_flight or held.uid in self._written:
+                continue
+            book.release(held)
+            allocated, objects = _with(held, each.allocation), self._cluster.objects
+            self._freed(
+                ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE, allocated, held, objects)
+            )
+
+    def _reserved(self, attempt: _Attempt, bookings: Sequence[Booking]) -> bool:
+        """Note the claims that the pod has reserved as the watch shows them; whether there are any."""
+        book = self._cluster.objects.ledger(DeviceBook)
+        for place, each in enumerate(bookings):
+            known = book.claims.get(each.claim.key)
+            if known is not None and known.uid == each.claim.uid and is_reserved_for(known, attempt.pod.pod):
+                attempt.written[place] = known
+        return bool(attempt.written)
+
+    async def _take_back(self, attempt: _Attempt, bookings: Sequence[Booking]) -> None:
+        if attempt.work is not None:
+            await asyncio.wait((attempt.work,))
+        created = [place for place in attempt.written if bookings[place].extended is not None]
+        for place in created:
+            self._rename_back(attempt.written[place])
+        self._drop(bookings)
+        for place, claim in attempt.written.items():
+            if place in created:
+                self._say(f"deleting resource claim {claim.key}", await self._extended.deleted(claim))
+            elif attempt.is_contested:
+                await self._deallocate(claim, attempt.pod)
+            else:
+                await self._unreserve(claim, attempt.pod)
+
+    def _rename_back(self, created: ResourceClaim) -> None:
+        """A claim that goes is in flight no longer, unless the watch is yet to show its allocation."""
+        if created.uid not in self._written:
+            self._cluster.objects.ledger(DeviceBook).release(created)
+
+    async def _unreserve(self, claim: ResourceClaim, pod: PodInfo) -> None:
+        async def send() -> WriteResult:
+            return (await self._writer.unreserve(claim, pod.pod)).result
+
+        self._say(f"releasing resource claim {claim.key}", await retry(send, UNDOING, self._clock))
+
+    async def _deallocate(self, claim: ResourceClaim, pod: PodInfo | None) -> None:
+        """Give a claim's devices back, if no other pod has reserved it."""
+        found = claim
+
+        async def send() -> WriteResult:
+            nonlocal found
+            others = [each for each in found.status.reserved_for if pod is None or each.uid != pod.uid]
+            if others or not found.is_allocated:
+                return WriteResult(WriteOutcome.DONE)
+            answer = (await self._writer.write_status(found, ResourceClaimStatus())).result
+            if answer.verdict in OPEN_OR_CONFLICT:
+                read = await self._writer.read(found)
+                found = read.claim or found
+                answer = answer if read.result.verdict is not WriteOutcome.GONE else read.result
+            return answer
+
+        self._say(f"deallocating resource claim {claim.key}", await retry(send, UNDOING, self._clock))
+
+    def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> None:
+        """The claim is unused and keeps the pod from every node: its devices are given back."""
+        self._start(self._deallocate(claim, pod))
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """The claim for extended resources of an earlier attempt goes."""
+
+        async def delete() -> None:
+            self._say(f"deleting resource claim {claim.key}", await self._extended.deleted(claim))
+
+        self._start(delete())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._observer.failed("taking back devices", repr(task.exception()))
+
+    def _say(self, what: str, answer: WriteResult) -> None:
+        if answer.is_failure and answer.verdict is not WriteOutcome.GONE:
+            self._observer.failed(what, answer.message)
+
+
+def version_of(claim: ResourceClaim) -> int:
+    """The resource version as a number, which grows with each write of any claim; 0 for none."""
+    text = claim.metadata.resource_version
+    return int(text) if text.isdecimal() else 0
+
+
+def _with(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
+    """The claim as if that were written."""
+    status = msgspec.structs.replace(claim.status, allocation=allocation)
+    return msgspec.structs.replace(claim, status=status)
+
+
+def _held(booking: Booking) -> ResourceClaim:
+    """The claim that devices are in flight for: one that is to be created has the uid of its pod."""
+    claim = booking.claim
+    if booking.extended is None or claim.metadata.controller is None:
+        return claim
+    uid = f"{claim.metadata.controller.uid}/{claim.name}"
+    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, uid=uid))

@@ -1,0 +1,129 @@
+"""Pods with resource claims: allocated, reserved and bound, over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from e2e.polls import eventually
+
+if TYPE_CHECKING:
+    from e2e.scene import Obj, Scene
+
+pytestmark = pytest.mark.e2e
+
+GROUP = "/apis/resource.k8s.io/v1"
+
+
+async def with_class(scene: Scene, **spec: Any) -> str:
+    """A class of the scene's devices; its name, and that of their driver."""
+    expression = f'device.driver == "{scene.name}.example.com"'
+    document: Obj = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": scene.name},
+        "spec": {"selectors": [{"cel": {"expression": expression}}], **spec},
+    }
+    await scene.make(f"{GROUP}/deviceclasses", document)
+    return scene.name
+
+
+async def with_devices(scene: Scene, node: str, count: int, **more: Any) -> str:
+    """Devices of a node, named ``gpu-0`` and so on; the name of their slice."""
+    document: Obj = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node}-gpus"},
+        "spec": {
+            "driver": f"{scene.name}.example.com",
+            "nodeName": node,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{place}", **more} for place in range(count)],
+        },
+    }
+    await scene.make(f"{GROUP}/resourceslices", document)
+    return f"{node}-gpus"
+
+
+async def with_claim(scene: Scene, name: str, count: int = 1) -> None:
+    """A claim for devices of the scene's class."""
+    exactly = {"deviceClassName": scene.name, "allocationMode": "ExactCount", "count": count}
+    document: Obj = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+    }
+    await scene.make(scene.path("resourceclaims", GROUP), document)
+
+
+async def claim(scene: Scene, name: str) -> Obj:
+    """As it is now."""
+    path = scene.path(f"resourceclaims/{name}", GROUP)
+    return (await scene.speaker.request("GET", path)).accepted()
+
+
+def devices_of(found: Obj) -> list[str]:
+    """The devices of a claim, as ``pool/device``."""
+    results = found.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+    return [f"{each['pool']}/{each['device']}" for each in results]
+
+
+def using(name: str) -> Obj:
+    """What a pod with a claim says."""
+    return {"resourceClaims": [{"name": "gpu", "resourceClaimName": name}]}
+
+
+async def test_a_pod_goes_where_its_claim_gets_devices(scene: Scene) -> None:
+    """Allocated for the pod's node, reserved for the pod, protected from deletion."""
+    await scene.node("plain")
+    node = await scene.node("gpus")
+    await with_class(scene)
+    await with_devices(scene, node, 2)
+    await with_claim(scene, "pair", 2)
+    await scene.scheduling()
+
+    await scene.pod("trains", **using("pair"))
+    await scene.until_bound("trains")
+
+    found = await claim(scene, "pair")
+    pod = await scene.a_pod("trains")
+    assert pod["spec"]["nodeName"] == node
+    assert devices_of(found) == [f"{node}/gpu-0", f"{node}/gpu-1"]
+    assert [each["uid"] for each in found["status"]["reservedFor"]] == [pod["metadata"]["uid"]]
+    assert found["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
+
+
+async def test_devices_are_handed_out_once(scene: Scene) -> None:
+    """Four pods, two devices: two wait, and one of them follows when a claim is given back."""
+    node = await scene.node("gpus")
+    await with_class(scene)
+    await with_devices(scene, node, 2)
+    await scene.scheduling()
+    for number in range(4):
+        await with_claim(scene, f"c{number}")
+    for number in range(4):
+        await scene.pod(f"p{number}", **using(f"c{number}"))
+
+    async def placed() -> list[str]:
+        return [each["metadata"]["name"] for each in await scene.pods() if each["spec"].get("nodeName")]
+
+    async def refused() -> list[str]:
+        return [
+            condition["message"]
+            for each in await scene.pods()
+            for condition in each["status"].get("conditions", ())
+            if condition["type"] == "PodScheduled" and condition["status"] == "False"
+        ]
+
+    first = await eventually(placed, lambda found: len(found) == 2)
+    messages = await eventually(refused, lambda found: len(found) == 2)
+    taken = [device for name in first for device in devices_of(await claim(scene, f"c{name[1]}"))]
+    gone = first[0]
+    await scene.speaker.request("DELETE", scene.path(f"pods/{gone}"), gracePeriodSeconds="0")
+    later = await eventually(placed, lambda found: len(found) == 2 and gone not in found)
+
+    assert all("cannot allocate all claims" in each for each in messages)
+    assert sorted(taken) == [f"{node}/gpu-0", f"{node}/gpu-1"]
+    assert set(later) > set(first) - {gone}

@@ -1,0 +1,119 @@
+"""A binder of devices for tests, and a wing of which pods have claims."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from devices.builders import a_class, a_device, a_slice
+from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing
+from plimsoll.cluster.cache import Cache
+from plimsoll.devices.book import DeviceBook
+from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import Registry
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, WatchEvent
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.ports.observer import Observer
+from plimsoll.scheduling.binding.device_claims import DeviceClaims
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import (
+    FakeBinder,
+    FakeClaims,
+    FakeClock,
+    FakePreemptor,
+    FakeRandomness,
+    FakeRecorder,
+    FakeStatuses,
+    FakeVolumes,
+    RememberingObserver,
+    a_book,
+    settled,
+)
+
+
+def a_device_binder(claims: FakeClaims | None = None, clock: FakeClock | None = None) -> DeviceClaims:
+    """One of an empty cluster."""
+    return DeviceClaims(
+        Cluster(), claims or FakeClaims(), clock or FakeClock(), Observer(), freed=lambda _change: None
+    )
+
+
+def gpus(count: int, node: str = "gpu") -> ResourceSlice:
+    """Devices of a node: ``d0`` and so on."""
+    return a_slice(node, [a_device(f"d{at}") for at in range(count)])
+
+
+class DeviceScene:
+    """The scheduling wing on the nodes ``plain`` and ``gpu``, and an API server of claims.
+
+    Args:
+        claims: As they are at the start.
+        slices: What drivers have published.
+    """
+
+    def __init__(
+        self,
+        *claims: ResourceClaim,
+        slices: Sequence[ResourceSlice] = (),
+        classes: Sequence[DeviceClass] = (),
+        nodes: Sequence[Any] = (),
+    ) -> None:
+        self.clock, self.observer, self.binder = FakeClock(), RememberingObserver(), FakeBinder()
+        self.statuses, self.cache, self.claims = FakeStatuses(), Cache(), FakeClaims(*claims)
+        book = a_book(self.cache)
+        ports = PodPorts(
+            self.binder, FakeVolumes(), FakePreemptor(), self.statuses, FakeRecorder(), self.claims
+        )
+        self.wing = SchedulingWing(book, ports, self.clock, FakeRandomness(), self.observer)
+        enabled = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+        profile = build_profile(ProfileConfig("s"), Registry(IN_TREE), enabled)
+        self.wing.serve({"s": ProfileScheduler(profile, self.cache.cluster, nominator=book.nominator)})
+        self.ingestion = self.wing.ingestion((), self.observer)
+        self.claims.watch = self.show
+        objects = (a_class(), *classes, *(slices or [gpus(1)]), *self.claims.claims.values())
+        self.show(*map(NodeAdded, nodes or (a_node("plain"), a_node("gpu"))), *map(ObjectAdded, objects))
+        self.wing.serve_devices(is_served=True)
+
+    @property
+    def book(self) -> DeviceBook:
+        """Of devices."""
+        return self.cache.cluster.objects.ledger(DeviceBook)
+
+    def show(self, *events: WatchEvent) -> None:
+        """The watches show this."""
+        self.ingestion.apply(list(events))
+
+    def wants(self, name: str = "pod", claim: str = "mine", **spec: Any) -> Pod:
+        """A pod that waits, with a claim."""
+        named = [{"name": "gpu", "resourceClaimName": claim}] if claim else []
+        pod = a_pod(name, schedulerName="s", resourceClaims=named, **spec)
+        self.show(PodAdded(pod))
+        return pod
+
+    def removes(self, pod: Pod) -> None:
+        """It is gone."""
+        self.show(PodDeleted(pod))
+
+    async def later(self, seconds: float = 0.0) -> None:
+        """Let everything happen."""
+        await settled()
+        if seconds:
+            await self.clock.advance(seconds)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.ensure_future(self.wing.run())
+        await settled()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
