@@ -14,6 +14,20 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 
 
+KOORDINATOR = b"kind: DeschedulerConfiguration\napiVersion: descheduler/v1alpha2\n"
+
+
+def low_node_load(args: bytes) -> bytes:
+    """A profile of koordinator with these arguments."""
+    return (
+        KOORDINATOR
+        + b"profiles: [{plugins: {balance: {enabled: [{name: LowNodeLoad}]}},"
+        + b" pluginConfig: [{name: LowNodeLoad, args: {"
+        + args
+        + b"}}]}]\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -48,6 +62,45 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ),
         pytest.param(
             b"kind: KubeSchedulerConfiguration\n", "KubeSchedulerConfiguration is missing", id="no-version"
+        ),
+        pytest.param(KOORDINATOR, "there is no profile with an enabled strategy", id="koordinator-nothing"),
+        pytest.param(
+            KOORDINATOR + b"profiles: [{plugins: 7}]",
+            "profiles[0].plugins: must be an object",
+            id="plugins-7",
+        ),
+        pytest.param(
+            low_node_load(b"lowThresholds: {cpu: 1}"),
+            "args.highThresholds: has no cpu, lowThresholds does",
+            id="koordinator-one-line",
+        ),
+        pytest.param(
+            low_node_load(b"lowThresholds: {cpu: x}, highThresholds: {cpu: 2}"),
+            "args.lowThresholds.cpu: must be a percentage",
+            id="koordinator-no-percentage",
+        ),
+        pytest.param(
+            low_node_load(b"anomalyCondition: {consecutiveAbnormalities: often}"),
+            "consecutiveAbnormalities: must be a number of rounds",
+            id="koordinator-no-rounds",
+        ),
+        pytest.param(
+            low_node_load(b"podSelectors: [{selector: {}}, {selector: {}}]"),
+            "podSelectors[1]: a policy has one selector of pods",
+            id="koordinator-two-selectors",
+        ),
+        pytest.param(
+            low_node_load(b"nodeSelector: {matchLabels: {a: b}}") + b"nodeSelector: {matchLabels: {a: c}}\n",
+            "nodeSelector.matchLabels.a: contradicts another selector",
+            id="koordinator-no-node",
+        ),
+        pytest.param(
+            low_node_load(b"") + b"deschedulingInterval: soon\n", "'soon' is no duration", id="no-interval"
+        ),
+        pytest.param(
+            low_node_load(b"") + b"maxNoOfPodsToEvictPerNode: many\n",
+            "must be a number of pods",
+            id="no-limit",
         ),
         pytest.param(V2.encode(), "there is no profile with an enabled strategy", id="no-profiles"),
         pytest.param(

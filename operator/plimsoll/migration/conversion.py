@@ -1,4 +1,4 @@
-"""Converts documents of descheduler and kube-scheduler to SchedulingPolicies that the operator accepts."""
+"""Converts documents of descheduler, koordinator and kube-scheduler to policies that the operator accepts."""
 
 import copy
 import re
@@ -9,6 +9,7 @@ from typing import Any
 from plimsoll.api.schema.resource import API_VERSION
 from plimsoll.framework import ConfigurationError
 from plimsoll.migration.documents import MigrationError, SourceDocument
+from plimsoll.migration.koordinator_conversion import load_policies
 from plimsoll.migration.rebalancing_conversion import ConvertedProfiles, rebalancing_policies
 from plimsoll.migration.report import FieldChange, ReportLine, ReportWriter
 from plimsoll.migration.scheduling_conversion import scheduling_policies
@@ -16,9 +17,11 @@ from plimsoll.migration.strategy_map import as_v1alpha2
 from plimsoll.policies.judgement import PolicyChecks
 
 DESCHEDULER, SCHEDULER = "DeschedulerPolicy", "KubeSchedulerConfiguration"
+KOORDINATOR = "DeschedulerConfiguration"
 
 VERSIONS: Mapping[str, tuple[str, ...]] = {
     DESCHEDULER: ("descheduler/v1alpha1", "descheduler/v1alpha2"),
+    KOORDINATOR: ("descheduler/v1alpha2",),
     SCHEDULER: (
         "kubescheduler.config.k8s.io/v1",
         "kubescheduler.config.k8s.io/v1beta3",
@@ -87,6 +90,10 @@ def _converted(
             report = ReportWriter(document)
             specs = scheduling_policies(document.body, report, plugins, keep=keep)
             unknown = "kube-scheduler has no such field in this version."
+        elif document.kind == KOORDINATOR:
+            report = ReportWriter(document)
+            specs = load_policies(document.body, report)
+            unknown = "Nothing of the kind is needed here, or flags of plimsoll run have it."
         elif document.api_version == "descheduler/v1alpha1":
             rewritten = as_v1alpha2(document.body)
             report = ReportWriter(document, rewritten.origins, rewritten.second_origins)
@@ -152,7 +159,7 @@ def _left_out(document: SourceDocument) -> ReportLine:
         document.line(("kind",)),
         (),
         "",
-        f"{kind} is not a configuration of descheduler or kube-scheduler; left out.",
+        f"{kind} is not a configuration of descheduler, koordinator or kube-scheduler; left out.",
     )
 
 
@@ -165,6 +172,6 @@ def _nothing(documents: Sequence[SourceDocument]) -> str:
     if not kinds:
         return "there is no profile with an enabled strategy, so there is nothing to convert"
     return (
-        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {SCHEDULER} and"
-        " ConfigMaps that carry one of them"
+        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {KOORDINATOR},"
+        f" {SCHEDULER} and ConfigMaps that carry one of them"
     )
