@@ -112,4 +112,6 @@ CASES = (
     Case("extenders", b'{"":[{}],"error":" "}', "a refusal that says nothing"),
     Case("snapshots", b"*" + b"k" * 4100, "a message of 4,100 characters"),
     Case("snapshots", b"!" + b"k" * 4100, "a message of 4,100 characters"),
+    Case("device-classes", b'{"metadata":{"name":"%b"}}' % (b"x" * 5000), "a message of 5,175 characters"),
+    Case("device-expressions", b"\xaf\xc0" * 16, "a message of 5,721 characters"),
 )

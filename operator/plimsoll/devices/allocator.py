@@ -135,8 +135,14 @@ class Search:
                 f": number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}",
                 claim.claim.key,
             )
+        for position, constraint in enumerate(claim.constraints):
+            if constraint.match_attribute is None and constraint.distinct_attribute is None:
+                empty = "empty constraint (unsupported constraint type?)"
+                raise AllocationError(f", constraint #{position}: {empty}", claim.claim.key)
 
     def _count(self, wanted: WantedDevices, claim: WantedClaim) -> int:
+        if wanted.fault:
+            raise AllocationError(wanted.fault, claim.claim.key)
         if not wanted.takes_all:
             return wanted.count
         found: list[PooledDevice] = []
@@ -179,7 +185,7 @@ class Search:
         if matching is not None and not matching:
             return SearchAnswer.NO
         missing = (wanted.count if matching is None else len(matching)) - count
-        if missing == 0:
+        if missing <= 0:
             return self._one(claim, request + 1, None, 0, 0)
         if len(self._given[claim]) + missing > MOST_DEVICES:
             return SearchAnswer.TOO_MANY

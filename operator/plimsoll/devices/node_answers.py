@@ -117,7 +117,10 @@ class NodeAnswers:
                 late = row if answer.is_late else None
                 continue
             # As long on every node that is left: an attempt with one such node fails anyway.
-            self._postpone(asked[place:], nodes[row if late is None else late])
+            error = f"node {nodes[row].name}: {TIMED_OUT}"
+            self._postpone(
+                asked[place:], NodeAnswer(FAILED, error=error) if late is None else self._answers[late]
+            )
             break
 
     def answer(self, row: int) -> NodeAnswer:
@@ -182,11 +185,10 @@ class NodeAnswers:
                         self._nodes[row], self._is_stale[row] = node, True
         self._version, self._shape_version, self._node_mark = book.version, book.shape_version, node_mark
 
-    def _postpone(self, rows: Sequence[int], late: Node) -> None:
+    def _postpone(self, rows: Sequence[int], late: NodeAnswer) -> None:
         """These nodes are not asked now: it would take too long, as it did on one."""
         for row in rows:
-            pools = self._answers[row].pools
-            self._note(row, NodeAnswer(FAILED, error=f"node {late.name}: {TIMED_OUT}", pools=pools))
+            self._note(row, late._replace(pools=self._answers[row].pools))
         self._is_stale[rows] = True
 
     def _ask(
@@ -224,7 +226,7 @@ class NodeAnswers:
         try:
             found = search.run()
         except AllocationError as exc:
-            error = f"node {node.name}: {exc}" if search.is_late else exc.told
+            error = f"node {node.name}: {TIMED_OUT}" if exc.told == TIMED_OUT else exc.told
             names = [each.claim.key for each in claims]
             at = names.index(exc.claim) if exc.claim in names else -1
             return NodeAnswer(FAILED, None, error, keys, at, search.steps.used, search.is_late)

@@ -6,6 +6,7 @@ Source: Kubernetes v1.36, ``plugins/dynamicresources/dynamicresources.go`` and `
 from collections.abc import Mapping
 from enum import Enum
 
+from plimsoll.devices.search_limits import shortened
 from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, ResourceClaim
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodResourceClaim
@@ -24,6 +25,9 @@ class Prepared(Enum):
 
 class ClaimProblem(Exception):
     """A claim of the pod cannot be used: the message says why, in upstream's words."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:

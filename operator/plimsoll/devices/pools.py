@@ -95,7 +95,7 @@ class PooledDevice:
         """What it takes of the pool's counters, by set and counter."""
         if self._consumes is None:
             self._consumes = {
-                (one.counter_set, name): amount
+                (one.counter_set, name): max(0, amount)
                 for one in self.device.consumes_counters
                 for name, amount in amounts_of(one.counters).items()
             }
@@ -159,8 +159,10 @@ class Reach:
     def __init__(self, place: ResourceSliceSpec | Device) -> None:
         self._name, self._is_everywhere = place.node_name, place.all_nodes
         self._matcher: NodeMatcher | None = None
-        if place.node_selector is not None and not self._name and not self._is_everywhere:
-            self._matcher = compile_node_matcher({}, place.node_selector)
+        selector = place.node_selector
+        # With another number of terms an allocation could not name its nodes.
+        if selector is not None and len(selector.node_selector_terms) == 1:
+            self._matcher = compile_node_matcher({}, selector)
 
     def includes(self, node: Node) -> bool:
         """Whether a node reaches it."""

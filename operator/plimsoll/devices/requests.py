@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from plimsoll.devices.amounts import Amounts, amount_of
+from plimsoll.devices.search_limits import shortened
 from plimsoll.model.kinds.devices.resource_claim import (
     DeviceConstraint,
     DeviceRequest,
@@ -22,6 +23,7 @@ MOST_DEVICES = 32
 
 #: ``allocationMode`` of requests for as many as there are.
 ALL = "All"
+MODES = (ALL, "ExactCount")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class WantedDevices:
         alternative: The name of the alternative, or "".
         device_class: The class.
         expressions: Of the class, then of the request.
+        fault: Why nothing can be searched for it, without the name of the claim; "" where nothing is wrong.
         takes_all: Whether every device is wanted that matches.
         count: How many are, otherwise.
         is_admin: Whether it does not matter who uses them.
@@ -59,6 +62,7 @@ class WantedDevices:
     alternative: str
     device_class: DeviceClass
     expressions: tuple[Expression, ...]
+    fault: str
     takes_all: bool
     count: int
     is_admin: bool
@@ -101,14 +105,14 @@ class WantedClaim:
 
 
 class MissingClassError(ValueError):
-    """A request names no class, or one that does not exist.
+    """A request names no class, or one that does not exist, or is of a kind that is not known.
 
     Attributes:
         is_unnamed: Whether it names none.
     """
 
     def __init__(self, message: str, *, is_unnamed: bool = False) -> None:
-        super().__init__(message)
+        super().__init__(shortened(message))
         self.is_unnamed = is_unnamed
 
 
@@ -130,6 +134,8 @@ def _request(request: DeviceRequest, claim: ResourceClaim, class_of: ClassOf) ->
     if request.exactly is not None:
         only = _wanted(request.name, "", request.exactly, claim, class_of)
         return Request(request.name, (only,), is_list=False)
+    if not request.first_available:
+        raise MissingClassError(f"resource claim {claim.key}, request {request.name}: unknown request type")
     alternatives = (
         _wanted(request.name, each.name, each, claim, class_of) for each in request.first_available
     )
@@ -141,8 +147,7 @@ def _wanted(
 ) -> WantedDevices:
     name = f"{request}/{alternative}" if alternative else request
     if not asked.device_class_name:
-        message = f"request {name}: missing device class name (unsupported request type?)"
-        raise MissingClassError(message, is_unnamed=True)
+        raise MissingClassError(f"request {name}: unsupported request type", is_unnamed=True)
     found = class_of(asked.device_class_name)
     if found is None:
         raise MissingClassError(f"request {name}: device class {asked.device_class_name} does not exist")
@@ -154,6 +159,7 @@ def _wanted(
             *_expressions(found.spec.selectors, f"class {found.name}"),
             *_expressions(asked.selectors, claim=claim.key),
         ),
+        _fault(asked, alternative or request),
         asked.allocation_mode == ALL,
         asked.count,
         asked.admin_access and not alternative,
@@ -162,8 +168,19 @@ def _wanted(
     )
 
 
+def _fault(asked: ExactDeviceRequest, name: str) -> str:
+    """What a later version of the API has added and this one does not know, in upstream's words."""
+    for position, each in enumerate(asked.selectors):
+        if each.cel is None:
+            empty = "CEL expression empty (unsupported selector type?)"
+            return f", request {name}, selector #{position}: {empty}"
+    if asked.allocation_mode not in MODES:
+        return f", request {name}: unsupported count mode {asked.allocation_mode}"
+    return ""
+
+
 def _capacity(written: Mapping[str, str | int | float]) -> Amounts:
-    return {name: amount_of(each) for name, each in written.items()}
+    return {name: max(0, amount_of(each)) for name, each in written.items()}
 
 
 def _expressions(

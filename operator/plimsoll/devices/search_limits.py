@@ -1,4 +1,4 @@
-"""Limits of a search for devices: its steps, its depth, and the error that ends it."""
+"""Limits of a search for devices: its steps, its depth, and the error that ends it, of a bounded length."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,15 @@ UNITS_A_STEP = 4
 #: Frames of the stack that the search may take: for claims, requests and devices that are found at a time.
 MOST_FRAMES = 50_000
 
+#: Characters of what users are shown: names and expressions in it may be long.
+LONGEST_MESSAGE = 1_000
+
 TIMED_OUT = "timed out trying to allocate devices"
+
+
+def shortened(message: str) -> str:
+    """A message of a bounded length."""
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}..."
 
 
 class AllocationError(Exception):
@@ -27,7 +35,7 @@ class AllocationError(Exception):
 
     def __init__(self, told: str, claim: str = "") -> None:
         super().__init__(told, claim)
-        self.told, self.claim = told, claim
+        self.told, self.claim = shortened(told), claim
 
     def __str__(self) -> str:
         return f"claim {self.claim}{self.told}" if self.claim else self.told
@@ -67,6 +75,10 @@ class StepLimit:
     def take_for(self, units: int) -> None:
         """Take the steps for an evaluation that cost so many units; raises likewise."""
         self.take(units // UNITS_A_STEP)
+
+    def count_for(self, units: int) -> None:
+        """Count the steps for an evaluation that ends the search anyway."""
+        self.used += units // UNITS_A_STEP
 
 
 @contextmanager

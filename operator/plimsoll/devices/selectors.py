@@ -15,7 +15,7 @@ def is_selected(expression: Expression, device: PooledDevice, steps: StepLimit) 
     try:
         answer, units = selector(expression.text).evaluated(device.view)
     except CompiledSelectorError as error:
-        steps.take_for(error.units)
+        steps.count_for(error.units)
         raise AllocationError(f"{expression.where}: {error}", expression.claim) from error
     steps.take_for(units)
     return answer

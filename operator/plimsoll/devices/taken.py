@@ -75,7 +75,7 @@ class Taken:
             return
         amounts = dict(self.shared.get(device, {}))
         for name, amount in result.consumed_capacity.items():
-            amounts[name] = amounts.get(name, 0) + sign * amount_of(amount)
+            amounts[name] = amounts.get(name, 0) + sign * max(0, amount_of(amount))
         self.shared[device] = amounts  # copies have the former
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuzzing.target import Target
-from fuzzing.targets import answers, callers, files, model, policies, servers, wire
+from fuzzing.targets import answers, callers, devices, files, model, policies, servers, wire
 
 TARGETS: tuple[Target, ...] = (
     *model.TARGETS,
@@ -13,4 +13,5 @@ TARGETS: tuple[Target, ...] = (
     *files.TARGETS,
     *policies.TARGETS,
     *callers.TARGETS,
+    *devices.TARGETS,
 )
