@@ -39,8 +39,8 @@ def by_load() -> Obj:
     }
 
 
-async def a_measured_node(scene: Scene, suffix: str) -> str:
-    """A node of four cores with a simulated kubelet, whose usage is served."""
+async def a_measured_node(scene: Scene, suffix: str, **spec: bool) -> str:
+    """A node of four cores with a simulated kubelet, whose usage is served; ``spec`` is further fields."""
     name = f"{scene.name}-{suffix}"
     room = {"cpu": f"{ROOM}m", "memory": "16Gi", "pods": "50"}
     node: Obj = {
@@ -51,6 +51,7 @@ async def a_measured_node(scene: Scene, suffix: str) -> str:
             "labels": {"kubernetes.io/hostname": name, LABEL: scene.name},
             "annotations": {KUBELET: "simulated"},
         },
+        "spec": spec,
         "status": {"capacity": room, "allocatable": room},
     }
     await scene.make("/api/v1/nodes", node)

@@ -16,6 +16,7 @@ from deploy.test_dashboards import expressions
 from e2e.conftest import ROOT
 from e2e.polls import eventually
 from e2e.prometheus import Prometheus, prometheus
+from e2e.replayed_load import a_measured_node, by_load
 from e2e.scene import Scene
 from e2e.served_extenders import Extender, extenders_served, with_extenders
 from e2e.speaker import speaking
@@ -105,6 +106,11 @@ async def what_the_demo_does_not_tell(scene: Scene, extender: Extender) -> None:
         await scene.pod(f"extended-{number}", schedulerName=scheduler, cpu="1m")
         await scene.until_bound(f"extended-{number}")
         await asyncio.sleep(1)  # so that Prometheus sees one after the other
+    await a_measured_node(scene, "measured", unschedulable=True)  # or the big pod would fit
+    measuring = scene.rebalancing(
+        by_load(), mode="DryRun", metricsProviders=[{"source": "KubernetesMetrics"}]
+    )
+    await scene.policy(measuring, "measuring")
     await scene.pod("low", cpu="700m")
     await scene.until_bound("low")
     await scene.pod("high", cpu="700m", priorityClassName=f"{scene.name}-high")

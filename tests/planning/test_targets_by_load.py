@@ -7,6 +7,7 @@ import pytest
 from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
+from plimsoll.testing.builders import a_node
 
 LOW: tuple[str, dict[str, Any]] = (
     "LowNodeUtilization",
@@ -90,3 +91,13 @@ def test_following_scores_by_load_needs_measurements() -> None:
     world.read(without=frozenset({"n1"}))
     made = make_plan(policy, world.cluster, AROUND)
     assert (targets(made), reasons(made)) == ({}, {"Stale"})
+
+
+def test_more_hot_nodes_than_are_tried_hide_no_cool_one() -> None:
+    """Twenty nodes score better and have no memory left at times; the last one has."""
+    world = LoadWorld([[5_000, 2_000], *([10] for _ in range(20)), [2_500]])
+    for number in range(1, 21):
+        world.cluster.set_node(a_node(f"n{number}", cpu="10", memory="2Gi", pods=110))
+    world.settle()
+    made = make_plan(a_policy(LOW), world.cluster, AROUND)
+    assert set(targets(made).values()) == {"n21"}

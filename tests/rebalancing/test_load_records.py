@@ -82,8 +82,8 @@ def after(number: int, milli: int) -> dict[str, dict[int, int]]:
     return {"bad": stay, "good": {**USED["good"], 9: milli}}
 
 
-def policy() -> Any:
-    return a_policy(strategies=[BY_LOAD], metricsProviders=[{"source": "KubernetesMetrics"}])
+def policy(mode: str = "Enforce") -> Any:
+    return a_policy(mode, strategies=[BY_LOAD], metricsProviders=[{"source": "KubernetesMetrics"}])
 
 
 async def test_a_record_says_what_the_move_does_to_the_load_of_both_nodes() -> None:
@@ -184,3 +184,17 @@ async def test_a_policy_by_requests_says_nothing_of_load() -> None:
         await scene.run()
 
         assert scene.statuses.statuses[POLICY]["lastRun"]["load"] is None
+
+
+async def test_hot_seconds_count_from_run_to_run() -> None:
+    """Of nodes that the run before found hot, too; a node that two runs did not find so counts nothing."""
+    scene = a_hot_node()
+    scene.wing.statistics.next_run = lambda _: datetime(2026, 1, 1, tzinfo=UTC)
+    async with scene.running(policy("DryRun")):
+        seconds = []
+        for used in (USED, USED, {**USED, "bad": {1: 100, 5: 100, 6: 100, 7: 100}}, USED):
+            await minutes(scene, used, 30)
+            await scene.run()
+            seconds.append(scene.wing.statistics.figures()[POLICY].hot_s)
+
+    assert seconds == [0.0, 1_800.0, 1_800.0, 1_800.0]

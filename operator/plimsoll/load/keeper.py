@@ -3,7 +3,9 @@
 What a node uses besides its pods is smoothed as a difference: a reading of the node less what its pods used,
 as measured, or as the book has them where no source measures them. Where only nodes are measured, a node's
 load is therefore its smoothed reading, with what pods will use that came since, and without what those used
-that left. A pod that is not measured is subtracted once it must have been running when the reading began.
+that left. A pod that is not measured is subtracted once it must have been running when the reading began. The
+first reading of a node may have pods that started just before it: until each is subtracted, the smallest
+difference counts instead of a smoothed one, or those pods would count twice.
 
 A refresh replaces the shares of all pods of a node together, or leaves the node alone: where neither its
 load, nor its peak, nor one of its pods has changed by the dead band, its numbers stay, and with them all
@@ -32,6 +34,9 @@ from plimsoll.model.kinds.pod_info import PodTemplate
 
 #: Seconds from the start of a pod to the first window in which what it uses shows.
 SHOWS_AFTER_S = 30.0
+
+#: Seconds after the first reading of a node in which it may have pods that are not subtracted yet.
+OPEN_S = 600.0
 
 #: Seconds between two samples of a pod for its workload's history.
 SAMPLE_S = 60.0
@@ -247,7 +252,7 @@ class LoadKeeper:
         latest = np.zeros(expected.shape)
         latest[was_read] = self.pods.latest[roster.places[was_read]]
         system, read_at = book.exact_system[: len(places)].copy(), book.read_at[: len(places)].copy()
-        exact, first_at = system[:, :2], system[:, 2]
+        exact, first_at, open_since = system[:, :2], system[:, 2], system[:, 3]
         # A pod that is measured now, or is expected to use more than before, changes no node's load.
         again = roster.subtracted.any(axis=1)
         counted = np.where(was_read[:, None], latest, expected)
@@ -270,9 +275,15 @@ class LoadKeeper:
         rest = self.nodes.latest[places[counts]] - used[counts]
         rest = np.where(is_guessed[counts, None], rest, np.maximum(rest, 0.0))
         is_first = (read_at == 0) | ~newer
-        elapsed = np.where(is_first, np.inf, taken - read_at)[counts]
+        is_open = newer & (open_since > 0.0)
+        hides = np.zeros(len(places), dtype=np.bool_)
+        hides[rows[~was_read & ~roster.subtracted.any(axis=1)]] = True
+        rest = np.where((is_open & hides)[counts, None], np.minimum(rest, exact[counts]), rest)
+        elapsed = np.where(is_first | is_open, np.inf, taken - read_at)[counts]
         weight = (1.0 - np.exp2(-elapsed / self.settings.half_life_s))[:, None]
         exact[counts] += weight * (rest - exact[counts])
+        open_since[is_open & (~hides | (taken - open_since > OPEN_S))] = 0.0
+        open_since[newer & is_first & hides] = taken[newer & is_first & hides]
         first_at[counts & is_first] = taken[counts & is_first]
         read_at[newer] = taken[newer]
         course = np.zeros((len(places), 3))

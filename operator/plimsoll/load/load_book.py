@@ -89,8 +89,9 @@ class LoadBook:
         self.read_at: FloatArray = np.zeros(cluster.capacity)
         self.course: FloatArray = np.zeros((cluster.capacity, 3))
         self.used = UsedColumns(cluster.capacity)
-        #: the same not rounded, and not held back where it has hardly changed; and when it was first read
-        self.exact_system: FloatArray = np.zeros((cluster.capacity, 3))
+        #: the same not rounded, and not held back where it has hardly changed; when it was first read; and
+        #: that too while the reading may have pods that are not subtracted, else 0
+        self.exact_system: FloatArray = np.zeros((cluster.capacity, 4))
 
     # -- nodes, by row; Snapshot.cut makes windows of these -------------------------------------------------
 

@@ -99,6 +99,7 @@ def _add_runs(
         families["imbalance"].add_metric([policy, resource, usage], points)
     if figures.hot is not None:
         families["load_hot"].add_metric([policy], figures.hot)
+        families["load_hot_seconds"].add_metric([policy], figures.hot_s)
     for strategy, pods in figures.violations.items():
         families["violations"].add_metric([policy, strategy], pods)
 
@@ -155,6 +156,12 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
         "load_hot": GaugeMetricFamily(
             "plimsoll_load_hot_nodes",
             "Nodes that the latest run found over-used by what they use. Labeled by policy.",
+            labels=["policy"],
+        ),
+        "load_hot_seconds": CounterMetricFamily(
+            "plimsoll_load_hot_seconds",
+            "Seconds that nodes were over-used by what they use, of all nodes together: from each run that "
+            "found a node so to the next one that did. Labeled by policy.",
             labels=["policy"],
         ),
         "load_nodes": GaugeMetricFamily(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,18 @@ from hypothesis import strategies as st
 
 from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
 from planning.optimal.test_milp import every_solution
+from planning.rounds import PLACE
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
+from plimsoll.framework import Registry
+from plimsoll.load.load_book import LoadBook
 from plimsoll.planning.history import Fate, Memory, PastMove
-from plimsoll.planning.moves import EvictionPlan, Objective, RebalancingConfig
+from plimsoll.planning.moves import EvictionPlan, Objective, RebalancingConfig, workload_of
 from plimsoll.planning.optimal.load_terms import LoadTerms
 from plimsoll.planning.optimal.milp import CLOSE, solve
 from plimsoll.planning.optimal.problem import PlacementProblem, Stock, value_of
 from plimsoll.planning.planners import ask_again, make_plan
+from plimsoll.planning.proven.load_lines import by_load_conditions
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node
 
 LOW: tuple[str, dict[str, Any]] = (
@@ -28,6 +35,12 @@ LOW: tuple[str, dict[str, Any]] = (
 def by_load(objective: str = "FewestViolations", price: float = 1.0, **spec: Any) -> RebalancingConfig:
     optimizer = {"objective": objective, "movePrice": price, "timeLimitSeconds": 600}
     return a_policy(LOW, planner="Optimal", optimizer=optimizer, **spec)
+
+
+def by_requests() -> Profile:
+    """kube-scheduler's default profile."""
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+    return build_profile(ProfileConfig(PLACE), Registry(IN_TREE), defaults)
 
 
 def moved(made: EvictionPlan) -> dict[str, str]:
@@ -159,6 +172,60 @@ def test_namespaces_whose_pods_stay_keep_them() -> None:
     name, args = LOW
     spared = (name, args | {"evictableNamespaces": {"exclude": ["default"]}})
     assert moved(make_plan(a_policy(spared, planner="Optimal"), world.cluster, AROUND)) == {}
+
+
+BOTH = pytest.mark.parametrize("objective", ["FewestViolations", "SmallestSpread"])
+
+
+@BOTH
+def test_a_spot_that_heals_itself_is_left_alone(objective: str) -> None:
+    """Its smoothed load is above the line yet, its recent readings are not."""
+    world = LoadWorld([[5_000, 2_000], [500]])
+    assert moved(make_plan(by_load(objective), world.cluster, AROUND)) != {}
+    world.uses |= {"p0-0": 3_000, "p0-1": 1_000}
+    for _ in range(3):
+        world.read(60.0)
+    assert world.cluster.index(LoadBook).load_on(0)[0] > 6 * 10**9
+    assert moved(make_plan(by_load(objective), world.cluster, AROUND)) == {}
+
+
+@BOTH
+@pytest.mark.parametrize("node", ["n0", "n1"])
+def test_nodes_rest_until_they_were_read_twice_since_a_move(objective: str, node: str) -> None:
+    world = LoadWorld([[5_000, 2_000], [500]])
+    around = replace(AROUND, now=datetime.fromtimestamp(world.now, UTC), touched={node: world.now - 200.0})
+    assert moved(make_plan(by_load(objective), world.cluster, around)) != {}
+    around = replace(around, touched={node: world.now - 100.0})
+    assert moved(make_plan(by_load(objective), world.cluster, around)) == {}
+
+
+@BOTH
+def test_an_owner_gets_two_moves_an_hour(objective: str) -> None:
+    """Whatever the plans were called that moved its pods."""
+    world, now = LoadWorld([[5_000, 2_000], [500]]), AROUND.now.timestamp()
+    owners = [workload_of(pod).uid for pod in world.cluster.pods.values()]
+    past = [
+        PastMove("p", name, owner, "", "n9", Fate.SETTLED, now - 900.0, target="n8")
+        for owner in owners
+        for name in ("LowNodeUtilization", objective)
+    ]
+    around = replace(AROUND, memory=Memory(past, now))
+    assert moved(make_plan(by_load(objective), world.cluster, around)) == {}
+
+
+@BOTH
+def test_one_run_moves_a_fiftieth_of_the_load_or_one_pod(objective: str) -> None:
+    """Of 14.5 cores, a fiftieth is less than two pods of 200."""
+    world = LoadWorld([[200] * 35, [200] * 35, [500], [0]])
+    assert len(make_plan(by_load(objective, 0.1), world.cluster, AROUND).moves) == 1
+
+
+@BOTH
+def test_pods_that_are_placed_without_looking_at_load_stay(objective: str) -> None:
+    world = LoadWorld([[5_000, 2_000], [500]])
+    policy = by_load(objective, profile=by_requests())
+    assert moved(make_plan(policy, world.cluster, AROUND)) == {}
+    assert "so they are not moved for that" in by_load_conditions(policy, world.cluster)["TwoYardsticks"]
 
 
 def test_a_pod_that_was_moved_within_the_hour_stays() -> None:

@@ -81,6 +81,7 @@ class Setting:
                 node in sources
                 and node not in left_alone
                 and (concerned is None or pod.uid in heated)
+                and objections.load.closes(name, node) is None
                 and loads.is_worth(pod, node)
                 and objections.load.of_source(name, pod, node) is None
                 and objections.settling(pod, name) is None

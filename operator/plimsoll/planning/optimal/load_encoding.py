@@ -19,12 +19,12 @@ from plimsoll.framework.descheduling.strategy import by_load, spares
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
+from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig
 from plimsoll.planning.optimal.load_terms import LEVELS, Floats, LoadTerms
 from plimsoll.planning.optimal.problem import HEAT
 from plimsoll.planning.optimal.wishes import EVENED, Wish
-from plimsoll.planning.proven.load_guards import RESOURCES
 from plimsoll.planning.proven.load_lines import PEAK
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
@@ -43,6 +43,7 @@ class LoadEncoding:
         over: Strategies and nodes that they find over-used, often enough to act.
         known: Names of strategies that want no more than that nodes stay below their lines.
         lines: The lowest of these lines by resource, in percent.
+        settling: Nodes that neither give nor get pods.
     """
 
     rebalancing: RebalancingConfig
@@ -52,6 +53,7 @@ class LoadEncoding:
     over: frozenset[tuple[str, str]]
     known: frozenset[str]
     lines: Mapping[str, float]
+    settling: frozenset[str]
     used: Floats = field(init=False)
     room: Floats = field(init=False)
     counts: NDArray[np.bool_] = field(init=False)
@@ -69,7 +71,7 @@ class LoadEncoding:
     @property
     def evened(self) -> tuple[int, ...]:
         """The resources with a line, or both."""
-        found = tuple(at for at, (name, _) in enumerate(RESOURCES) if name in self.lines)
+        found = tuple(at for name, (at, _) in RESOURCES.items() if name in self.lines)
         return found or EVENED
 
     def points(self) -> Floats:
@@ -83,7 +85,7 @@ class LoadEncoding:
         points = self.points()
         for name, node in sorted(self.over):
             line = {} if (moving := by_load(strategies[name])) is None else moving.load_lines(self.context)
-            used = dict(zip((each for each, _ in RESOURCES), points[self._index[node]].tolist(), strict=True))
+            used = dict(zip(RESOURCES, points[self._index[node]].tolist(), strict=True))
             sentence = ", ".join(
                 f"{resource} {used[resource]:.1f}% (target {percent:.1f}%)"
                 for resource, percent in line.items()
@@ -103,14 +105,15 @@ class LoadEncoding:
         above = (self.points() - self._empty_terms().mean)[:, evened].max(axis=1)
         above[~self.counts] = -np.inf
         order = np.argsort(-above, kind="stable")[:HOTTEST].tolist()
-        return frozenset(hot | {self.nodes[at] for at in order if above[at] > 0})
+        return frozenset(hot | {self.nodes[at] for at in order if above[at] > 0}) - self.settling
 
     def targets(self) -> frozenset[str]:
         """The coolest measured nodes."""
         level = self.points()[:, list(self.evened)].max(axis=1)
-        level[~self.counts] = np.inf
+        may_get = self.counts & ~np.isin(self.nodes, list(self.settling))
+        level[~may_get] = np.inf
         order = np.argsort(level, kind="stable")[:COOLEST].tolist()
-        return frozenset(self.nodes[at] for at in order if self.counts[at])
+        return frozenset(self.nodes[at] for at in order if may_get[at])
 
     def is_worth(self, pod: PodInfo, node: str) -> bool:
         """Whether moving a pod could lower the objective by more than the price, wherever it goes."""
@@ -129,7 +132,7 @@ class LoadEncoding:
         """The terms for these pods of each template, and of each stock."""
         lines = np.full_like(self.used, np.inf)
         hot = np.full((len(self.nodes), LEVELS), np.inf)
-        for at, (name, _) in enumerate(RESOURCES):
+        for name, (at, _) in RESOURCES.items():
             if name in self.lines:
                 lines[:, at] = (self.lines[name] - BAND) / 100.0 * self.room[:, at]
                 over = [self._index[node] for _, node in self.over]
@@ -198,13 +201,16 @@ def loads_of(
     if context.load_book is None or not moving:
         return None
     known = frozenset(name for name, each in moving.items() if each.load_lines(context))
+    load = builder.objections.load
     over = {(name, node) for name, found in classes if name in known for node in found.overutilized}
+    over = {(name, node) for name, node in over if node in context.considered and not load.closes(name, node)}
     return LoadEncoding(
         rebalancing,
         context,
         context.load_book,
         context.nodes,
-        frozenset(each for each in over if each not in too_early and each[1] in context.considered),
+        frozenset(each for each in over if each not in too_early),
         known,
-        builder.objections.load.lines,
+        load.lines,
+        frozenset(filter(load.is_settling, context.nodes)),
     )

@@ -8,24 +8,22 @@ for a while after one that left its source or its target over-used (``HeldBack``
 of what all nodes use, but always one pod (``LoadLimit``). No pod is moved that its profile would place
 without looking at load (``TwoYardsticks``).
 
-Strategies that do not move by load, and planners Upstream and Optimal, are not bound by these.
+Strategies that do not move by load, and the planner Upstream, are not bound by these.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from plimsoll.engine.profile import Profile
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.strategy import by_load
 from plimsoll.load.load_book import LoadBook
 from plimsoll.load.readings import PER_COLUMN_UNIT
-from plimsoll.model.columns.cluster import CPU, MEMORY
+from plimsoll.load.summary import RESOURCES
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
-
-#: The resources that are measured, with their columns.
-RESOURCES = (("cpu", CPU), ("memory", MEMORY))
 
 #: The machine reason of moves by load of pods that are placed without, and of the policy's condition.
 TWO_YARDSTICKS = "TwoYardsticks"
@@ -41,20 +39,29 @@ SHARE = 0.02
 
 
 class LoadGuards:
-    """Objections to moves by load that need neither a proof nor a line at the target."""
+    """Objections to moves by load that need neither a proof nor a line at the target.
+
+    Args:
+        rebalancing: The policy.
+        context: The plan's view of its fork.
+        planning_context: What happened before.
+        guided: Further names under which moves by load are made: a planner's objective.
+    """
 
     def __init__(
         self,
         rebalancing: RebalancingConfig,
         context: StrategyContext,
         planning_context: PlanningContext,
+        guided: Iterable[str] = (),
     ) -> None:
         self._profiles = rebalancing.profiles
         self._context = context
         self._memory: Memory = planning_context.memory
         self._in_flight = planning_context.in_flight
         self._touched = planning_context.touched
-        self._by_load = [each.name for each in rebalancing.strategies if by_load(each) is not None]
+        moving = (each.name for each in rebalancing.strategies if by_load(each) is not None)
+        self._by_load = (*moving, *guided)
         self._moved = [0, 0]
         self._all: tuple[int, int] | None = None
 
@@ -83,7 +90,7 @@ class LoadGuards:
         row = cluster.rows[node]
         load, recent, spread = book.load_on(row), book.recent_on(row), book.spread_on(row)
         first: Refusal | None = None
-        for at, (resource, column) in enumerate(RESOURCES):
+        for resource, (at, column) in RESOURCES.items():
             room = int(cluster.allocatable[row, column]) * PER_COLUMN_UNIT[at]
             if room <= 0 or resource not in lines or 100.0 * load[at] / room <= lines[resource]:
                 continue
@@ -119,8 +126,7 @@ class LoadGuards:
         )
 
     def _two_yardsticks(self, pod: PodInfo) -> Refusal | None:
-        profile = self._profiles.get(pod.pod.spec.scheduler_name)
-        if profile is None or profile.scores_load:
+        if scores_by_load(self._profiles, pod) is not False:
             return None
         return Refusal(
             TWO_YARDSTICKS,
@@ -152,7 +158,7 @@ class LoadGuards:
             cpu, memory = book.load[: len(self._context.cluster)].sum(axis=0).tolist()
             self._all = cpu, memory
         share = book.of(pod)
-        for (resource, _), moved, own, total in zip(
+        for resource, moved, own, total in zip(
             RESOURCES, self._moved, (share.cpu, share.memory), self._all, strict=True
         ):
             if moved + own > SHARE * total:
@@ -169,3 +175,9 @@ class LoadGuards:
             share = book.of(pod)
             self._moved[0] += share.cpu
             self._moved[1] += share.memory
+
+
+def scores_by_load(profiles: Mapping[str, Profile], pod: PodInfo) -> bool | None:
+    """Whether the pod's scheduler places by what nodes use; None of a scheduler that is not ours."""
+    profile = profiles.get(pod.pod.spec.scheduler_name)
+    return None if profile is None else profile.scores_load

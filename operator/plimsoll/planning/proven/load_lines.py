@@ -16,7 +16,9 @@ decide about them alone.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from plimsoll.framework import PodInfo
+import numpy as np
+
+from plimsoll.framework import BoolArray, PodInfo
 from plimsoll.framework.descheduling.context import StrategyContext, considered_nodes
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
@@ -25,10 +27,11 @@ from plimsoll.load.load_book import LoadBook
 from plimsoll.load.load_change import LoadChange, change_of
 from plimsoll.load.readings import PER_COLUMN_UNIT
 from plimsoll.load.states import LoadState
+from plimsoll.load.summary import RESOURCES
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
-from plimsoll.planning.proven.load_guards import RESOURCES, TWO_YARDSTICKS, LoadGuards
+from plimsoll.planning.proven.load_guards import TWO_YARDSTICKS, LoadGuards
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
 
 #: Percent of a node that the peaks of its pods may come to.
@@ -57,7 +60,7 @@ class LoadLines:
         *,
         guided: Collection[str] = (),
         careful: Collection[str] = (),
-        scores_load: Callable[[PodInfo], bool] = lambda _: False,
+        scores_load: Callable[[PodInfo], bool | None] = lambda _: False,
         guards: LoadGuards | None = None,
     ) -> None:
         self._context = context
@@ -74,6 +77,10 @@ class LoadLines:
         guards = self._guards_of(strategy)
         return None if guards is None else guards.of_node(node, self.lines)
 
+    def is_settling(self, node: str) -> bool:
+        """Whether a node neither gives nor gets pods for what nodes use, because it has just done so."""
+        return self._guards is not None and self._guards.settling(node) is not None
+
     def moved(self, move: Move) -> None:
         """A move was planned, and is about to be made in the fork."""
         guards = self._guards_of(move.strategy)
@@ -81,7 +88,7 @@ class LoadLines:
             guards.moved(move.pod)
 
     def _guards_of(self, strategy: str) -> LoadGuards | None:
-        is_bound = strategy in self._by_load and self._context.load_book is not None
+        is_bound = strategy in self._guided and self._context.load_book is not None
         return self._guards if is_bound else None
 
     def of_source(
@@ -128,7 +135,7 @@ class LoadLines:
             if expected is None
             else ((expected.cpu, expected.peak_cpu), (expected.memory, expected.peak_memory))
         )
-        for at, (resource, column) in enumerate(RESOURCES):
+        for resource, (at, column) in RESOURCES.items():
             room = int(cluster.allocatable[row, column]) * PER_COLUMN_UNIT[at]
             if room <= 0:
                 continue
@@ -146,6 +153,24 @@ class LoadLines:
                     f"node {node} would use up to {then:.1f}% of its {resource} at times, above {PEAK:.0f}%",
                 )
         return None
+
+    def cool(self, strategy: str, pod: PodInfo) -> BoolArray | None:
+        """Shape (N,) by row: whether what a node uses already leaves it a target; None if all are."""
+        book, cluster = self._context.load_book, self._context.cluster
+        is_guided = self.guides(strategy, pod)
+        if book is None or not (is_guided or strategy in self._careful):
+            return None
+        count = len(cluster)
+        load, peak, states = book.load[:count], book.peak_load[:count], book.states[:count]
+        hot = np.zeros(count, dtype=np.bool_)
+        for resource, (at, column) in RESOURCES.items():
+            room = cluster.allocatable[:count, column] * PER_COLUMN_UNIT[at]
+            if resource in self.lines:
+                hot |= 100.0 * load[:, at] > (self.lines[resource] - BAND) * room
+            hot |= 100.0 * peak[:, at] > PEAK * room
+        is_measured = states == LoadState.MEASURED
+        found: BoolArray = is_measured & ~hot if is_guided else ~(is_measured & hot)
+        return found
 
     def change(self, strategy: str, pod: PodInfo, target: str) -> LoadChange | None:
         """What moving a pod to a node does to the load of both; None for a strategy by other numbers."""
@@ -167,7 +192,7 @@ class LoadLines:
 
     def guides(self, strategy: str, pod: PodInfo) -> bool:
         """Whether its moves are by load: always, or because the score that they follow is."""
-        return strategy in self._guided or (strategy in self._by_score and self._scores_load(pod))
+        return strategy in self._guided or (strategy in self._by_score and bool(self._scores_load(pod)))
 
     def _unmeasured(self, book: LoadBook, node: str) -> Refusal | None:
         state = book.state(self._context.cluster.rows[node])
@@ -208,7 +233,7 @@ def two_yardsticks(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
     placed = sorted(without & {pod.pod.spec.scheduler_name for pod in cluster.pods.values()})
     if not placed:
         return ""
-    consequence = ", so they are not moved for that" if rebalancing.planner is Planner.PROVEN else ""
+    consequence = "" if rebalancing.planner is Planner.UPSTREAM else ", so they are not moved for that"
     return (
         f"{', '.join(moving)} moves pods by what nodes use, and profile {', '.join(placed)} places them"
         f" without{consequence}: enable the score plugin NodeLoad there, or take metricsUtilization out of"

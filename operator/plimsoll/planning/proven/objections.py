@@ -24,7 +24,7 @@ from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.planning.complaint_ledger import TOLERANCE, ComplaintWatcher, Conscience, Trip
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import SCORE_GAIN, PlanningContext, RebalancingConfig, workload_of
-from plimsoll.planning.proven.load_guards import LoadGuards
+from plimsoll.planning.proven.load_guards import LoadGuards, scores_by_load
 from plimsoll.planning.proven.load_lines import LoadLines
 from plimsoll.planning.surges import Surge, Surging
 
@@ -61,13 +61,14 @@ class Objections:
             and not (wants_even_spread(each) or isinstance(each, MendsSpread))
         }
         self.has_conscience = rebalancing.planner is Planner.PROVEN
+        guided = (rebalancing.goal.objective.value,) if rebalancing.planner is Planner.OPTIMAL else ()
         self.load = LoadLines(
             context,
             strategies,
-            guided=(rebalancing.goal.objective.value,) if rebalancing.planner is Planner.OPTIMAL else (),
+            guided=guided,
             careful=self._by_use,
-            scores_load=partial(places_by_load, rebalancing),
-            guards=LoadGuards(rebalancing, context, planning_context) if self.has_conscience else None,
+            scores_load=partial(scores_by_load, rebalancing.profiles),
+            guards=LoadGuards(rebalancing, context, planning_context, guided),
         )
         self._surging: Surging | None = None
         if rebalancing.surge:
@@ -209,9 +210,3 @@ class Objections:
         """What strategies have against moves that are made together."""
         avoids = strategy in self._by_use
         return self.conscience.objection(strategy, trips, mends=self.mends(strategy), avoids=avoids)
-
-
-def places_by_load(rebalancing: RebalancingConfig, pod: PodInfo) -> bool:
-    """Whether the pod's scheduler places by what nodes use."""
-    profile = rebalancing.profiles.get(pod.pod.spec.scheduler_name)
-    return profile is not None and profile.scores_load

@@ -4,6 +4,7 @@ See :mod:`plimsoll.planning.proven.planner` for what a proposal passes on its wa
 """
 
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -360,7 +361,10 @@ class PlanBuilder:
         if is_forecast or by_score:
             return expected(candidate, ranking, self._is_target, objection, is_forecast=is_forecast)
         may_return = strategy in self.objections.renewing
-        return best_admitted(candidate, ranking, self._target_rows, objection, may_return=may_return)
+        cool = partial(self.objections.load.cool, strategy, pod)
+        return best_admitted(
+            candidate, ranking, self._target_rows, objection, may_return=may_return, cool=cool
+        )
 
     def ranked(self, pod: PodInfo) -> Ranking | None:
         """Where a pod of ours could go, all moves so far made; None when no profile can say."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -17,6 +17,9 @@ IsTarget = Callable[[str], bool]
 
 Objection = Callable[[str], Refusal | None]
 """What speaks against a move to the node of this name."""
+
+CoolRows = Callable[[], BoolArray | None]
+"""Shape (N,) by row: whether a node's load alone is no objection; None where load does not matter."""
 
 #: Nodes that are tried for one pod, the best first; strategies object to most others for the same reason.
 TRIES = 12
@@ -96,11 +99,18 @@ def expected(
 
 
 def best_admitted(
-    candidate: Candidate, ranking: Ranking, targets: TargetRows, objection: Objection, *, may_return: bool
+    candidate: Candidate,
+    ranking: Ranking,
+    targets: TargetRows,
+    objection: Objection,
+    *,
+    may_return: bool,
+    cool: CoolRows = lambda: None,
 ) -> TargetChoice | Refusal:
     """The best node that serves the strategy's purpose; the replacement is sent there.
 
-    Best by the strategy's own order where it has one, and then by the scheduler's score. The pod's own node
+    Best by the strategy's own order where it has one, and then by the scheduler's score. Where there are more
+    nodes than tries, and the strategy has no order, those come first that are ``cool``. The pod's own node
     will do where it ``may_return``.
     """
     source, serves = candidate.node, candidate.destinations
@@ -117,7 +127,7 @@ def best_admitted(
     if serves is not None and serves.names is not None:
         chosen &= targets.among(serves.names)[rows]
     first: Refusal | None = None
-    for name, total in islice(_in_order(ranking, chosen, serves), TRIES):
+    for name, total in islice(_cool_first(ranking, chosen, serves, cool), TRIES):
         refusal = objection(name)
         if refusal is None:
             highest = int(ranking.totals.max())
@@ -222,6 +232,18 @@ def _in_order(ranking: Ranking, chosen: BoolArray, serves: Destinations | None) 
         return ordered
     preference = serves.preference
     return iter(sorted(ordered, key=lambda each: -preference(each[0])))
+
+
+def _cool_first(
+    ranking: Ranking, chosen: BoolArray, serves: Destinations | None, cool: CoolRows
+) -> Iterator[tuple[str, int]]:
+    """The same; of more nodes than are tried, those that are not too hot in any case before the others."""
+    has_order = serves is not None and serves.preference is not None
+    rows = None if has_order or np.count_nonzero(chosen) <= TRIES else cool()
+    if rows is None:
+        return _in_order(ranking, chosen, serves)
+    is_cool = rows[ranking.rows]
+    return chain(_in_order(ranking, chosen & is_cool, serves), _in_order(ranking, chosen & ~is_cool, serves))
 
 
 def _by_total(ranking: Ranking, chosen: BoolArray) -> Iterator[tuple[int, int]]:

@@ -36,6 +36,7 @@ class RunFigures:
         imbalance: In percentage points by resource and kind of usage, as the latest run found it.
         violations: Pods that the strategies complained about in the latest run, by strategy.
         hot: Nodes that it found over-used by load; None where no strategy moves pods by load.
+        hot_s: Seconds that nodes were, from one run that found them so to the next one.
     """
 
     next_run: float
@@ -45,6 +46,7 @@ class RunFigures:
     imbalance: Mapping[tuple[str, str], float]
     violations: Mapping[str, int]
     hot: int | None = None
+    hot_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -56,7 +58,8 @@ class _Runs:
     last_success: float | None = None
     imbalance: Mapping[tuple[str, str], float] = field(default_factory=dict)
     violations: Mapping[str, int] = field(default_factory=dict)
-    hot: int | None = None
+    hot: tuple[frozenset[str], float] | None = None  #: nodes, and when they were found; monotonic clock
+    hot_s: float = 0.0
 
 
 @dataclass(eq=False)
@@ -114,7 +117,10 @@ class RunStatistics:
     def planned(self, policy: str, rebalancing: RebalancingConfig, plan: EvictionPlan) -> None:
         """Keep what a plan says about the cluster; a strategy that complains about no pod counts 0."""
         runs = self._runs.setdefault(policy, _Runs())
-        runs.imbalance, runs.hot = plan.imbalance, None if plan.load is None else len(plan.hot)
+        runs.imbalance, before, now = plan.imbalance, runs.hot, self.clock.monotonic()
+        runs.hot = None if plan.load is None else (frozenset(plan.hot), now)
+        if before is not None and runs.hot is not None:
+            runs.hot_s += len(before[0] & runs.hot[0]) * (now - before[1])
         runs.violations = {each.name: 0 for each in rebalancing.strategies} | plan.violations()
         self.observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_by_reason())
         for failure in plan.failures:
@@ -139,6 +145,7 @@ class RunStatistics:
                     moves[policy],
                     runs.imbalance,
                     runs.violations,
-                    runs.hot,
+                    None if runs.hot is None else len(runs.hot[0]),
+                    runs.hot_s,
                 )
         return found
