@@ -200,6 +200,36 @@ def test_a_lease_that_was_deleted_is_awaited_as_long_as_its_holder_may_write(ele
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
 
 
+def test_a_lease_that_was_deleted_before_the_first_look_is_awaited_for_as_long() -> None:
+    """The last leader renewed it right before, does not know yet that it is gone, and writes until 110."""
+    leader, candidate = Election("they", Terms()), Election("we", Terms())
+    leader.handle(LeaseFound(None), at(99))
+    leader.handle(Stored(THEIRS, sent=100), at(100))
+    candidate.was_led = True
+
+    candidate.handle(Due(), at(100))
+    assert candidate.handle(LeaseFound(None), at(100)) == Rest(102)
+    candidate.handle(Due(), at(114))
+    assert candidate.handle(LeaseFound(None), at(114)) == Rest(115)
+    assert leader.is_leading(109.9)
+    candidate.handle(Due(), at(115))
+    assert isinstance(candidate.handle(LeaseFound(None), at(115)), WriteLease)
+    assert not leader.is_leading(110.0)
+
+
+def test_the_wait_for_a_deleted_lease_begins_before_a_candidate_stands() -> None:
+    """While it lists the cluster it looks already; one that has the lease by then is seen."""
+    election = Election("we", Terms(), stands=False)
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(None), at(100))
+    election.stands = election.was_led = True
+
+    election.handle(Due(), at(115))
+    assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
+    election.handle(Failed(), at(116))
+    assert isinstance(election.handle(LeaseFound(THEIRS), at(117)), Rest)
+
+
 def test_what_was_listed_before_a_first_lease_is_listed_again() -> None:
     """Between two looks that found none, another one may have been created, used and deleted."""
     election = Election("we", Terms(), stands=False)

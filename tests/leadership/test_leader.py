@@ -265,6 +265,27 @@ async def test_a_candidate_that_has_not_synced_only_looks() -> None:
         assert one.leadership.standing == "standing by for two"
 
 
+@pytest.mark.parametrize("was_led", [False, True])
+async def test_two_write_only_if_the_second_believes_that_it_is_the_first(*, was_led: bool) -> None:
+    """The lease is deleted right after a renewal, its holder is cut off, and another process starts."""
+    clock, leases, away = FakeClock(), FakeLeases(), FakeLeases()
+    away.trouble = AWAY
+    old, new = Candidate(clock, leases, "old"), Candidate(clock, leases, "new", stands=False)
+    async with old.running():
+        leases.lease = None
+        old.leadership._leases = away
+        async with new.running():
+            new.leadership.stand(was_led=was_led)
+            writers = []
+            for _ in range(200):
+                writers.append({each for each in (old, new) if each.may_write})
+                await clock.advance(0.1)
+
+            assert {old} in writers
+            assert {new} in writers
+            assert ({old, new} in writers) is not was_led
+
+
 async def test_a_lease_that_was_free_before_the_lists_began_saves_the_second_list() -> None:
     """Nothing was written since; if another one led meanwhile, what was listed before may be incomplete."""
     clock, leases = FakeClock(), FakeLeases()

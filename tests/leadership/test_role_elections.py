@@ -130,6 +130,23 @@ async def test_a_replica_takes_everything_and_passes_half_of_it_on_to_a_second_o
             assert two.fence.seconds_left() > 5
 
 
+async def test_a_claim_that_is_on_its_way_is_not_withdrawn() -> None:
+    """It may be stored already; whether the role should be another's is decided after the answer."""
+    clock, leases = FakeClock(), Leases()
+    one, two = Member(clock, leases, "one"), Member(clock, leases, "two")
+    async with one.running(), two.running():
+        await pass_by(clock, 20)
+        role = next(role for role in ROLES if leases.of[role].lease.holder == "one" and role != REBALANCING)
+        two.elections.bound = frozenset((role,))  # so it goes with rebalancing, which is of the other
+        election = two.elections.candidates[role].election
+        for is_claiming in (True, False):
+            election.stands, election._writes = True, is_claiming
+            two.elections._settled = None
+            await two.elections.look()
+            assert election.stands is is_claiming
+            assert (two.elections._settled is None) is is_claiming, "it is looked at again"
+
+
 async def test_the_roles_of_a_replica_that_dies_are_taken_when_their_leases_expire() -> None:
     """Not before; and those of the other are renewed all the time."""
     clock, leases = FakeClock(), Leases()

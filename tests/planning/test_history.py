@@ -62,6 +62,14 @@ def test_another_strategy_and_another_owner_are_not_held_back() -> None:
     assert memory.held_back("uid-api", "Balance") is None
 
 
+def test_a_replacement_that_went_astray_holds_its_owner_back() -> None:
+    """As one that returned: the plan would be made again."""
+    refusal = Memory([a_move(Fate.ASTRAY)], NOON + 1).held_back("uid-web", "Balance")
+
+    assert refusal.reason == "HeldBack"
+    assert "was placed on another node than the plan was made for" in refusal.message
+
+
 def test_what_a_surge_teaches_holds_for_its_replica_set_as_well() -> None:
     """And counts once for its policy."""
     surges = [a_move(Fate.STRANDED, controller="uid-web-1", ago=n) for n in range(REST_AFTER - 1)]

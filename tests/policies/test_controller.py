@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from engine.toys import Fifo
 from plimsoll.access.rights import BIND, EVICT, Access
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
@@ -273,6 +275,40 @@ async def test_once_compared_all_policies_are_known() -> None:
         await scene.clock.advance(EVERY_S)
 
     assert scene.rebalancing.known == ["there"]
+
+
+@pytest.mark.parametrize(
+    ("known", "listed", "answer", "was_led"),
+    [
+        pytest.param([{}], [], DONE, False, id="new"),
+        pytest.param([{}, {"observedGeneration": 1}], [], DONE, True, id="served-before"),
+        pytest.param([], [], DONE, False, id="none"),
+        pytest.param([], [{}], DONE, False, id="listed-and-new"),
+        pytest.param([], [{}, {"observedGeneration": 1}], DONE, True, id="listed"),
+        pytest.param([], [], WriteResult(WriteOutcome.UNKNOWN, "no answer"), True, id="no-answer"),
+        pytest.param([], [], WriteResult(WriteOutcome.GONE, "not served"), False, id="not-installed"),
+    ],
+)
+async def test_policies_with_a_status_were_served_before(
+    known: list[Any], listed: list[Any], answer: WriteResult, *, was_led: bool
+) -> None:
+    """Each leader writes one; they are listed only where none is known."""
+    scene = Scene()
+    for number, status in enumerate(known):
+        await scene.policies.set({**a_policy(f"known-{number}", f"of-{number}"), "status": status})
+    scene.exists = [{**a_policy(f"listed-{number}"), "status": each} for number, each in enumerate(listed)]
+    scene.answer = answer
+
+    assert await scene.policies.were_served(scene) is was_led
+
+
+async def test_a_status_that_this_process_has_written_tells_nothing() -> None:
+    """Its own write comes back by the watch."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    await scene.policies.set({**a_policy(), "status": {"observedGeneration": 1}})
+
+    assert not await scene.policies.were_served(scene)
 
 
 async def test_a_policy_made_again_is_another_one() -> None:

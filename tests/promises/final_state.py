@@ -35,7 +35,7 @@ class FinalStatePromise:
         """What is not placed, whole or still."""
         yield from self._not_placed(scheduler)
         yield from self._not_whole()
-        if at - self.latest < still_s and not self._moves_without_proof():
+        if at - self.latest < still_s and not (self._moves_without_proof() or self._goes_by_the_clock()):
             yield f"the operator still writes: {self._latest_write} at {self.latest:.3f}"
 
     def _not_placed(self, scheduler: str) -> Iterator[str]:
@@ -86,6 +86,17 @@ class FinalStatePromise:
             is_through = all(node_of(pod) and is_ready(pod) for pod in own)
             if not wanted <= len(own) <= wanted + (0 if is_through else -(-wanted // 4)):
                 yield f"{meta['name']} has {len(own)} pods, not {wanted}"
+
+    def _goes_by_the_clock(self) -> bool:
+        """Whether budgets of a policy open and close by the clock, and its proposals come and go with them.
+
+        Moves end when there is nothing left to move; what is only proposed or predicted stays so.
+        """
+        return any(
+            spec.get("mode") in ("Approve", "DryRun")
+            and any(each.get("schedule") for each in spec.get("budgets") or ())
+            for spec in (each["spec"].get("rebalancing") or {} for each in self._view.objects(POLICIES))
+        )
 
     def _moves_without_proof(self) -> bool:
         """Whether a policy evicts as descheduler does, whose moves may go back and forth for ever."""

@@ -99,6 +99,8 @@ def test_workloads_are_whole(replicas: int, pod: dict[str, Any], said: list[str]
     assert left(stream) == said
 
 
+WINDOWS = [{"nodes": "0", "schedule": "*/2 * * * *", "duration": "20s"}]
+
 STILL = ["the operator still writes: red PATCH /x at 100.000"]
 
 
@@ -109,6 +111,11 @@ STILL = ["the operator still writes: red PATCH /x at 100.000"]
         pytest.param(60.0, {}, [], id="still"),
         pytest.param(59.9, UPSTREAM, [], id="upstream-may-go-on"),
         pytest.param(59.9, {**UPSTREAM, "mode": "DryRun"}, STILL, id="not-in-a-dry-run"),
+        pytest.param(59.9, {"mode": "Approve", "budgets": WINDOWS}, [], id="proposals-by-the-clock"),
+        pytest.param(59.9, {"mode": "DryRun", "budgets": WINDOWS}, [], id="predictions-by-the-clock"),
+        pytest.param(59.9, {"mode": "Approve", "budgets": [{"nodes": "1"}]}, STILL, id="one-budget-for-ever"),
+        pytest.param(59.9, {"mode": "Approve"}, STILL, id="proposals-stay"),
+        pytest.param(59.9, {"mode": "Enforce", "budgets": WINDOWS}, STILL, id="moves-come-to-an-end"),
     ],
 )
 def test_a_converged_cluster_stays_still(

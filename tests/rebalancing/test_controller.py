@@ -357,6 +357,34 @@ async def test_what_was_learnt_outlives_the_process() -> None:
     assert scene.statuses.statuses[POLICY]["counts"]["refused"][0]["reason"] == "HeldBack"
 
 
+@pytest.mark.parametrize(
+    ("planner", "node", "refused"),
+    [
+        pytest.param("Optimal", "other", ["HeldBack"], id="astray"),
+        pytest.param("Optimal", "good", [], id="where-it-was-sent"),
+        pytest.param("Proven", "other", [], id="where-its-scheduler-prefers-it"),
+    ],
+)
+async def test_what_optimal_moved_and_another_replica_placed_elsewhere_is_held_back(
+    planner: str, node: str, refused: list[str]
+) -> None:
+    """Its plan would be made again in each run, and the pod evicted without end."""
+    moment = datetime.fromtimestamp(FakeClock().now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    record = a_record(
+        "Settled",
+        transitions=[{"phase": "Settled", "time": moment}],
+        replacement={"name": "web-7", "uid": "uid-web-7", "node": node},
+    )
+    record["spec"]["planner"] = planner
+    scene = Scene(record)
+
+    async with scene.running(a_policy()):
+        await scene.run()
+
+    told = scene.statuses.statuses[POLICY]["counts"]["refused"]
+    assert [each["reason"] for each in told] == refused
+
+
 async def test_a_budget_that_said_no_is_not_hammered() -> None:
     """Asked again after half a minute, not in the next run."""
     scene = Scene()

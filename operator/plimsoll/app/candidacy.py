@@ -6,6 +6,7 @@ a plugin that computes for minutes delays a renewal. What it shares with the res
 """
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from plimsoll.app.machine.machine import SideLoop
@@ -61,9 +62,9 @@ class ThreadedLeadership:
         """In words."""
         return self._elected.standing
 
-    def stand(self) -> None:
+    def stand(self, *, was_led: bool = False) -> None:
         """Claim the lease from now on."""
-        self._thread.call(self._elected.stand)
+        self._thread.call(partial(self._elected.stand, was_led=was_led))
 
     def overdue_s(self) -> float:
         """Seconds since the election should have made its next step."""

@@ -4,6 +4,7 @@ The one module that may import every layer. It decides nothing.
 """
 
 import asyncio
+import functools
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -221,7 +222,8 @@ class Operator:
             self.policies.degrade("ExtensionLeftOut", "; ".join(left_out))
         answers = nodes.answers(self.wing)
         others = (*self.rebalancing.subscribers, self.orphans, *nodes.subscribers(answers))
-        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others)
+        was_led = functools.partial(self.policies.were_served, PolicyResources(session))
+        self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others, was_led)
         self.duties = nodes.duties(self.startup, self.wing, answers)
         self.metrics.register(StateCollector(self._sources()))
 

@@ -2,7 +2,7 @@
 
 import functools
 import gc
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,7 @@ class Startup:
         wing: Whose mirror takes the events.
         rebalancing: Takes those of Eviction records.
         subscribers: What observes all other events behind the wing.
+        was_led: Whether another process may have led this cluster before; asked when its lists are complete.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class Startup:
         wing: SchedulingWing,
         rebalancing: RebalancingWing,
         subscribers: Sequence[EventSubscriber | OfTypes],
+        was_led: Callable[[], Awaitable[bool]],
     ) -> None:
         self._clock = parts.clock
         self._observer = parts.observer
         self._leadership = leadership
         self._wing = wing
+        self._was_led = was_led
         outdated = OutdatedNodes(wing.served, parts.clock, self._list_nodes)
         subscribers = (*subscribers, OfTypes((PodUpdated,), (outdated,)))
         self._ingestion = wing.ingestion(subscribers, parts.observer)
@@ -113,7 +116,7 @@ class Startup:
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
         await self._devices.until_settled()
-        self._leadership.stand()
+        self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
 
     async def until_listed(self, since: float) -> None:

@@ -133,6 +133,8 @@ class Election:
         led_from: Since when no other process has led, a monotonic time; inf before we lead. What is listed
             later is complete.
         stands: Whether it may claim the lease; until then it observes who holds it.
+        was_led: Whether another process may have led before this one began: then a lease that does not exist
+            may have been deleted, and its last holder may not know that yet.
         has_looked: Whether it knows who holds the lease.
         patience_s: How long it leaves a lease that is free, or has expired, to others, until it leads.
         hurries_until: Until this monotonic time it looks ten times as often: it was promised the lease.
@@ -144,6 +146,7 @@ class Election:
         self.held_until = -math.inf
         self.led_from = math.inf
         self.stands = stands
+        self.was_led = False
         self.has_looked = False
         self.patience_s = 0.0
         self.hurries_until = -math.inf
@@ -159,6 +162,11 @@ class Election:
     def holder(self) -> str:
         """The last observed holder of the lease, "" when it is free or not read yet."""
         return self._observed.holder if self._observed else ""
+
+    @property
+    def is_claiming(self) -> bool:
+        """Whether it waits for the answer to a claim or a renewal: it may lead by then."""
+        return self._writes
 
     @property
     def observed(self) -> Lease | None:
@@ -224,6 +232,9 @@ class Election:
             if self.holder not in ("", self.identity) and now.monotonic < self._still_written_until():
                 # Somebody deleted it: who had it may not know yet, and writes until its own time is up.
                 return Rest(min(self._rest(now).until, self._still_written_until()))
+            if self.was_led and self._observed is None:
+                # Its last holder, whom this process never saw, may still lead.
+                patience_s = max(patience_s, self.terms.lease_duration_s)
             if self.stands and now.monotonic >= since + patience_s:
                 return WriteLease(self._claim(None, now))
             turn = self._rest(now).until

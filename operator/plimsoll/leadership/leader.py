@@ -71,8 +71,13 @@ class Leadership(Protocol):
     def acquired(self) -> asyncio.Event:
         """Set once this process leads."""
 
-    def stand(self) -> None:
-        """Claim the lease from now on, for what a leader must know is known."""
+    def stand(self, *, was_led: bool = False) -> None:
+        """Claim the lease from now on, for what a leader must know is known.
+
+        Args:
+            was_led: Whether another process may have led before: then a lease that does not exist, and that
+                this process never saw, is created only when its last holder must have noticed.
+        """
 
     def overdue_s(self) -> float:
         """Seconds since the election should have made its next step; 0 while it is in time."""
@@ -141,8 +146,9 @@ class Elected:
         self._step_due = self._due = self._renewed = clock.monotonic()
         self._woken_late_s = 0.0
 
-    def stand(self) -> None:
+    def stand(self, *, was_led: bool = False) -> None:
         """Claim the lease from now on."""
+        self._election.was_led |= was_led
         self._election.stands = True
         self._stood.notify()
 
@@ -306,7 +312,7 @@ class Unchallenged:
         self.tried.set()
         self.acquired.set()
 
-    def stand(self) -> None:
+    def stand(self, *, was_led: bool = False) -> None:
         """It does already."""
 
     def overdue_s(self) -> float:

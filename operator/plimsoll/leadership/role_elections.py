@@ -125,14 +125,20 @@ class RoleElections:
         holdings = self.holdings()
         if self._settled is not None and self._settled[0] is candidates and self._settled[1] == holdings:
             return  # the rules depend on nothing else
+        claims = False  #: whether a claim is on its way: whether it should have been made is decided later
         for role, each in candidates.items():
-            if not each.election.is_leading(now):
-                each.election.patience_s = patience_s(role, holdings, self.identity)
-                stood, each.election.stands = each.election.stands, may_take(role, holdings, self.identity)
-                if each.election.stands and not stood:
-                    each.elected.stand()
+            if each.election.is_leading(now):
+                continue
+            if each.election.is_claiming:
+                claims = True
+                continue
+            each.election.patience_s = patience_s(role, holdings, self.identity)
+            stood, each.election.stands = each.election.stands, may_take(role, holdings, self.identity)
+            if each.election.stands and not stood:
+                each.elected.stand()
         wanted, spare = wish(holdings, self.identity), gift(holdings, self.identity)
-        self._settled = (candidates, holdings) if wanted is None and spare is None else None
+        is_settled = wanted is None and spare is None and not claims
+        self._settled = (candidates, holdings) if is_settled else None
         if wanted is not None:
             await self._ask(candidates[wanted])
         if spare is not None:

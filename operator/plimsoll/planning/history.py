@@ -1,7 +1,8 @@
 """History of moves: owners held back, budgets in back-off, and pauses of policies.
 
 A move is fruitless when its replacement came back to the node it left or was not ready in time, or when the
-API server refused the eviction for another reason than a budget. Then
+API server refused the eviction for another reason than a budget; one of planner Optimal also when the
+replacement is on another node than its plan was made for, which would be made again and again. Then
 
 * its owner and strategy are held back, for ten minutes after the first such move and twice as long after
   each further one in a row, a day at most; after the fifth the strategy is suspended for that owner;
@@ -45,6 +46,7 @@ class Fate(Enum):
 
     SETTLED = "settled"
     RETURNED = "returned"  #: the replacement is on the node that was left
+    ASTRAY = "astray"  #: the replacement is on another node than a plan as a whole was made for
     STRANDED = "stranded"  #: the replacement was not ready in time
     REFUSED = "refused"  #: the API server did not allow it; nothing was evicted
     BLOCKED = "blocked"  #: a PodDisruptionBudget said no; nothing was evicted
@@ -80,6 +82,7 @@ class PastMove:
 #: How a fruitless move ended, in words.
 _ENDS = {
     Fate.RETURNED: "came back to node {source}",
+    Fate.ASTRAY: "was placed on another node than the plan was made for",
     Fate.STRANDED: "was not ready in time",
     Fate.REFUSED: "was refused by the API server",
 }

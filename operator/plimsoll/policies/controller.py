@@ -17,7 +17,9 @@ from plimsoll.policies.conditions import may_predict, scheduler_name_of, written
 from plimsoll.policies.judgement import PolicyChecks, divide
 from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policies.status import KnownPolicy, PolicyStatuses
+from plimsoll.ports.custom_resources import PolicySource
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteOutcome
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
@@ -79,6 +81,7 @@ class Policies:
         self._conditions = conditions
         self._checks = PolicyChecks(profiles, rebalancing)
         self._known: dict[str, KnownPolicy] = {}
+        self._had_status = False  #: whether a policy had a status when it was first seen
 
     def set(self, document: Mapping[str, Any]) -> "Awaitable[None]":
         """A policy was added or changed; await the result to have its status written."""
@@ -97,6 +100,7 @@ class Policies:
                 name, str(meta.get("creationTimestamp", "")), generation, document
             )
             known.conditions = written_conditions(document)
+            self._had_status = self._had_status or bool(document.get("status"))
         known.seen, known.generation = document, generation
         self._judge(known)
         self._access.look_again()
@@ -106,6 +110,18 @@ class Policies:
         """A policy is gone; another one may now have its scheduler name."""
         self._known.pop(name, None)
         return self._apply()
+
+    async def were_served(self, source: PolicySource) -> bool:
+        """Whether an operator has served policies before this process began; true if that cannot be known.
+
+        A leader writes a status into each. The source is asked only where no policy is known yet.
+        """
+        if self._known:
+            return self._had_status
+        answer, documents = await source.list()
+        if not answer.is_done:
+            return answer.verdict is not WriteOutcome.GONE
+        return any(document.get("status") for document in documents)
 
     def compared(self) -> None:
         """All policies that exist are known: those that are not do not exist."""

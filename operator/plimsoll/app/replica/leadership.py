@@ -7,6 +7,7 @@ the lease is given to another replica. A lease that is lost ends the process, as
 
 import asyncio
 from collections.abc import Collection, Coroutine
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from plimsoll.app.machine.machine import SideLoop
@@ -71,9 +72,9 @@ class SharedLeadership:
         me = self._elections.identity
         return f"leading as {me}: {roles}" if roles else f"standing by as {me}; the work is shared"
 
-    def stand(self) -> None:
+    def stand(self, *, was_led: bool = False) -> None:
         """Take part from now on."""
-        self._thread.call(self._group.stand)
+        self._thread.call(partial(self._group.stand, was_led=was_led))
 
     def overdue_s(self) -> float:
         """Seconds since the latest election should have made its next step."""

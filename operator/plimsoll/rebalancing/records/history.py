@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.api.v1alpha1.rebalancing import Mode, PlannerName
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.rebalancing.moves.outcomes import PREEMPTION
 from plimsoll.rebalancing.records.record import Record
@@ -154,8 +154,24 @@ def touched_nodes(records: Iterable[Record], now: float) -> dict[str, float]:
     return found
 
 
+def _is_astray(record: Record) -> bool:
+    """Whether a replacement is on another node than Optimal has chosen; no scheduler had to place it there.
+
+    The other planners' targets are the nodes that the scheduler prefers.
+    """
+    landed, spec = record.status.replacement, record.spec
+    return (
+        spec.planner is PlannerName.OPTIMAL
+        and landed is not None
+        and spec.target_node is not None
+        and landed.node != spec.target_node
+    )
+
+
 def _fate(record: Record) -> Fate | None:
     match record.phase:
+        case Phase.SETTLED if _is_astray(record):
+            return Fate.ASTRAY
         case Phase.SETTLED:
             return Fate.SETTLED
         case Phase.RETURNED:
