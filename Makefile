@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOOLS := .tools/.installed
+SITE := .site/.installed
 
 # Tests start some two hundred interpreters: without bytecode on disk, each compiles all that it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs site demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -182,28 +183,40 @@ bench-load: $(STAMP) ## placing and moving by real load, ours and others', on re
 bench-convergence: $(STAMP) ## what each planner makes of the same starts, until it rests: ARGS="--starts 30 --trace FOLDER"
 	PYTHONPATH=tools $(BIN)/python benchmarks/convergence.py $(ARGS)
 
-docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/metrics.md, docs/queueing.md and pages of docs/cli from the code; execute the documentation: blocks run, policies are validated
+docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/metrics.md, docs/queueing.md and pages of docs/cli from the code; build the site; execute the documentation: blocks run, policies are validated
 	PYTHONPATH=tools $(BIN)/python -m pages.plugins docs/plugins
 	PYTHONPATH=tools $(BIN)/python -m pages.strategies docs/strategies
 	PYTHONPATH=tools $(BIN)/python -m pages.metrics docs/metrics.md
 	PYTHONPATH=tools $(BIN)/python -m pages.queueing_hints docs/queueing.md
 	PYTHONPATH=tools $(BIN)/python -m pages.lint docs/cli/lint.md
 	PYTHONPATH=tools $(BIN)/python -m pages.answers docs/cli/json.md
+	$(MAKE) site
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
 
-presubmit: lint test ## what CI runs: formatting, lint, types, layers, the whole test suite
+site: $(SITE) ## build the documentation site in build/site, with warnings as errors, and check its links: open build/site/index.html
+	PYTHONPATH=tools .site/bin/python -m website.stage build/site-source
+	.site/bin/sphinx-build --fail-on-warning --keep-going --quiet -c tools/website -d build/site-cache build/site-source build/site
+	PYTHONPATH=tools .site/bin/python -m website.built build/site
+
+$(SITE): docs/requirements.lock
+	$(PYTHON) -m venv .site
+	.site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	@touch $@
+
+presubmit: lint test site ## what CI runs: formatting, lint, types, layers, the whole test suite, the site
 
 image: ## build the container image: [IMAGE=plimsoll] (needs docker)
 	docker build --tag $(or $(IMAGE),plimsoll) .
 
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
-lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for everything, and out of it the image's two; two for .tools
+lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for everything, and out of it the image's two; two for .tools; one for the site
 	$(LOCKING) --upgrade --extra optimal --extra devices --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
 	$(LOCKING) --extra optimal --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock
 	$(LOCKING) --upgrade tools/supply-chain.in -o tools/supply-chain.lock
+	$(LOCKING) --upgrade docs/requirements.in -o docs/requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .tools dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo .fuzzing
+	rm -rf $(VENV) .tools .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo .fuzzing

@@ -1,0 +1,18 @@
+"""Sphinx's settings: MyST for Markdown, Furo for looks, nothing that a page loads from elsewhere (ADR 37)."""
+
+project = "Plimsoll"
+author = "The Plimsoll authors"
+extensions = ["myst_parser"]
+exclude_patterns = ["benchmarks/results.jsonl"]
+
+#: Anchors as GitHub makes them, so that links with # work in both places; a link to none is a warning.
+myst_heading_anchors = 4
+nitpicky = True
+
+html_theme = "furo"
+html_title = "Plimsoll"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_last_updated_fmt = None
+html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
