@@ -17,7 +17,7 @@ RUN ["pip", "install", "--require-hashes", "--only-binary=:all:", "--no-compile"
 COPY pyproject.toml README.md LICENSE ./
 COPY operator operator
 COPY tools/kernel_build.py tools/
-COPY examples/fair-share.yaml examples/rebalance-dry-run.yaml examples/rebalance-enforce.yaml examples/scheduler.yaml examples/
+COPY examples/devices.yaml examples/fair-share.yaml examples/rebalance-dry-run.yaml examples/rebalance-enforce.yaml examples/scheduler.yaml examples/
 RUN ["pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target=/installed", "."]
 COPY deploy/image deploy/image
 RUN ["python", "deploy/image/assemble.py", "/assembled", "/installed"]

@@ -4,11 +4,13 @@ from typing import Any
 
 from devices.builders import a_claim, a_device, a_slice, fill
 from planning.device_worlds import a_made_claim, a_user, an_allocation, the_default_profile
+from plimsoll.cluster.reservations import ReservationReason
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Snapshot
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.kinds.watch_event import PodAdded, PodDeleted
 from plimsoll.plugins.dynamic_resources import DynamicResources, DynamicResourcesArgs
 from rebalancing.scene import Scene, a_policy, status_of, web
@@ -163,3 +165,21 @@ async def test_a_replacement_waits_for_a_claim_that_it_names() -> None:
     assert waits.message == "resource claim default/mine is still allocated to pods that are leaving"
     assert goes.is_success
     assert decided(scene, user("two", **named)) == "good"
+
+
+async def test_what_is_held_stays_held_while_the_former_pods_claim_is_released() -> None:
+    """The controller is slower than the scheduler; devices that somebody else took are not waited for."""
+    scene = a_scene(a_made_claim("one", "bad", ["d0"]), a_made_claim("two"), devices=0)
+    scene.tell(PodAdded(user("one", "bad")), PodAdded(user("two", created=LATE)))
+    two = scene.cache.info(user("two", created=LATE))
+
+    holder, leaving = Holder(HolderKind.BENEFICIARY, two.uid), ("uid-default-one",)
+    scene.book.reserve_in_stead(holder, two, "bad", ReservationReason.ROOM, "b", leaving=leaving)
+    scene.book.nominate(two, "bad", "b", instead=holder.uid)
+    before = scene.book.awaits_devices(two.uid)
+    scene.gone(user("one", "bad"))
+    after = scene.book.awaits_devices(two.uid)
+    book_of(scene).remove_claim("default/one-gpu")
+
+    assert held(scene) == {two.uid: ["bad/d0"]}
+    assert (before, after, scene.book.awaits_devices(two.uid)) == (False, True, False)

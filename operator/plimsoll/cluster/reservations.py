@@ -25,6 +25,7 @@ from enum import StrEnum
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.device_holds import hold_of
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.taken import device_of
 from plimsoll.engine.nominator import Nominator
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
@@ -182,6 +183,23 @@ class ReservationBook:
     def of_reason(self, reason: ReservationReason) -> tuple[Reservation, ...]:
         """All reservations of one reason, in the order in which they were made."""
         return tuple(each for each in self._by_uid.values() if each.reason is reason)
+
+    def awaits_devices(self, uid: str) -> bool:
+        """Whether devices that are held for a pod are still allocated to pods that leave, or have left."""
+        cluster = self.cache.cluster
+        devices = cluster.objects.known_ledger(DeviceBook)
+        hold = None if devices is None else devices.holds.get(uid)
+        if devices is None or hold is None:
+            return False
+        held = {device_of(each) for given in hold.given.values() for each in given.devices.results}
+        users = [
+            cluster.pods.get(user.uid)
+            for claim in devices.claims.values()
+            if claim.status.allocation is not None
+            and not held.isdisjoint(map(device_of, claim.status.allocation.devices.results))
+            for user in claim.status.reserved_for
+        ]
+        return bool(users) and all(each is None or each.is_terminating for each in users)
 
     def claimed(self) -> Cluster:
         """A fork of the cluster in which every reservation is taken up; what planners start from."""

@@ -58,6 +58,16 @@ class Found:
     chosen: Mapping[tuple[int, int], int]
 
 
+def first_found(
+    claims: Sequence[WantedClaim], pools: Sequence[Pool], taken: Taken, matches: Matches
+) -> Found | None:
+    """The first solution; None without one, or where the search failed."""
+    try:
+        return Search(claims, pools, taken, matches).run()
+    except AllocationError:
+        return None
+
+
 class Search:
     """One search.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from plimsoll.devices.search_limits import shortened
-from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, ResourceClaim
+from plimsoll.model.kinds.devices.resource_claim import AllocatedDevice, AllocationResult, ResourceClaim
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodResourceClaim
 
@@ -65,6 +65,17 @@ def used_claims(
     names = (_name(pod, each, is_strict=False) for each in pod.spec.resource_claims)
     found = (claims.get(f"{pod.namespace}/{name}") for name in names if name is not None)
     return tuple(claim for claim in (*found, extended) if claim is not None)
+
+
+def own_devices(
+    pod: Pod, claims: Mapping[str, ResourceClaim], extended: ResourceClaim | None
+) -> tuple[AllocationResult, ...]:
+    """What is free as soon as this pod has left: what its claims have that no other pod uses."""
+    return tuple(
+        claim.status.allocation
+        for claim in used_claims(pod, claims, extended)
+        if claim.status.allocation is not None and is_usable_by(claim, pod)
+    )
 
 
 def claims_in_stead(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:

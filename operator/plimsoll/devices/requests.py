@@ -103,6 +103,14 @@ class WantedClaim:
     requests: tuple[Request, ...]
     constraints: tuple[DeviceConstraint, ...]
 
+    @property
+    def least(self) -> int:
+        """How many devices it takes at least; a request for all counts as one."""
+        return sum(
+            min((1 if each.takes_all else each.count for each in request.alternatives), default=0)
+            for request in self.requests
+        )
+
 
 class MissingClassError(ValueError):
     """A request names no class, or one that does not exist, or is of a kind that is not known.

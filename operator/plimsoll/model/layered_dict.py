@@ -99,14 +99,15 @@ class LayeredDict(MutableMapping[K, V]):
 
 
 def halved(content: Mapping[K, V]) -> tuple[LayeredDict[K, V], LayeredDict[K, V]]:
-    """Two independent copies on one layer below; what takes the place of ``content`` is copied cheaply again.
+    """Two independent copies on one layer below: what takes the place of ``content``, and another one.
 
-    All is copied only where a sixteenth has changed since the layer below was made.
+    A plain dict becomes the layer below and must not be written to any more. All is copied only where a
+    sixteenth has changed since that layer was made.
     """
-    if not isinstance(content, LayeredDict) or content.changes * 16 > len(content) + 1_024:
-        below = dict(content.items())
-        return LayeredDict(below), LayeredDict(below)
-    return content, content.copy()
+    if isinstance(content, LayeredDict) and content.changes * 16 <= len(content) + 1_024:
+        return content, content.copy()
+    below = content if isinstance(content, dict) else dict(content.items())
+    return LayeredDict(below), LayeredDict(below)
 
 
 def layered(content: Mapping[K, V]) -> LayeredDict[K, V]:

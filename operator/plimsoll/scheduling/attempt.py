@@ -80,7 +80,7 @@ class AttemptFailures:
             self._explanations.explain(pod.pod, reason, decision.message, node)
             return
         self._explanations.explain(pod.pod, reason, decision.message, node)
-        if node == "":
+        if node == "" and not self._book.awaits_devices(queued.pod.uid):
             self._book.release_uid(queued.pod.uid)
         self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)
 

@@ -10,6 +10,9 @@ Formula::
 
 All pods of the node go, each to its proven place, or none of them.
 
+With ``deviceThresholds`` a node is a candidate only if also no more of its devices of each such class are in
+use, and targets are filled up with devices first. Devices for the pods are found by the proof.
+
 Units: percent of a node's allocatable; sources by requests alone, targets also by what they use, where the
 metrics API measures them: then they also keep the distance from the lines of the policy's strategies and from
 the peak that moves by load keep.
@@ -24,10 +27,10 @@ cluster-autoscaler 1.36 and Karpenter 1.8.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self, TypeAlias
 
 import numpy as np
-from pydantic import Field, StrictInt, model_validator
+from pydantic import Field, StrictInt, StrictStr, model_validator
 
 from plimsoll.framework import IntArray, Node, PluginArgs, PodInfo
 from plimsoll.framework.columns import CPU, MEMORY, PER_COLUMN_UNIT, LoadState
@@ -44,15 +47,21 @@ from plimsoll.framework.descheduling import (
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
+from plimsoll.framework.devices import DeviceBook
 from plimsoll.framework.selectors import is_closed
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
+from plimsoll.toolkit.devices.device_use import DeviceUse
 
 #: What says of a node that it is to be left alone.
 LEFT_ALONE = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "karpenter.sh/do-not-disrupt")
 
 #: Marks a pod that mirrors a static one.
 MIRROR = "kubernetes.io/config.mirror"
+
+
+DeviceUses: TypeAlias = "tuple[tuple[DeviceUse, int], ...]"
+"""The use of classes of devices, each with its threshold."""
 
 
 class ConsolidateNodesArgs(PluginArgs):
@@ -65,6 +74,11 @@ class ConsolidateNodesArgs(PluginArgs):
     )
     headroom_percent: StrictInt = Field(
         default=10, ge=0, le=99, description="Percent of each of these resources that targets keep free."
+    )
+    device_thresholds: dict[StrictStr, Annotated[StrictInt, Field(ge=0, le=100)]] = Field(
+        default={},
+        description="Percent of a node's devices that may be in use, by DeviceClass, for it to be worth"
+        " emptying.",
     )
     nodes: StrictInt = Field(default=1, ge=1, description="Nodes to empty in one cycle, at most.")
 
@@ -95,8 +109,9 @@ class ConsolidateNodes(Strategy):
             for each in found
             if not is_closed(each.node) and any(map(_may_leave, context.placed(each.name)))
         }
-        sources = [each for each in found if each.name in targets and self._is_source(each)]
-        sources.sort(key=lambda each: (max(self._shares(each)), each.name))
+        uses = self._device_uses(context)
+        sources = [each for each in found if each.name in targets and self._is_source(each, uses)]
+        sources.sort(key=lambda each: (max(*self._shares(each), *_percents(each.node, uses), 0.0), each.name))
         emptied, filled = 0, set[str]()
         for source in sources:
             if emptied == self.args.nodes:
@@ -114,26 +129,36 @@ class ConsolidateNodes(Strategy):
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Nodes of little use that have pods which could leave, 1 each."""
+        uses = self._device_uses(context)
         return {
             f"node {each.name} is little used and not empty": 1.0
             for each in self._usage.some(nodes_near(context, near), context)
-            if self._is_source(each) and any(map(_may_leave, context.placed(each.name)))
+            if self._is_source(each, uses) and any(map(_may_leave, context.placed(each.name)))
         }
 
     def to_be_emptied(self, context: StrategyContext, near: Vicinity) -> frozenset[str]:
         """Nodes of little use all of whose pods may leave, if any of them does."""
-        found = set()
+        found, uses = set(), self._device_uses(context)
         for each in self._usage.some(nodes_near(context, near), context):
             leaving = [pod for pod in context.placed(each.name) if _may_leave(pod)]
-            if leaving and self._is_source(each) and all(map(context.may_go, leaving)):
+            if leaving and self._is_source(each, uses) and all(map(context.may_go, leaving)):
                 found.add(each.name)
         return frozenset(found)
 
-    def _is_source(self, usage: NodeUsage) -> bool:
+    def _is_source(self, usage: NodeUsage, uses: DeviceUses) -> bool:
         annotations = usage.node.metadata.annotations
-        return not any(annotations.get(key) == "true" for key in LEFT_ALONE) and all(
-            usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items()
+        return (
+            not any(annotations.get(key) == "true" for key in LEFT_ALONE)
+            and all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
+            and all(use.percent(usage.node) <= line for use, line in uses)
         )
+
+    def _device_uses(self, context: StrategyContext) -> DeviceUses:
+        """The use of each class of devices with a threshold, and that."""
+        book = context.objects.known_ledger(DeviceBook)
+        if book is None:
+            return ()
+        return tuple((DeviceUse(book, name), line) for name, line in self.args.device_thresholds.items())
 
     def _shares(self, usage: NodeUsage) -> list[float]:
         return [usage.percent.get(name, 0.0) for name in self.args.thresholds]
@@ -194,7 +219,13 @@ class ConsolidateNodes(Strategy):
         ]
         if not fitting:
             return ""
-        return names[max(fitting, key=lambda at: (shares[at], outlook.totals[names[at]], -at))]
+        uses = self._device_uses(context) if pod.pod.spec.resource_claims else ()
+
+        def rank(at: int) -> tuple[float, float, int, int]:
+            used = max(_percents(cluster.nodes[rows[at]], uses), default=0.0)
+            return used, float(shares[at]), outlook.totals[names[at]], -at
+
+        return names[max(fitting, key=rank)]
 
     def _load_with(self, pod: PodInfo, name: str, context: StrategyContext) -> float:
         """The largest share that a measured node would use with the pod, 0 of one that is not measured."""
@@ -218,6 +249,11 @@ class ConsolidateNodes(Strategy):
         cluster = context.cluster
         axes = [axis for name in self.args.thresholds if (axis := cluster.axis_of(name)) is not None]
         return cluster.requests_row(pod.requests)[axes], axes
+
+
+def _percents(node: Node, uses: DeviceUses) -> list[float]:
+    """Percent of a node's devices that are in use, by class."""
+    return [use.percent(node) for use, _ in uses]
 
 
 def _may_leave(pod: PodInfo) -> bool:

@@ -8,34 +8,60 @@ free. Where pods that together request what the next block lacks can leave, and 
 own blocks stay as many, they are moved: all of them or none. So each bundle gains a block, and when none can
 be gained nothing moves. Nodes that need the fewest moves come first; a pod is sent where least is left over.
 
+With ``devices``, or for an extended resource of the block that a DeviceClass serves, a block is a group of
+devices (of one link group, if asked) and the rest of the block with it. The groups of a node are those that
+claims would get one after the other, and which pods have to leave for one more is searched for.
+
 Units: quantities of the block as in requests; moves in pods.
-Edges: nodes without a resource of the block have no blocks to lose, and take what fits them; pods whose
-scheduler is not ours, or whose place an extender has a say in, stay.
+Edges: pods that share their devices with others stay, and so do pods whose scheduler is not ours, or whose
+place an extender has a say in. Nodes without a resource of the block have no blocks to lose, and take what
+fits them.
 Source: our own; the aim is that of Weng et al., "Beware of Fragmentation", USENIX ATC 2023.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
-from typing import ClassVar
+from collections.abc import Container, Mapping
+from functools import partial
+from typing import ClassVar, Self
 
 import numpy as np
-from pydantic import Field, StrictInt, StrictStr, field_validator
+from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
 
-from plimsoll.framework import BoolArray, IntArray, PluginArgs
+from plimsoll.framework import BoolArray, IntArray, Node, PluginArgs
 from plimsoll.framework.columns import PODS, RowArray, milli, units
 from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind, Verdict
 from plimsoll.framework.descheduling.complaints import Complaints, Vicinity, nodes_near
 from plimsoll.framework.descheduling.proposals import Bundle, Candidates
+from plimsoll.framework.devices import DeviceBook, Taken
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
+from plimsoll.toolkit.devices.device_blocks import BlockCount, DeviceGroup, blocks_of
+from plimsoll.toolkit.devices.device_room import DeviceRoom, free_devices
+
+
+class DeviceBlockArgs(PluginArgs):
+    """Devices that are of use together."""
+
+    device_class_name: StrictStr = Field(min_length=1, description="Name of their DeviceClass.")
+    count: StrictInt = Field(default=1, ge=1, le=32, description="How many devices make a block.")
+    selector: StrictStr = Field(
+        default="", description="What each of them must be like, in CEL, as in requests of claims."
+    )
+    match_attribute: StrictStr = Field(
+        default="", description="An attribute that all devices of a block share, such as their link group."
+    )
 
 
 class DefragmentResourceArgs(PluginArgs):
     """Arguments."""
 
     block: dict[StrictStr, StrictStr | StrictInt] = Field(
-        min_length=1,
+        default={},
         description="What makes a block, by resource: whole GPUs, or a GPU with the cpu and memory that make"
-        " it of use.",
+        " it of use. Required unless there are devices.",
+    )
+    devices: DeviceBlockArgs | None = Field(
+        default=None, description="Devices that a block has, with the amounts above if there are some."
     )
     max_moves_per_block: int = Field(
         default=5, ge=1, le=110, description="A block that needs more moves than this is not worth it."
@@ -54,6 +80,12 @@ class DefragmentResourceArgs(PluginArgs):
                 raise ValueError(f"{resource}: {amount} is not more than nothing")
         return block
 
+    @model_validator(mode="after")
+    def _has_something(self) -> Self:
+        if not self.block and self.devices is None:
+            raise ValueError("block or devices: one of them must be given")
+        return self
+
 
 class DefragmentResource(Strategy):
     """Free whole blocks of a resource by packing small consumers."""
@@ -66,15 +98,24 @@ class DefragmentResource(Strategy):
     def __init__(self, args: DefragmentResourceArgs) -> None:
         self.args = args
         self._amounts = {resource: _amount(resource, given) for resource, given in args.block.items()}
-        self._reason = "frees a block of " + ", ".join(
-            f"{amount} {resource}" for resource, amount in args.block.items()
-        )
+        parts = [f"{amount} {resource}" for resource, amount in args.block.items()]
+        self._group: DeviceGroup | None = None
+        if (asked := args.devices) is not None:
+            alike = f" of one {asked.match_attribute}" if asked.match_attribute else ""
+            parts.insert(0, f"{asked.count} devices of class {asked.device_class_name}{alike}")
+            self._group = DeviceGroup(
+                asked.device_class_name, asked.count, asked.selector, asked.match_attribute
+            )
+        self._reason = "frees a block of " + ", ".join(parts)
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
         """Blocks that are in use, whole or in part, over all nodes concerned."""
+        rows = [context.cluster.rows[name] for name in nodes_near(context, near)]
+        if (devices := self._of_devices(context)) is not None:
+            total = float(sum(devices.most(row) - devices.free(row) for row in rows))
+            return {"blocks are in use that could be whole": total} if total else {}
         block = context.snapshot.requests_row(self._amounts)
         block[PODS] = self._amounts.get("pods", 0)
-        rows = [context.cluster.rows[name] for name in nodes_near(context, near)]
         snapshot = context.snapshot
         room = snapshot.allocatable[rows]
         broken = _blocks(room, block) - np.maximum(_blocks(room - snapshot.requested[rows], block), 0)
@@ -83,6 +124,9 @@ class DefragmentResource(Strategy):
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """Node by node, those that need the fewest moves first, until no node gains a block."""
+        if (devices := self._of_devices(context)) is not None:
+            yield from self._device_bundles(devices, context)
+            return
         block = context.snapshot.requests_row(self._amounts)
         block[PODS] = self._amounts.get("pods", 0)  # a vector of requests counts the pod that makes them
         gained = True
@@ -105,6 +149,106 @@ class DefragmentResource(Strategy):
                     gained = True
                 else:
                     closed.add(row)
+
+    def _of_devices(self, context: StrategyContext) -> "_DeviceNodes | None":
+        """Blocks of devices, where the policy asks for some or a class serves a resource of the block."""
+        book = context.objects.known_ledger(DeviceBook)
+        group, amounts = self._group, self._amounts
+        if book is not None and group is None:
+            for name, amount in self._amounts.items():
+                served = book.class_of_resource(name)
+                axis = context.cluster.axis_of(name)
+                if served is not None and (axis is None or not context.snapshot.allocatable[:, axis].any()):
+                    group = DeviceGroup(served.name, amount)
+                    amounts = {other: most for other, most in self._amounts.items() if other != name}
+                    break
+        return None if book is None or group is None else _DeviceNodes(context, book, group, amounts)
+
+    def _device_bundles(self, nodes: "_DeviceNodes", context: StrategyContext) -> Candidates:
+        """Bundles that gain a block of devices each, the fewest missing devices first."""
+        most, highest = self.args.max_moves_per_block, self.args.highest_priority
+        room = DeviceRoom(context, most=most, highest=highest, reason=self._reason)
+        closed: set[int] = set()
+        gained = True
+        while gained:
+            gained = False
+            before = nodes.all_free()
+            for row in nodes.short(closed):
+                moves = room.moves_off(
+                    row,
+                    partial(nodes.gains, row, before[row]),
+                    nodes.deficit(row, before[row] + 1),
+                    partial(nodes.keeps, before),
+                )
+                closed.add(row)
+                if moves and (yield Bundle(moves)) is Verdict.ACCEPTED:
+                    closed.discard(row)
+                    gained = True
+                    break
+
+
+class _DeviceNodes:
+    """Blocks of devices with amounts of resources, by row of the cluster."""
+
+    def __init__(
+        self, context: StrategyContext, book: DeviceBook, group: DeviceGroup, amounts: Mapping[str, int]
+    ) -> None:
+        self._context, self._book, self._group = context, book, group
+        self._block = context.snapshot.requests_row(dict(amounts))
+        self._block[PODS] = amounts.get("pods", 0)
+
+    def free(self, row: int) -> int:
+        """Free blocks."""
+        return min(self._counted(row).free, self._others(row, self._room(row)))
+
+    def most(self, row: int) -> int:
+        """Blocks of the node if nothing ran on it."""
+        return min(self._counted(row).most, self._others(row, self._context.snapshot.allocatable[row]))
+
+    def all_free(self) -> dict[int, int]:
+        """Free blocks of every node."""
+        return {row: self.free(row) for row in range(len(self._context.cluster))}
+
+    def short(self, closed: Container[int]) -> list[int]:
+        """Nodes that could have a block more, those first that lack the fewest devices for it."""
+        cluster = self._context.cluster
+        found = []
+        for name in self._context.nodes:
+            row = cluster.rows[name]
+            if row not in closed and self.free(row) < self.most(row):
+                wanted = (self.free(row) + 1) * self._group.count
+                missing = wanted - free_devices(cluster.nodes[row], self._book)
+                found.append((max(missing, 0), name, row))
+        return [row for _, _, row in sorted(found)]
+
+    def gains(self, row: int, before: int, taken: Taken) -> bool:
+        """Whether a node has more blocks of devices if those are taken."""
+        blocks = blocks_of(self._group, self._book)
+        return blocks.if_taken(self._context.cluster.nodes[row], self._book, taken) > before
+
+    def keeps(self, before: Mapping[int, int], node: Node) -> bool:
+        """Whether a node that a pod was sent to on trial has as many free blocks as before."""
+        row = self._context.cluster.rows[node.name]
+        return self.free(row) >= before[row]
+
+    def deficit(self, row: int, count: int) -> IntArray:
+        """Shape (R,): what so many blocks lack of other resources."""
+        lacking: IntArray = np.maximum(count * self._block - self._room(row), 0)
+        lacking[self._block == 0] = 0
+        return lacking
+
+    def _counted(self, row: int) -> BlockCount:
+        return blocks_of(self._group, self._book).on(self._context.cluster.nodes[row], self._book)
+
+    def _room(self, row: int) -> IntArray:
+        room: IntArray = self._context.snapshot.allocatable[row] - self._context.snapshot.requested[row]
+        return room
+
+    def _others(self, row: int, room: IntArray) -> int:
+        """How many blocks the other resources are enough for."""
+        if not self._block.any():
+            return self._counted(row).most
+        return int(_blocks(room[None, : len(self._block)], self._block)[0])
 
 
 def _blocks(free: IntArray, block: IntArray) -> IntArray:

@@ -17,6 +17,9 @@ where one fits nowhere. All moves for the group are one set. A group's turn is t
 members beyond those are left to later runs, and once the group has started each is a pod like any other.
 
 Units: as requests; moves in pods, for each pending pod.
+For a pod with resource claims the node must also have devices for all of them once the pods have left, which
+is searched for as the scheduler does: a node where they are missing is tried with the fewest pods first.
+
 Edges: a pod whose scheduler is not ours, whose place an extender has a say in, that is gated, or that
 already has a nominated node is left alone; so is a PodGroup that cannot start for another reason (too few
 members, minResources), or of which more than 100 members must start together; where more than requests
@@ -29,6 +32,7 @@ Differs: there is nothing upstream to differ from; planners Proven and Optimal o
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -49,6 +53,8 @@ from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.eviction_order import deletion_cost
 from plimsoll.toolkit.descheduling.pod_scope import NamespacesArg
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
+from plimsoll.toolkit.devices.device_room import DeviceRoom
+from plimsoll.toolkit.devices.devices_wanted import DevicesWanted, wanted_devices
 
 #: Bundles that are compared for one pending pod, and how many of them are proposed.
 COMPARED, PROPOSED = 8, 4
@@ -237,6 +243,9 @@ class MakeRoomForPending(Strategy):
         """Bundles that make room for a pending pod, the cheapest first; none goes to the rows ``spared``."""
         highest = pod.priority if highest is None else highest
         most, snapshot = self.args.max_moves_per_pod, context.snapshot
+        if (devices := wanted_devices(pod, context)) is not None:
+            yield from self._device_rooms(pod, devices, context, highest, spared)
+            return
         rows, deficits = self._deficits(pod, highest, context)
         fit, reason = BestFit(context), f"makes room on its node for pending pod {pod.key}"
         fit.free[list(spared)] = 0
@@ -245,6 +254,34 @@ class MakeRoomForPending(Strategy):
             moves = moves_off(row, deficit, context, fit, most=most, highest=highest, reason=reason)
             if moves:
                 found.append((_cost(moves), snapshot.node(row).name, moves))
+            if len(found) == COMPARED:
+                break
+        found.sort(key=lambda each: each[:2])
+        for _, node, moves in found[:PROPOSED]:
+            yield Bundle(moves, Beneficiary(pod, node))
+
+    def _device_rooms(
+        self,
+        pod: PodInfo,
+        wanted: DevicesWanted,
+        context: StrategyContext,
+        highest: int,
+        spared: frozenset[int],
+    ) -> Iterator[Bundle]:
+        """The same for a pod that lacks devices."""
+        reason = f"makes room on its node for pending pod {pod.key}"
+        room = DeviceRoom(context, most=self.args.max_moves_per_pod, highest=highest, reason=reason)
+        found = []
+        for row in wanted.rows(context):
+            moves = room.moves_off(
+                row,
+                partial(wanted.suffice, row, context),
+                wanted.deficit(row, context),
+                lambda node: context.cluster.rows[node.name] not in spared,
+            )
+            if moves:
+                cost = (*_cost(moves), sum(room.size(each.pod) for each in moves))
+                found.append((cost, context.snapshot.node(row).name, moves))
             if len(found) == COMPARED:
                 break
         found.sort(key=lambda each: each[:2])

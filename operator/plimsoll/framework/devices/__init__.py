@@ -10,3 +10,4 @@ from plimsoll.devices.pod_claims import claims_of as claims_of
 from plimsoll.devices.requests import MissingClassError as MissingClassError
 from plimsoll.devices.requests import wanted_claim as wanted_claim
 from plimsoll.devices.search_limits import STEPS_A_SECOND as STEPS_A_SECOND
+from plimsoll.devices.taken import Taken as Taken

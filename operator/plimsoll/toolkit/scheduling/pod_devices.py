@@ -138,6 +138,11 @@ class PodDevices:
         given = {each.claim.key: each.allocation for each in found if each.allocation is not None}
         return DeviceHold(self._pod.uid, self._pod.priority, node, given)
 
+    def wanted(self, row: int) -> tuple[WantedClaim, ...]:
+        """What is searched for on the node of a row, once the nodes were asked."""
+        group = next((each for each in self._groups if each.rows[row]), None)
+        return () if group is None else group.claims
+
     def failure(self, rows: RowArray) -> str:
         """Why the search failed on the first of these rows where it did; "" where it did on none."""
         for group in self._groups:
@@ -270,6 +275,15 @@ def claims_wanted(pod: PodInfo, book: DeviceBook) -> tuple[ResourceClaim, ...]:
     return (claims_of if pod.stands_in_for is None else claims_in_stead)(pod.pod, book.claims)
 
 
+def pod_devices(pod: PodInfo, book: DeviceBook) -> PodDevices | None:
+    """The claims of a pod, or of what stands in for one; None without any, or where they cannot be used."""
+    try:
+        devices = PodDevices(pod.pod, claims_wanted(pod, book), resources_of(pod.template, book))
+    except ClaimProblem:
+        return None
+    return None if devices.is_empty else devices
+
+
 def held_for(
     pod: PodInfo, snapshot: Snapshot, row: int, most_steps: int, timeout_s: float
 ) -> DeviceHold | None:
@@ -282,12 +296,10 @@ def held_for(
         most_steps: Of the search.
         timeout_s: How long drivers have to prepare devices.
     """
-    book = snapshot.objects.ledger(DeviceBook)
-    resources = resources_of(pod.template, book)
+    devices = pod_devices(pod, snapshot.objects.ledger(DeviceBook))
     try:
-        devices = PodDevices(pod.pod, claims_wanted(pod, book), resources)
-        return None if devices.is_empty else devices.held_on(snapshot, row, most_steps, timeout_s)
-    except (ClaimProblem, MissingClassError):
+        return None if devices is None else devices.held_on(snapshot, row, most_steps, timeout_s)
+    except MissingClassError:
         return None
 
 

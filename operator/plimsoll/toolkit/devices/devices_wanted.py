@@ -1,0 +1,80 @@
+"""DevicesWanted finds the devices and amounts that a pending pod lacks on nodes.
+
+Axis letters: N nodes, R resources.
+"""
+
+import numpy as np
+
+from plimsoll.devices.allocator import first_found
+from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.requests import MissingClassError
+from plimsoll.devices.search_limits import STEPS_A_SECOND
+from plimsoll.devices.selectors import is_selected
+from plimsoll.devices.taken import Taken
+from plimsoll.framework.descheduling.context import StrategyContext
+from plimsoll.model.columns.columns import IntArray
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.toolkit.devices.device_blocks import usable_devices
+from plimsoll.toolkit.scheduling.pod_devices import PodDevices, pod_devices
+
+#: Nodes that are looked at for one pod, those that lack the fewest devices.
+MOST_NODES = 64
+
+#: As the plugin's default arguments.
+MOST_STEPS, TIMEOUT_S = 10 * STEPS_A_SECOND, 600.0
+
+
+class DevicesWanted:
+    """What one pod wants.
+
+    Args:
+        pod: The pod.
+        devices: Its claims.
+        codes: Shape (N,): what keeps them from each node now.
+    """
+
+    def __init__(self, pod: PodInfo, devices: PodDevices, codes: IntArray) -> None:
+        self._pod = pod
+        self._devices = devices
+        self._codes = codes
+
+    def rows(self, context: StrategyContext) -> list[int]:
+        """Nodes that have as many devices, those first that lack the fewest."""
+        book = context.objects.ledger(DeviceBook)
+        found = []
+        for name in context.nodes:
+            row = context.cluster.rows[name]
+            least = sum(each.least for each in self._devices.wanted(row))
+            pools = book.slices.pools_of(context.cluster.nodes[row])
+            if least and least <= usable_devices(pools):
+                taken = sum(book.taken.is_consumed(each.id) for pool in pools for each in pool.devices)
+                missing = max(least - (usable_devices(pools) - taken), 0)
+                if self._codes[row] or self.deficit(row, context).any():
+                    found.append((missing, name, row))
+        return [row for _, _, row in sorted(found)[:MOST_NODES]]
+
+    def suffice(self, row: int, context: StrategyContext, taken: Taken) -> bool:
+        """Whether a node has devices for all claims if those are taken."""
+        pools = context.objects.ledger(DeviceBook).slices.pools_of(context.cluster.nodes[row])
+        return first_found(self._devices.wanted(row), pools, taken, is_selected) is not None
+
+    def deficit(self, row: int, context: StrategyContext) -> IntArray:
+        """Shape (R,): what else is lacking on a node; an extended resource that devices serve is not."""
+        snapshot = context.snapshot
+        wanted = snapshot.requests_row(self._pod.requests)
+        lacking: IntArray = np.maximum(snapshot.requested[row] + wanted - snapshot.allocatable[row], 0)
+        lacking[(wanted == 0) | (snapshot.allocatable[row] == 0)] = 0
+        return lacking
+
+
+def wanted_devices(pod: PodInfo, context: StrategyContext) -> DevicesWanted | None:
+    """What a pending pod wants; None where it wants no devices, or its claims are not there or allocated."""
+    book = context.objects.known_ledger(DeviceBook)
+    devices = None if book is None or not book.is_served else pod_devices(pod, book)
+    if devices is None or any(claim.is_allocated for claim in devices.claims):
+        return None
+    try:
+        codes = devices.codes(context.snapshot, MOST_STEPS, TIMEOUT_S)
+    except MissingClassError:
+        return None
+    return DevicesWanted(pod, devices, codes)

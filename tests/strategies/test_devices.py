@@ -1,0 +1,169 @@
+"""Strategies that make room make it for devices too: whole nodes, link groups, few moves."""
+
+from typing import Any
+
+from devices.builders import DRIVER, a_class, a_device, a_slice, fill
+from planning.device_worlds import a_made_claim, a_user
+from plimsoll.devices.book import DeviceBook
+from plimsoll.framework.descheduling.strategy import Strategy
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.planning.moves import EvictionPlan
+from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
+from plimsoll.strategies.defragment_resource import DefragmentResource
+from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
+from plimsoll.testing.builders import a_cluster, a_node
+from strategies.builders import a_strategy
+from strategies.making_room import moves_of, planned, served
+
+
+def linked(nodes: dict[str, int], links: int = 4) -> Cluster:
+    """Nodes with so many devices, of which each ``links`` in a row are linked."""
+    cluster = a_cluster([a_node(name) for name in nodes])
+    slices = [
+        a_slice(
+            name,
+            [a_device(f"d{at}", attributes={"link": {"int": at // links}}) for at in range(count)],
+        )
+        for name, count in nodes.items()
+    ]
+    fill(cluster.objects.ledger(DeviceBook), slices)
+    return cluster
+
+
+def running(cluster: Cluster, **users: tuple[str, list[str]]) -> Cluster:
+    """Pods with devices: node and names of devices by pod."""
+    book = cluster.objects.ledger(DeviceBook)
+    for name, (node, devices) in users.items():
+        pod = a_user(name, node, template="t", owner=f"ReplicaSet/{name}")
+        cluster.place(cluster.templates.info(pod), node)
+        book.set_claim(a_made_claim(name, node, devices, count=len(devices)))
+    return cluster
+
+
+def waiting(cluster: Cluster, count: int, **more: Any) -> Any:
+    """A pending pod whose claim asks for so many devices."""
+    claim: ResourceClaim = a_made_claim("job", count=count, **more)
+    cluster.objects.ledger(DeviceBook).set_claim(claim)
+    return a_user("job", template="t")
+
+
+def a_plan(strategy: Strategy, cluster: Cluster, *pods: Any) -> EvictionPlan:
+    """What the strategy proposes and the planner proves; all pods with devices may move."""
+    return planned(strategy, [], list(pods), cluster=cluster)
+
+
+MAKE_ROOM = a_strategy(MakeRoomForPending, maxMovesPerPod=8)
+
+
+def test_room_is_made_for_a_job_that_wants_all_devices_of_a_node() -> None:
+    """One node has three users, the other one: that one moves."""
+    cluster = running(
+        linked({"a": 8, "b": 8}),
+        x=("a", ["d0"]),
+        y=("a", ["d1"]),
+        z=("b", ["d4"]),
+    )
+
+    found = a_plan(MAKE_ROOM, cluster, waiting(cluster, 8))
+
+    assert moves_of(found) == [("z", "b", "a")]
+    assert served(found) == {"job": "b"}
+
+
+def test_room_is_made_in_one_link_group() -> None:
+    """Four devices are free on each node, and of one link nowhere; one move is enough."""
+    cluster = running(
+        linked({"a": 8, "b": 8}),
+        x=("a", ["d0", "d1", "d4"]),
+        y=("a", ["d5"]),
+        z=("b", ["d0"]),
+        w=("b", ["d4"]),
+        v=("b", ["d5"]),
+    )
+
+    found = a_plan(
+        MAKE_ROOM, cluster, waiting(cluster, 4, constraints=[{"matchAttribute": f"{DRIVER}/link"}])
+    )
+
+    assert moves_of(found) == [("z", "b", "a")]
+
+
+def test_nothing_moves_where_it_would_not_be_enough() -> None:
+    """Nine devices are on no node, and devices in use elsewhere leave no place for who would leave."""
+    cluster = running(linked({"a": 2, "b": 2}), x=("a", ["d0"]), y=("b", ["d0", "d1"]))
+
+    assert moves_of(a_plan(MAKE_ROOM, cluster, waiting(cluster, 9))) == []
+    assert moves_of(a_plan(MAKE_ROOM, cluster, waiting(cluster, 2))) == []
+
+
+def defragmented(cluster: Cluster, **args: Any) -> list[tuple[str, ...]]:
+    """The moves of DefragmentResource."""
+    return moves_of(a_plan(a_strategy(DefragmentResource, **args), cluster))
+
+
+def test_a_node_with_all_of_its_devices_free_is_made() -> None:
+    """Three users on two nodes fit one of them; the one that is alone leaves."""
+    cluster = running(linked({"a": 4, "b": 4}), x=("a", ["d0"]), y=("a", ["d1"]), z=("b", ["d3"]))
+    devices = {"deviceClassName": "gpu", "count": 4}
+
+    assert defragmented(cluster, devices=devices) == [("z", "b", "a")]
+
+
+def test_no_group_is_gained_by_losing_another() -> None:
+    """Node b has one group of four; the users of a would break it."""
+    cluster = running(linked({"a": 4, "b": 4}), x=("a", ["d0"]))
+
+    assert defragmented(cluster, devices={"deviceClassName": "gpu", "count": 4}) == []
+
+
+def test_a_link_group_is_freed_on_the_node_itself_or_another_one() -> None:
+    """Of eight devices the two users sit on both links; one of them joins the user of the other node."""
+    cluster = running(linked({"a": 8, "b": 4}), x=("a", ["d0"]), y=("a", ["d4"]), z=("b", ["d0"]))
+    devices = {"deviceClassName": "gpu", "count": 4, "matchAttribute": f"{DRIVER}/link"}
+
+    assert defragmented(cluster, devices=devices) == [("x", "a", "b"), ("y", "a", "b")]
+
+
+def test_an_extended_resource_that_a_class_serves_is_a_block_of_devices() -> None:
+    """No node has it itself."""
+    cluster = running(linked({"a": 4, "b": 4}), x=("a", ["d0"]), z=("b", ["d3"]))
+    cluster.objects.ledger(DeviceBook).set_class(a_class(extendedResourceName="example.com/gpu"))
+
+    assert len(defragmented(cluster, block={"example.com/gpu": 4})) == 1
+
+
+def test_a_block_of_devices_needs_the_rest_of_the_block_as_well() -> None:
+    """Ten cpus are on no node, so that no block is to be had."""
+    cluster = running(linked({"a": 4, "b": 4}), x=("a", ["d0"]), z=("b", ["d3"]))
+    devices = {"deviceClassName": "gpu", "count": 4}
+
+    assert defragmented(cluster, devices=devices, block={"cpu": "1"}) != []
+    assert defragmented(cluster, devices=devices, block={"cpu": "10k"}) == []
+
+
+def consolidated(cluster: Cluster, **args: Any) -> list[tuple[str, ...]]:
+    """The moves of ConsolidateNodes."""
+    return moves_of(a_plan(a_strategy(ConsolidateNodes, **args), cluster))
+
+
+def test_the_node_with_the_fewest_devices_in_use_is_emptied() -> None:
+    """Its pod goes where the most are, and that is not over-committed."""
+    cluster = running(
+        linked({"a": 4, "b": 4, "c": 4}),
+        x=("a", ["d0", "d1", "d2"]),
+        y=("b", ["d0", "d1"]),
+        z=("c", ["d0"]),
+    )
+
+    assert consolidated(cluster, deviceThresholds={"gpu": 50}) == [("z", "c", "a")]
+    assert consolidated(cluster, deviceThresholds={"gpu": 20}) == []
+
+
+def test_a_node_whose_devices_find_no_place_stays() -> None:
+    """Two devices are free in all, on two nodes."""
+    cluster = running(
+        linked({"a": 2, "b": 2, "c": 2}), x=("a", ["d0"]), y=("b", ["d0"]), z=("c", ["d0", "d1"])
+    )
+
+    assert consolidated(cluster, deviceThresholds={"gpu": 100}) == [("x", "a", "b")]
