@@ -9,6 +9,7 @@ import pytest
 from roadstead.kubelets.devices import DRIVER, SLICES, Devices, devices_of
 from roadstead.kubelets.nodes import DEVICES
 from roadstead.pytest_plugin import StartRoadstead
+from roadstead.values.copies import copied
 from simulated_cluster import Simulation
 
 CLASSES, CLAIMS = "deviceclasses.resource.k8s.io", "resourceclaims.resource.k8s.io"
@@ -96,6 +97,27 @@ def test_a_slice_that_others_delete_or_change_is_written_again(cluster: Simulati
     cluster.api.patch(SLICES, None, name, {"spec": {"devices": None}})
     cluster.settle()
     assert len(slices(cluster)[0]["devices"]) == 2
+
+
+def test_a_taint_that_others_write_stays(cluster: Simulation) -> None:
+    """Tests and administrators mark devices as broken by it, and the pod that uses one goes."""
+    cluster.nodes("n1", devices="2")
+    cluster.create("ResourceClaim", "mine", resource=CLAIMS, **CLAIM)
+    pod = cluster.pod("p", "n1", resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+    allocated(cluster, pod, "n1")
+    cluster.settle(2)
+    assert cluster.status("p")["phase"] == "Running"
+
+    found = copied(cluster.api.list(SLICES)[0])
+    found["spec"]["devices"][0]["taints"] = [{"key": "broken", "effect": "NoExecute"}]
+    cluster.api.update(SLICES, found)
+    cluster.settle(5)
+
+    assert [one.get("taints", [{}])[0].get("key") for one in slices(cluster)[0]["devices"]] == [
+        "broken",
+        None,
+    ]
+    assert cluster.get("pods", "p") is None
 
 
 def test_slices_go_with_their_node(cluster: Simulation) -> None:

@@ -1,6 +1,6 @@
 """Plays the demo: starts the processes, plays the scenario, judges it.
 
-PYTHONPATH=examples python -m demo [--nodes 40] [--seed 1] [--trace FOLDER] [--keep]
+PYTHONPATH=examples python -m demo [--nodes 40] [--seed 1] [--trace FOLDER] [--devices] [--keep]
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -26,10 +26,12 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 
 from .balance import could_run, moved_again
 from .client import Client
+from .devices import GPUS, TRAINING
 from .inventory import Inventory, TraceError, from_statistics, from_trace
 from .processes import Process, ProcessError
 from .scenario import Scenario, Story
-from .screen import Screen, node_table
+from .screen import Screen, gpu_table, move_table, node_table
+from .training_job import NODES, TrainingScenario, TrainingStory
 
 #: Seconds for a process to be ready, and for the rebalancing to converge.
 READY_S, MENDING_S = 30.0, 45.0
@@ -51,12 +53,46 @@ async def play(inventory: Inventory, examples: Path, *, keep: bool, console: Con
         console: To show it on.
     """
     began = time.monotonic()
+    async with _processes(console) as (client, kubeconfig, alive):
+        with Screen(console) as screen:
+            scenario = Scenario(client, screen, inventory, examples, alive)
+            await _tell(scenario, began)
+        status = judge(scenario.story, console, time.monotonic() - began)
+        if keep:
+            await _keep(kubeconfig, console)
+        return status
+
+
+async def play_training(examples: Path, *, keep: bool, console: Console) -> int:
+    """Play the story of the GPUs; the exit status. The arguments are those of ``play``."""
+    began = time.monotonic()
+    nodes = ("--nodes", str(NODES), "--node-cpu", "32", "--node-memory", "256Gi", "--devices", str(GPUS))
+    async with _processes(console, *nodes) as (client, kubeconfig, alive):
+        with Screen(console) as screen:
+            scenario = TrainingScenario(client, screen, examples, alive)
+            await scenario.tell()
+        status = judge_training(scenario.story, console, time.monotonic() - began)
+        if keep:
+            await _keep(kubeconfig, console)
+        return status
+
+
+@contextlib.asynccontextmanager
+async def _processes(
+    console: Console, *options: str
+) -> AsyncIterator[tuple[Client, Path, Callable[[], None]]]:
+    """A development cluster with an operator; a client, its kubeconfig, and a check that both still run.
+
+    Args:
+        console: To say what is awaited.
+        options: Of the development cluster.
+    """
     _end_by_signal()
     with tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder:
         home = Path(folder)
         kubeconfig = home / "kubeconfig"
         async with Process(
-            home / "roadstead.log", "roadstead", "--kubeconfig", str(kubeconfig), "--nodes", "0"
+            home / "roadstead.log", "roadstead", "--kubeconfig", str(kubeconfig), *options
         ) as cluster:
             console.print("- Starting a development cluster and the operator")
             await cluster.until_exists(kubeconfig, READY_S)
@@ -68,18 +104,12 @@ async def play(inventory: Inventory, examples: Path, *, keep: bool, console: Con
                     *("--metrics-port", "0", "--health-port", "0"),
                 ) as operator,
             ):
-                with Screen(console) as screen:
 
-                    def alive() -> None:
-                        cluster.check()
-                        operator.check()
+                def alive() -> None:
+                    cluster.check()
+                    operator.check()
 
-                    scenario = Scenario(client, screen, inventory, examples, alive)
-                    await _tell(scenario, began)
-                status = judge(scenario.story, console, time.monotonic() - began)
-                if keep:
-                    await _keep(kubeconfig, console)
-                return status
+                yield client, kubeconfig, alive
 
 
 def _end_by_signal() -> None:
@@ -153,6 +183,42 @@ def judge(story: Story, console: Console, seconds: float) -> int:
     return 0 if all(checks.values()) else 1
 
 
+def judge_training(story: TrainingStory, console: Console, seconds: float) -> int:
+    """Print the summary of the story of the GPUs; 0 only if all went well."""
+    violations = [*story.budgets.violations, *story.devices.violations]
+    training = [node.node for node in story.after if set(node.users) == {TRAINING}]
+    phases = Counter(record.get("status", {}).get("phase", "?") for record in story.records)
+    missed = [
+        pod["metadata"]["name"] for pod in story.pods if pod.get("status", {}).get("phase") != "Running"
+    ]
+    checks = {
+        f"no node had {GPUS} free GPUs": bool(story.before)
+        and all(node.free < GPUS for node in story.before),
+        "the training job runs on all GPUs of one node": len(training) == 1 and bool(story.waited_s),
+        "each moved pod runs again": bool(story.records) and set(phases) == {"Settled"} and not missed,
+        "no GPU was given out twice": not story.devices.violations,
+        "no PodDisruptionBudget was violated": not story.budgets.violations,
+    }
+    console.print(gpu_table(story.before, story.after))
+    console.print(move_table(story.records))
+    table = Table(title="Summary", title_justify="left", show_header=False)
+    table.add_row(
+        "training job", f"waited {story.waited_s:.1f} s, runs on {', '.join(training) or 'no node'}"
+    )
+    table.add_row("moves", _counts(phases) or "none")
+    table.add_row("claims", f"{len(story.devices.claims)} watched, {story.devices.seen} states judged")
+    table.add_row("budgets", f"{len(story.budgets.met)} watched, {story.budgets.seen} states judged")
+    table.add_row("time", f"{seconds:.0f} s")
+    console.print(table)
+    for sentence, holds in checks.items():
+        console.print(f"{'[green]✓[/]' if holds else '[red]✗[/]'} {sentence}")
+    for violation in violations[:REASONS_SHOWN]:
+        console.print(f"  [red]{violation}[/]")
+    for name in missed[:REASONS_SHOWN]:
+        console.print(f"  [red]{name} does not run[/]")
+    return 0 if all(checks.values()) else 1
+
+
 def _explain_pending(story: Story, console: Console) -> None:
     """Every pending pod's reason, in the scheduler's words, counted."""
     reasons = Counter(
@@ -210,11 +276,18 @@ def main(
         Path | None, typer.Option(help="A folder with the OpenB trace, to be built instead.", file_okay=False)
     ] = None,
     keep: Annotated[bool, typer.Option(help="Leave everything running at the end.")] = False,
+    devices: Annotated[
+        bool, typer.Option("--devices", help="Four nodes with GPUs: room is made for a training job.")
+    ] = False,
 ) -> None:
     """Watch a cluster being placed, drifting out of balance and being mended; nothing else is needed."""
     try:
-        built = from_trace(trace) if trace else from_statistics(nodes, seed)
-        status = asyncio.run(play(built, examples(), keep=keep, console=Console()))
+        if devices:
+            story = play_training(examples(), keep=keep, console=Console())
+        else:
+            built = from_trace(trace) if trace else from_statistics(nodes, seed)
+            story = play(built, examples(), keep=keep, console=Console())
+        status = asyncio.run(story)
     except (TraceError, ProcessError) as exc:
         typer.echo(f"demo: {exc}", err=True)
         raise typer.Exit(1) from exc

@@ -1,7 +1,6 @@
 """The story, step by step: build, place, drift, mend, judge. Everything through the API server."""
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,13 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from plimsoll.api.crds import crd
-from plimsoll.api.v1alpha1 import KINDS
-
 from .balance import Balance, balance
-from .client import Client, Obj, RequestError
+from .client import Client, Obj
+from .installation import example, install_kinds, install_scheduler
 from .inventory import NAMESPACE, Inventory, priority_class_manifests
 from .screen import Screen, eviction_table, node_table
 
@@ -30,9 +25,6 @@ QUIET_RUNS = 3
 
 #: Seconds that moves under way get to finish when the policy is suspended at the end.
 FINISHING_S = 10.0
-
-#: Seconds that the operator gets to serve the policy.
-READY_S = 30.0
 
 #: A step that makes no progress for this many seconds is over.
 STALLED_S = 6.0
@@ -116,14 +108,10 @@ class Scenario:
 
     async def build(self) -> None:
         """Install the CRDs, the scheduling policy, the nodes and the namespace."""
-        for definition in map(crd, KINDS):
-            await self.client.create(definition)
-        await self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        await install_kinds(self.client)
         await self.client.create_all(priority_class_manifests())
         await self.client.create_all(self.inventory.nodes)
-        await self._until_served("SchedulingPolicy")
-        await self.client.create(self._example("scheduler.yaml"))
-        await self._until_ready()
+        await install_scheduler(self.client, self.examples, self._alive)
         self.screen.say(
             f"Built {len(self.inventory.nodes)} nodes from {self.inventory.source}; "
             "pods with [bold]schedulerName: plimsoll[/] are ours to place."
@@ -182,7 +170,7 @@ class Scenario:
 
     async def mend(self, seconds: float) -> None:
         """Apply the rebalancing policy and watch until it has nothing left to move, or time is up."""
-        policy = self._example("rebalance-enforce.yaml")
+        policy = example(self.examples, "rebalance-enforce.yaml")
         rebalancing = policy["spec"]["rebalancing"]
         rebalancing["schedule"] = {"intervalSeconds": INTERVAL_S}
         rebalancing["limits"] = {
@@ -282,33 +270,6 @@ class Scenario:
     async def _measure(self) -> tuple[Balance, Sequence[Obj]]:
         nodes, pods = await asyncio.gather(self.client.list("Node"), self.client.list("Pod"))
         return balance(nodes, pods), pods
-
-    async def _until_served(self, kind: str) -> None:
-        for _ in range(100):
-            try:
-                await self.client.list(kind)
-            except RequestError:
-                await asyncio.sleep(0.1)
-            else:
-                return
-
-    async def _until_ready(self) -> None:
-        """Wait until the operator serves the policy; a start takes long where processors are busy."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(READY_S):
-                while not all(_ready(policy) for policy in await self.client.list("SchedulingPolicy")):
-                    self._alive()
-                    await asyncio.sleep(0.1)
-
-    def _example(self, name: str) -> dict[str, Any]:
-        document: dict[str, Any] = yaml.safe_load((self.examples / name).read_text(encoding="utf-8"))
-        return document
-
-
-def _ready(policy: Obj) -> bool:
-    """Whether the operator serves the policy."""
-    conditions = policy.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _answered(pod: Obj) -> bool:

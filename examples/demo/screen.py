@@ -1,6 +1,6 @@
 """Shows the demo: a headline, progress, the nodes' use before and after, the evictions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .balance import Balance
+from .devices import LINKED, NodeGpus
 
 #: Rows that the tables show at most; the summary counts all.
 NODE_ROWS, EVICTION_ROWS = 16, 12
@@ -127,4 +128,49 @@ def eviction_table(records: Sequence[dict[str, Any]]) -> Table:
         )
     if len(newest) > EVICTION_ROWS:
         table.caption = f"the newest {EVICTION_ROWS} of {len(newest)}"
+    return table
+
+
+#: How the GPUs of workloads are coloured, in the order in which they appear.
+COLOURS = ("cyan", "yellow", "green")
+
+
+def gpu_table(before: Sequence[NodeGpus], after: Sequence[NodeGpus] = ()) -> Table:
+    """Which workload has which GPU of each node, by its first letter; linked GPUs stand together."""
+    users = {user for node in (*before, *after) for user in node.users if user}
+    colours = dict(zip(sorted(users), COLOURS, strict=False))
+    legend = ", ".join(f"[{colour}]{user[0].upper()}[/] {user}" for user, colour in colours.items())
+    table = Table(title="GPUs of each node", title_justify="left", caption=f"{legend}, · free")
+    table.add_column("node")
+    table.add_column("before" if after else "GPUs")
+    table.add_column("free", justify="right")
+    later = {node.node: node for node in after}
+    if after:
+        table.add_column("after")
+        table.add_column("free", justify="right")
+    for node in before:
+        cells = [node.node, _gpu_cells(node, colours), str(node.free)]
+        if node.node in later:
+            cells += [_gpu_cells(later[node.node], colours), str(later[node.node].free)]
+        table.add_row(*cells)
+    return table
+
+
+def _gpu_cells(node: NodeGpus, colours: Mapping[str, str]) -> str:
+    cells = [f"[{colours.get(user, 'white')}]{user[0].upper()}[/]" if user else "·" for user in node.users]
+    links = (cells[at : at + LINKED] for at in range(0, len(cells), LINKED))
+    return "  ".join(" ".join(link) for link in links)
+
+
+def move_table(records: Sequence[dict[str, Any]]) -> Table:
+    """The Eviction records of few moves, narrow enough for a terminal of 80 columns."""
+    table = Table(title="kubectl get evictions.plimsoll.dev -A", title_justify="left")
+    for heading in ("pod", "from", "to", "landed", "phase"):
+        table.add_column(heading)
+    for record in sorted(records, key=lambda record: str(record["spec"]["pod"]["name"]))[:EVICTION_ROWS]:
+        spec, status = record["spec"], record.get("status", {})
+        landed = status.get("replacement", {}).get("node", "")
+        table.add_row(
+            spec["pod"]["name"], spec["fromNode"], spec.get("targetNode", ""), landed, status.get("phase", "")
+        )
     return table

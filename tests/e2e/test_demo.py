@@ -54,6 +54,19 @@ async def test_the_demo_mends_a_small_cluster() -> None:
     assert "0 violations" in said
 
 
+@pytest.mark.slow(reason="services are placed, room is made for a training job: about 20 s")
+async def test_the_demo_makes_room_on_gpus() -> None:
+    """A job that needs all GPUs of a node gets them by moves of other pods, as 80 columns show."""
+    status, said, complained = await demo("--devices")
+
+    assert status == 0, said + complained
+    assert said.count("✓") == 5
+    assert "no GPU was given out twice" in said
+    assert "0/4 nodes are available: 4 cannot allocate all claims" in said
+    assert "T T T T  T T T T" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
 async def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     """Its processes and its folder go with it."""
     process = await asyncio.create_subprocess_exec(

@@ -35,7 +35,7 @@ def claims(cluster: Simulation) -> Any:
     return cluster.api.list(CLAIMS, "default")
 
 
-def allocate(cluster: Simulation, claim: Any, *pods: Any) -> None:
+def allocate(cluster: Simulation, claim: Any, *pods: Any, result: Any = RESULT) -> None:
     """Write what a scheduler writes before it binds pods."""
     held = copied(claim)
     held["metadata"]["finalizers"] = [FINALIZER]
@@ -43,7 +43,7 @@ def allocate(cluster: Simulation, claim: Any, *pods: Any) -> None:
     consumers = [
         {"resource": "pods", "name": one["metadata"]["name"], "uid": one["metadata"]["uid"]} for one in pods
     ]
-    held["status"] = {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": consumers}
+    held["status"] = {"allocation": {"devices": {"results": [result]}}, "reservedFor": consumers}
     cluster.api.update_status(CLAIMS, held)
     cluster.settle()
 
@@ -208,3 +208,43 @@ def test_long_names_are_cut_in_proportion() -> None:
     cut = base_name("a" * 60, "b" * 20)
     assert len(cut) <= 57
     assert cut == "a" * 41 + "-" + "b" * 13
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "stays_s"),
+    [
+        ([], 0.0),
+        ([{"key": "broken", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}], 30.0),
+        ([{"operator": "Exists"}], None),
+    ],
+)
+def test_a_tainted_device_drives_pods_out(cluster: Simulation, tolerations: Any, stays_s: Any) -> None:
+    """As long as its claim's allocation tolerates it; a pod of another device stays."""
+    sliced = {
+        "driver": "gpu.example.com",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+    }
+    slices = "resourceslices.resource.k8s.io"
+    made = cluster.api.create(slices, {"metadata": {"name": "n1"}, "spec": sliced})
+    for name, device in (("p", "gpu-0"), ("other", "gpu-1")):
+        cluster.create("ResourceClaim", name, resource=CLAIMS, **CLAIM)
+        user = pod(cluster, name, [{"name": "gpu", "resourceClaimName": name}])
+        result = {**RESULT, "device": device, **({"tolerations": tolerations} if tolerations else {})}
+        allocate(cluster, cluster.get(CLAIMS, name), user, result=result)
+        cluster.bind(user, "n1")
+
+    tainted = copied(made)
+    tainted["spec"]["devices"][0]["taints"] = [{"key": "broken", "effect": "NoExecute"}]
+    cluster.api.update(slices, tainted)
+
+    cluster.settle(1.0)
+    gone = "deletionTimestamp" in cluster.get("pods", "p")["metadata"]
+    assert gone == (stays_s == 0.0)
+    cluster.settle(60.0)
+    left = cluster.get("pods", "p")
+    assert (left is None or "deletionTimestamp" in left["metadata"]) == (stays_s is not None)
+    assert "deletionTimestamp" not in cluster.get("pods", "other")["metadata"]
+    reasons = [reason for reason, _ in cluster.events()]
+    assert reasons.count("DeviceTaintManagerEviction") == (stays_s is not None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roadstead.controllers.context import BY_NODE, Context, Controller
+from roadstead.controllers.device_taints import DeviceTaintController
 from roadstead.controllers.disruption import DisruptionController
 from roadstead.controllers.event_recorder import EventRecorder
 from roadstead.controllers.garbage_collector import GarbageCollector
@@ -43,6 +44,7 @@ ALL = (
     TaintEvictionController,
     PodGarbageController,
     ResourceClaimController,
+    DeviceTaintController,
 )
 
 

@@ -11,8 +11,9 @@ A node asks for them with the annotation ``roadstead.test/devices``: a number, s
 ``uuid``   one that no other device has
 =========  =====================================================================================
 
-The pool is named after the node. When the annotation changes, its generation is incremented, as a driver does
-after a change of hardware; devices that are in use are not waited for.
+The pool is named after the node. Taints that are written into a slice stay. When the annotation changes, the
+pool's generation is incremented, as a driver does after a change of hardware; devices that are in use are not
+waited for.
 
 Source: kubernetes v1.36 ``staging/src/k8s.io/dynamic-resource-allocation/resourceslice``,
 ``test/e2e/dra/test-driver``.
@@ -44,6 +45,8 @@ COMPONENT = "gpu-driver"
 EXAMPLE = "count=8,model=h100,memory=80Gi,numa=2"
 A_SLICE: Final = 128
 """Devices of one slice at most."""
+A_TAINTED_SLICE: Final = 64
+"""Likewise where some of the pool have taints."""
 _LINKED = 4
 _NAMES = uuid.UUID("6f2b0d4e-3f2a-4f2e-8e57-7a3f4d1c9b10")
 
@@ -161,7 +164,9 @@ class DeviceDriver:
     def _publish(self, node: Obj | None, devices: list[Obj], found: list[Obj]) -> None:
         """Write the slices of a node's pool; a pool that changes gets another generation."""
         api = self._context.api
-        parts = [devices[at : at + A_SLICE] for at in range(0, len(devices), A_SLICE)]
+        devices = _with_taints(devices, found)
+        most = A_TAINTED_SLICE if any("taints" in one for one in devices) else A_SLICE
+        parts = [devices[at : at + most] for at in range(0, len(devices), most)]
         published = {one["metadata"]["name"]: one for one in found}
         generation = max((one["spec"]["pool"]["generation"] for one in found), default=0)
         if node is None or not parts:
@@ -194,6 +199,17 @@ def _wish(node: Obj) -> str:
     """The annotation of a node with a simulated kubelet."""
     text: str = (node["metadata"].get("annotations") or {}).get(DEVICES, "")
     return text if kubelet_of(node) else ""
+
+
+def _with_taints(devices: list[Obj], found: Iterable[Obj]) -> list[Obj]:
+    """The devices with the taints that others have written into their slices."""
+    taints = {
+        device["name"]: device["taints"]
+        for one in found
+        for device in one["spec"].get("devices") or ()
+        if device.get("taints")
+    }
+    return [{**one, "taints": taints[one["name"]]} if one["name"] in taints else one for one in devices]
 
 
 def _same(published: Obj | None, wanted: Obj) -> bool:

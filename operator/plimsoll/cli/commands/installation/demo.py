@@ -22,6 +22,9 @@ def demo(
         Path | None, typer.Option(help="A folder with the OpenB trace, to build instead.", file_okay=False)
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running at the end.")] = False,
+    devices: Annotated[
+        bool, typer.Option("--devices", help="Four nodes with GPUs: room is made for a training job.")
+    ] = False,
 ) -> None:
     """Watch a simulated cluster placed, drifting, mended.
 
@@ -29,7 +32,7 @@ def demo(
     """
     if find_spec(PACKAGE) is None:
         raise UserError("the demo is not installed; install it with: pip install 'plimsoll[demo]'")
-    import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep)
+    import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep, devices=devices)
 
 
 VERB = Verb("demo", demo)
