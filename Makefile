@@ -212,7 +212,7 @@ LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --n
 
 lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for everything, and out of it the image's two; two for .tools; one for the site
 	$(LOCKING) --upgrade --extra optimal --extra devices --group dev pyproject.toml devcluster/pyproject.toml -o requirements.lock
-	$(LOCKING) --extra optimal --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
+	$(LOCKING) --extra optimal --extra devices --constraint requirements.lock pyproject.toml -o requirements-runtime.lock
 	$(LOCKING) --constraint requirements.lock --group build -o requirements-build.lock
 	$(LOCKING) --no-deps tools/requirements.in -o tools/requirements.lock
 	$(LOCKING) --upgrade tools/supply-chain.in -o tools/supply-chain.lock

@@ -121,7 +121,7 @@ class MemoryBinder:
         """Nothing is taken back here."""
         raise NotImplementedError
 
-    async def bind(self, pod: PodInfo, bookings: Sequence[Booking], timeout_s: float) -> Status:
+    async def bind(self, pod: PodInfo, node: str, bookings: Sequence[Booking], timeout_s: float) -> Status:
         """Nothing is bound here."""
         raise NotImplementedError
 

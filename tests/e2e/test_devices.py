@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from deploy.manifests import grants, grants_with
 from e2e.polls import eventually
 
 if TYPE_CHECKING:
+    from e2e.conftest import StartGuarded
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e
@@ -127,3 +129,49 @@ async def test_devices_are_handed_out_once(scene: Scene) -> None:
     assert all("cannot allocate all claims" in each for each in messages)
     assert sorted(taken) == [f"{node}/gpu-0", f"{node}/gpu-1"]
     assert set(later) > set(first) - {gone}
+
+
+async def test_the_component_s_rights_are_enough(guarded: StartGuarded) -> None:
+    """A named claim and an extended resource; nothing is refused, and nothing is granted in vain."""
+    async with guarded("enforce", component="devices") as (scene, entrance, operator):
+        node = await scene.node("gpus")
+        await with_class(scene, extendedResourceName="example.com/gpu")
+        await with_devices(scene, node, 2)
+        await with_claim(scene, "one")
+        await scene.scheduling()
+        await scene.pod("named", **using("one"))
+        await scene.until_bound("named")
+        amount = {"cpu": "100m", "example.com/gpu": "1"}
+        container = {"name": "c", "image": "i", "resources": {"requests": amount, "limits": amount}}
+        await scene.pod("extended", containers=[container])
+        await scene.until_bound("extended")
+        status = (await scene.a_pod("extended"))["status"]["extendedResourceClaimStatus"]
+        assert await operator.stop() == 0
+
+    used = {right for right in entrance.used if right[1] == "resource.k8s.io"}
+    unused = grants_with("enforce", "devices") - grants("enforce") - used
+    assert entrance.refused == set()
+    assert status["requestMappings"][0]["resourceName"] == "example.com/gpu"
+    assert unused == {
+        ("patch", "resource.k8s.io", "resourceclaims/binding"),  # asked by the API server alone
+        ("get", "resource.k8s.io", "resourceclaims"),  # after a conflict
+        ("delete", "resource.k8s.io", "resourceclaims"),  # when a binding has failed
+    }
+
+
+async def test_without_the_rights_a_pod_says_what_to_apply(guarded: StartGuarded) -> None:
+    """No request is sent that would be refused."""
+    async with guarded("enforce") as (scene, entrance, operator):
+        await scene.node("gpus")
+        await with_claim(scene, "one")
+        await scene.scheduling()
+        await scene.pod("named", **using("one"))
+
+        async def said() -> str:
+            return str((await scene.condition("named")).get("message", ""))
+
+        message = await eventually(said, lambda text: "deploy/components/devices" in text)
+        assert await operator.stop() == 0
+
+    assert "resource claims are not served: the operator may not" in message
+    assert entrance.refused == set()

@@ -24,6 +24,9 @@ PLURALS = {
     "PodGroup": "podgroups",
     "SchedulingPolicy": "schedulingpolicies",
     "Eviction": "evictions",
+    "DeviceClass": "deviceclasses",
+    "ResourceSlice": "resourceslices",
+    "ResourceClaim": "resourceclaims",
 }
 
 Document = dict[str, Any]

@@ -1,7 +1,7 @@
 """Recorded decisions about devices: the objects of a case in the book of devices, and their allocations."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,8 +13,10 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.quantity import nanos
 from plimsoll.toolkit.scheduling.pod_devices import PodDevices
+from recordings.device_writes import carried_out
 
 #: What a recording writes in the place of a name that is made by chance.
 ANY = "*"
@@ -63,6 +65,45 @@ def differences(expected: Mapping[str, Any], cluster: Cluster, got: Evaluation) 
             said = {key: _comparable((asked or {}).get(key) or []) for key in ("requests", "mappings")}
             if written != said:
                 yield Difference("extended", said, written, node)
+
+
+def wrong_writes(
+    expected: Mapping[str, Any], cluster: Cluster, pod: PodInfo, got: Evaluation
+) -> Iterator[Difference]:
+    """What binding to the recorded host writes for claims, and what undoing that writes."""
+    recorded, devices = expected.get("dra", {}), got.state.find(PodDevices)
+    host = recorded.get("host", "")
+    if not host or host not in got.feasible or devices is None:
+        return
+    bookings = devices.bookings(cluster.rows[host], host, lambda: ANY)
+    allocated = {each.claim.key for each in bookings if each.allocation is None}
+    written, status, undone = carried_out(cluster, pod, host, bookings)
+    for what, ours in (("writes", written), ("unreserve", undone)):
+        if what == "unreserve" and what not in recorded:
+            continue  # it waits for binding conditions
+        theirs = recorded.get(what, [])
+        wanted, found = ([_plain_write(each, allocated) for each in some] for some in (theirs, ours))
+        if wanted != found:
+            yield Difference(what, wanted, found, host)
+    ended = recorded.get("preBind", {"code": "Success", "reasons": []})
+    outcome = "Wait" if status is None else status.code.value
+    reasons = [] if status is None else list(status.reasons)
+    if ended["code"] != outcome or (outcome == "Error" and ended["reasons"] != reasons):
+        yield Difference("preBind", ended, (outcome, reasons), host)
+
+
+def _plain_write(write: Mapping[str, Any], allocated: Container[str]) -> Any:
+    """A write as it is compared.
+
+    An allocation that stays gets no new time here; what drivers say of devices is not sent, so it stays.
+    """
+    plain: dict[str, Any] = {key: _comparable(each) or None for key, each in write.items()}
+    status = plain.get("status")
+    if status:
+        status.pop("devices", None)
+        if f"{write['namespace']}/{write['name']}" in allocated:
+            status["allocation"].pop("allocationTimestamp", None)
+    return plain
 
 
 def given_back(expected: Mapping[str, Any], got: Evaluation) -> Iterator[Difference]:

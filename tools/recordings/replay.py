@@ -21,7 +21,7 @@ from plimsoll.framework.capabilities import gate_of
 from plimsoll.framework.extension_points import VictimSearch
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from recordings import descheduler_replay
-from recordings.devices import differences, given_back
+from recordings.devices import differences, given_back, wrong_writes
 from recordings.scheduler import Case, Situation, read_cases, situation
 
 PREEMPTION = "DefaultPreemption"
@@ -151,6 +151,7 @@ def _volumes(case: Case, given: Situation, got: Evaluation) -> Iterator[Mismatch
 def _devices(case: Case, given: Situation, got: Evaluation) -> Iterator[Mismatch]:
     """What the pod's claims would get, and what would be taken back for it."""
     found = [*differences(case.expected, given.scheduler.cluster, got)]
+    found += wrong_writes(case.expected, given.scheduler.cluster, given.pod, got)
     if not got.feasible:
         found += given_back(case.expected, got)
     for each in found:

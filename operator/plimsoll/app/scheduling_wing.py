@@ -172,7 +172,9 @@ class SchedulingWing:
         if parts.extending is not None:
             hooks.append(parts.extending)
         volumes = ClaimBinder(book.cache, ports.volumes, clock)
-        self.devices = devices = DeviceClaims(book.cache.cluster, ports.claims, clock, observer, self._freed)
+        self.devices = devices = DeviceClaims(
+            book.cache.cluster, ports.claims, clock, observer, ports.recorder, self._freed
+        )
         self.cycle = cycle = BindingCycle(ports.binder, ports.statuses, volumes, devices, clock, observer)
         self.pipeline = pipeline = BindingPipeline(
             book, self.queue, cycle, self.explanations, ports.recorder, clock, observer, hooks

@@ -19,6 +19,7 @@ from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import CycleState, PodInfo
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
 
 #: Different reasons that a message tells in full.
 TOLD = 3
@@ -130,7 +131,10 @@ def place_together(
         else:
             refused.append(decision)
             continue
-        placements.append(Placement(decision, node, (decision.state or CycleState()).clone()))
+        state = (decision.state or CycleState()).clone()
+        if decision.outcome is AttemptOutcome.SCHEDULED:
+            decide_on_fork(state, pod, node, fork)
+        placements.append(Placement(decision, node, state))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
 

@@ -13,7 +13,8 @@ from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
 from plimsoll.cluster.load_feed import load_readings
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.cluster.watched_resources import DEVICES, WATCHED
+from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.load.keeper import LoadKeeper
 from plimsoll.load.readings import LoadSettings
@@ -73,13 +74,17 @@ class MirroredObjects:
         skipping = _Skipping()
         self.skipped = skipping.found
         ingestion = Ingestion((self.groups, Mirror(self.cache, skipping), self.pending), skipping)
-        for resource in WATCHED:
+        for resource in (*WATCHED, *DEVICES):
             for document in content.objects.get(resource.name, ()):
                 value, name, problems = read_object(resource.kind, document)
                 for problem in problems:
                     skipping.object_skipped(resource.name, name, problem)
                 if value is not None:
                     ingestion.apply((event_of(None, value),))
+        if all(resource.name in content.objects for resource in DEVICES):
+            book = self.cache.cluster.objects.ledger(DeviceBook)
+            book.serve(is_served=True)
+            book.now = content.taken
         self.records = {}
         for document in content.objects.get(RECORDS, ()):
             record = self._record(document)

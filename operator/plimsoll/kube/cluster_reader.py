@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.cluster.watched_resources import DEVICES, WATCHED
 from plimsoll.kube.custom_resources import GROUP
 from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
@@ -23,7 +23,7 @@ TIMEOUT_S = 120.0
 
 #: Where every collection is, by plural.
 PATHS = {
-    **{resource.name: resource.path for resource in WATCHED},
+    **{resource.name: resource.path for resource in (*WATCHED, *DEVICES)},
     DEPLOYMENTS: "/apis/apps/v1/deployments",
     POLICIES: f"{GROUP}/schedulingpolicies",
     RECORDS: f"{GROUP}/evictions",
@@ -31,6 +31,9 @@ PATHS = {
 
 #: Collections without which there is no answer.
 ESSENTIAL = frozenset({"nodes", "pods"})
+
+#: Collections that many clusters do not have; that is not worth a word.
+OPTIONAL = frozenset(resource.name for resource in DEVICES)
 
 #: Called with the plural and how many objects of it have been read so far.
 ReadProgress = Callable[[str, int], None]
@@ -73,7 +76,8 @@ async def read_cluster(
         except NotFound:
             if name in essential - ESSENTIAL:
                 raise
-            missing[name] = "the server does not have it"
+            if name not in OPTIONAL:
+                missing[name] = "the server does not have it"
         except APIError as exc:
             if exc.status == 0 or name in essential:
                 raise

@@ -36,6 +36,7 @@ from plimsoll.framework.devices import (
     wanted_claim,
 )
 from plimsoll.framework.devices.ports import Booking, DevicesPort
+from plimsoll.toolkit.scheduling.fork_bookings import DecidedBookings
 from plimsoll.toolkit.scheduling.pod_devices import UNAVAILABLE, PodDevices, claims_wanted, resources_of
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
@@ -229,7 +230,9 @@ class DynamicResources(
         row = None if port is None else port.snapshot.row_of(node)
         if port is None or row is None:
             return fwk.error(NOT_FOUND)
-        bookings = devices.bookings(row, node, port.binder.share_id)
+        decided = state.find(DecidedBookings)
+        share_id = port.binder.share_id
+        bookings = devices.bookings(row, node, share_id) if decided is None else decided.named(share_id)
         if bookings:
             if problem := port.binder.assume(bookings):
                 return fwk.error(problem)
@@ -249,7 +252,7 @@ class DynamicResources(
     async def pre_bind(self, state: fwk.CycleState, pod: fwk.PodInfo, node: str) -> fwk.Status:
         """Write the allocations and reservations, and wait for the devices."""
         binder = state.read(DevicesPort).binder
-        return await binder.bind(pod, state.read(_Booked).bookings, self._binding_timeout_s)
+        return await binder.bind(pod, node, state.read(_Booked).bookings, self._binding_timeout_s)
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes, claims, classes and slices."""

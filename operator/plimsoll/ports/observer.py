@@ -42,6 +42,15 @@ class Observer:
     def event_handled(self, event: str, seconds: float) -> None:
         """Whom a change of the cluster may help was found and woken."""
 
+    def claim_created(self, status: str) -> None:
+        """A claim for extended resources was created, or could not be: ``success`` or ``failure``."""
+
+    def devices_awaited(self, profile: str, driver: str, status: str, seconds: float) -> None:
+        """A driver has prepared devices of a claim, or not: ``success``, ``failure`` or ``timeout``."""
+
+    def devices_contested(self, profile: str) -> None:
+        """A pod was not bound, as another scheduler allocated one of its devices first."""
+
     def bound_after_flush(self) -> None:
         """A pod was bound that no event had woken: five minutes were over."""
 

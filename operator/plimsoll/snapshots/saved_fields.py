@@ -13,9 +13,12 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from plimsoll.cluster.watched_resources import WATCHED
+from plimsoll.cluster.watched_resources import DEVICES, WATCHED
+from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
 from plimsoll.model.decoding import DecodeError, decode_in_part
 from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentSpec
+from plimsoll.model.kinds.devices.resource_claim import AllocatedDevices, DeviceClaim
+from plimsoll.model.kinds.devices.resource_slice import DeviceClassSpec
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import PodSpec
 from plimsoll.model.kinds.volume_claims import (
@@ -43,6 +46,7 @@ ANNOTATIONS = tuple(
             CLASS_ANNOTATION,
             DURATION,
             EVICT,
+            EXTENDED,
             MIGRATED_PLUGINS,
             PREFER_NO_EVICTION,
             SELECTED_NODE,
@@ -58,7 +62,16 @@ ANNOTATIONS = tuple(
 )
 
 #: The model type of each collection, by plural.
-KINDS: Mapping[str, type] = {**{each.name: each.kind for each in WATCHED}, DEPLOYMENTS: Deployment}
+KINDS: Mapping[str, type] = {
+    **{each.name: each.kind for each in (*WATCHED, *DEVICES)},
+    DEPLOYMENTS: Deployment,
+}
+
+
+class _Configuration(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Replaces the opaque configuration of devices, which no decision reads and which may hold secrets."""
+
+    requests: tuple[str, ...] = ()
 
 
 class _PodTemplate(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -83,6 +96,9 @@ _Annotations = msgspec.defstruct(
 NARROWED: Mapping[tuple[type, str], Any] = {
     (ObjectMeta, "annotations"): _Annotations,
     (DeploymentSpec, "template"): _PodTemplate,
+    (DeviceClaim, "config"): tuple[_Configuration, ...],
+    (AllocatedDevices, "config"): tuple[_Configuration, ...],
+    (DeviceClassSpec, "config"): tuple[_Configuration, ...],
 }
 
 

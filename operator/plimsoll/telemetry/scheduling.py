@@ -18,6 +18,7 @@ from plimsoll.telemetry.tallies import Durations, Occurrences
 ATTEMPT_BUCKETS = tuple(0.0001 * 2**power for power in range(18))
 SLI_BUCKETS = tuple(0.01 * 2**power for power in range(20))
 EXTENDER_BUCKETS = tuple(0.001 * 2**power for power in range(16))
+DEVICE_BUCKETS = tuple(0.1 * 2**power for power in range(14))
 POINT_BUCKETS = tuple(0.0001 * 2**power for power in range(12))
 EVENT_BUCKETS = tuple(0.00001 * 2**power for power in range(16))
 PLUGIN_BUCKETS = tuple(0.00001 * 1.5**power for power in range(20))
@@ -87,6 +88,29 @@ class MetricsObserver(Observer):
             "Time that a pod waited at Permit. Labeled by result (the status code that ended the wait).",
             ["result"],
             buckets=ATTEMPT_BUCKETS,
+        )
+        self.claims_created = counter(
+            "plimsoll_scheduler_resourceclaim_creates",
+            "ResourceClaims created for extended resources. Labeled by status (success, failure).",
+            ["status"],
+        )
+        self.awaited_allocations = counter(
+            "plimsoll_scheduler_dra_bindingconditions_allocations",
+            "Attempts that waited for a driver to prepare devices. Labeled by profile, driver and status "
+            "(success, failure, timeout).",
+            ["profile", "driver", "status"],
+        )
+        self.device_waits = histogram(
+            "plimsoll_scheduler_dra_bindingconditions_wait_duration_seconds",
+            "Time that a pod waited for a driver to prepare devices. Labeled by profile, driver and status.",
+            ["profile", "driver", "status"],
+            buckets=DEVICE_BUCKETS,
+        )
+        self.contested = counter(
+            "plimsoll_scheduler_contested_devices",
+            "Pods not bound because another scheduler allocated one of their devices first. Labeled by "
+            "profile.",
+            ["profile"],
         )
         self.binding_failures = counter(
             "plimsoll_scheduler_binding_failures",
@@ -274,6 +298,19 @@ class MetricsObserver(Observer):
     def bound_after_flush(self) -> None:
         """Count."""
         self.after_flush.inc()
+
+    def claim_created(self, status: str) -> None:
+        """Count."""
+        self.claims_created.labels(status).inc()
+
+    def devices_awaited(self, profile: str, driver: str, status: str, seconds: float) -> None:
+        """Count and time."""
+        self.awaited_allocations.labels(profile, driver, status).inc()
+        self.device_waits.labels(profile, driver, status).observe(seconds)
+
+    def devices_contested(self, profile: str) -> None:
+        """Count."""
+        self.contested.labels(profile).inc()
 
 
 def _status(failed: bool) -> str:

@@ -161,3 +161,46 @@ def test_what_the_evictor_of_one_strategy_protects_is_said_of_that_strategy() ->
     said = [each.message for each in view.holds]
     assert [each for each in said if each.startswith("PodLifeTime: ")]
     assert not [each for each in said if each.startswith("RemoveDuplicates: ")]
+
+
+def devices(count: int) -> list[Document]:
+    """A class, a slice of node a with so many devices, and a claim for two."""
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    published = [{"name": f"gpu-{place}"} for place in range(count)]
+    return [
+        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+        {
+            "kind": "ResourceSlice",
+            "metadata": {"name": "gpus"},
+            "spec": {"driver": "gpu.example.com", "nodeName": "a", "pool": pool, "devices": published},
+        },
+        {
+            "kind": "ResourceClaim",
+            "metadata": {"name": "pair", "namespace": "shop", "uid": "pair"},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (2, "its next attempt puts it on node a"),
+        (1, "0/2 nodes are available: 2 cannot allocate all claims"),
+        (0, "could not find ResourceClaim"),
+    ],
+)
+def test_a_pod_that_waits_for_devices_says_so(count: int, said: str) -> None:
+    """Where there are enough, too few, and where the cluster has no claim of that name."""
+    claims = [{"name": "gpu", "resourceClaimName": "pair"}]
+    pod = a_pod_document("train", resourceClaims=claims, schedulerName="plimsoll")
+    policy = a_policy_document(scheduling={"schedulerName": "plimsoll"})
+    published = devices(count or 2)
+    if not count:
+        del published[-1]
+        published.append({"kind": "ResourceClaim", "metadata": {"name": "other", "namespace": "shop"}})
+
+    found = explained("train", a_node_document("a"), a_node_document("b"), pod, policy, *published)
+
+    assert said in " ".join(found.summary)

@@ -39,9 +39,8 @@ from plimsoll.testing.fakes import (
 
 def a_device_binder(claims: FakeClaims | None = None, clock: FakeClock | None = None) -> DeviceClaims:
     """One of an empty cluster."""
-    return DeviceClaims(
-        Cluster(), claims or FakeClaims(), clock or FakeClock(), Observer(), freed=lambda _change: None
-    )
+    ports = claims or FakeClaims(), clock or FakeClock(), Observer(), FakeRecorder()
+    return DeviceClaims(Cluster(), *ports, freed=lambda _change: None)
 
 
 def gpus(count: int, node: str = "gpu") -> ResourceSlice:
@@ -66,9 +65,10 @@ class DeviceScene:
     ) -> None:
         self.clock, self.observer, self.binder = FakeClock(), RememberingObserver(), FakeBinder()
         self.statuses, self.cache, self.claims = FakeStatuses(), Cache(), FakeClaims(*claims)
+        self.recorder = FakeRecorder()
         book = a_book(self.cache)
         ports = PodPorts(
-            self.binder, FakeVolumes(), FakePreemptor(), self.statuses, FakeRecorder(), self.claims
+            self.binder, FakeVolumes(), FakePreemptor(), self.statuses, self.recorder, self.claims
         )
         self.wing = SchedulingWing(book, ports, self.clock, FakeRandomness(), self.observer)
         enabled = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]

@@ -71,7 +71,10 @@ class FakeGroupStatuses:
 class GangScene:
     """Pods of scheduler ``s``, placed by the default plugins and more."""
 
-    def __init__(self, *more: Any, args: Any = None, enabled: Any = ()) -> None:
+    def __init__(
+        self, *more: Any, args: Any = None, enabled: Any = (), claims: FakeClaims | None = None
+    ) -> None:
+        self.claims = claims or FakeClaims()
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
         self.recorder, self.preemptor, self.observer = FakeRecorder(), FakePreemptor(), RememberingObserver()
         self.cache, self.groups = Cache(), Groups()
@@ -80,7 +83,7 @@ class GangScene:
         self.group_statuses = FakeGroupStatuses()
         self.wing = SchedulingWing(
             self.book,
-            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder, FakeClaims()),
+            PodPorts(self.binder, FakeVolumes(), self.preemptor, self.statuses, self.recorder, self.claims),
             self.clock,
             SeededRandomness(0),
             self.observer,

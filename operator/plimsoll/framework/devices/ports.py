@@ -38,7 +38,7 @@ class DeviceBinder(Protocol):
     def forget(self, pod: PodInfo, bookings: Sequence[Booking]) -> None:
         """Take that back; what is written is released for others."""
 
-    async def bind(self, pod: PodInfo, bookings: Sequence[Booking], timeout_s: float) -> Status:
+    async def bind(self, pod: PodInfo, node: str, bookings: Sequence[Booking], timeout_s: float) -> Status:
         """Write the bookings, reserve the claims for the pod, and wait until the devices are prepared."""
 
 

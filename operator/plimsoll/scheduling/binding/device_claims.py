@@ -26,10 +26,12 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim, ResourceClaimStatus
 from plimsoll.model.kinds.watch_event import ObjectAdded, ObjectDeleted, ObjectUpdated, Synced, WatchEvent
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import ClaimWriter
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.claim_writes import ClaimNotWritten, ClaimWrite, is_reserved_for
+from plimsoll.scheduling.binding.device_waits import DeviceWaits, WaitOutcome
 from plimsoll.scheduling.binding.extended_claims import ExtendedClaims
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
@@ -75,6 +77,7 @@ class DeviceClaims:
         writer: ClaimWriter,
         clock: Clock,
         observer: Observer,
+        recorder: EventRecorder,
         freed: Callable[[ClusterEvent], None],
     ) -> None:
         self.is_listing = False
@@ -83,7 +86,8 @@ class DeviceClaims:
         self._clock = clock
         self._observer = observer
         self._freed = freed
-        self._extended = ExtendedClaims(writer, clock)
+        self._extended = ExtendedClaims(writer, clock, observer)
+        self._waits = DeviceWaits(recorder, clock, observer)
         self._changed = Signal()
         self._written: dict[str, int] = {}  #: versions of claims in flight that were written, by uid
         self._attempts: dict[str, _Attempt] = {}  #: by the pod's uid
@@ -168,24 +172,33 @@ class DeviceClaims:
 
     # -- PreBind -------------------------------------------------------------------------------------
 
-    async def bind(self, pod: PodInfo, bookings: Sequence[Booking], timeout_s: float) -> Status:
+    async def bind(self, pod: PodInfo, node: str, bookings: Sequence[Booking], timeout_s: float) -> Status:
         """Write the bookings, and wait until the watch has shown them and the devices are prepared."""
         attempt = self._attempts[pod.uid] = _Attempt(pod)
         attempt.work = asyncio.get_running_loop().create_task(self._write(attempt, bookings))
         status = await asyncio.shield(attempt.work)  # if the pod is called off, a write has its end
         if not status.is_success:
             return status
+        wait = self._waits.begin(pod, node, attempt.written.values())
+        outcome, problem = await self._until_ready(attempt, bookings, timeout_s)
+        self._waits.end(wait, outcome)
+        if attempt.is_contested:
+            self._observer.devices_contested(pod.pod.spec.scheduler_name)
+        return error(problem) if problem else SUCCESS
+
+    async def _until_ready(
+        self, attempt: _Attempt, bookings: Sequence[Booking], timeout_s: float
+    ) -> tuple[WaitOutcome, str]:
+        """Wait until the watch has shown the claims and drivers have prepared the devices; why in vain."""
         deadline = self._clock.monotonic() + timeout_s
         while True:
             seen = self._changed.count
             problem, waiting = self._problem(attempt, bookings)
-            if problem:
-                return error(problem)
-            if not waiting:
-                return SUCCESS
+            if problem or not waiting:
+                return WaitOutcome.FAILURE if problem else WaitOutcome.SUCCESS, problem
             remaining_s = deadline - self._clock.monotonic()
             if remaining_s <= 0:
-                return error(waiting)
+                return WaitOutcome.TIMEOUT, waiting
             await first_of(self._changed.wait(seen), self._clock.sleep(remaining_s))
 
     async def _write(self, attempt: _Attempt, bookings: Sequence[Booking]) -> Status:

@@ -7,6 +7,7 @@ from plimsoll.devices.extended_resources import ExtendedRequests
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
+from plimsoll.ports.observer import Observer
 from plimsoll.ports.resource_claims import FINALIZER, ClaimWriter
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.claim_writes import READING_LOST, ClaimNotWritten
@@ -22,9 +23,10 @@ DELETING = RetryPolicy((0.2, 1.0, 5.0), repeats=OPEN_OR_CONFLICT)
 class ExtendedClaims:
     """Writes these claims."""
 
-    def __init__(self, writer: ClaimWriter, clock: Clock) -> None:
+    def __init__(self, writer: ClaimWriter, clock: Clock, observer: Observer) -> None:
         self._writer = writer
         self._clock = clock
+        self._observer = observer
 
     async def created(self, pod: Pod, claim: ResourceClaim) -> ResourceClaim:
         """Create the claim; one whose creation was not answered is found by its owner.
@@ -50,6 +52,7 @@ class ExtendedClaims:
             return answer.result
 
         answer = await retry(create, WRITING, self._clock)
+        self._observer.claim_created("failure" if found is None else "success")
         if found is None:
             raise ClaimNotWritten(f"create claim for extended resources of pod {pod.key}: {answer.message}")
         return found
