@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs site demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs site demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -127,6 +127,9 @@ simulate: $(STAMP) ## two operators in virtual time, with faults by seed: SEEDS=
 
 chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MINUTES=30 [KUBECONFIG=<test cluster>] [SEED=7]
 	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+devices-race: $(STAMP) ## two operators allocate from the same slices under churn, judged from outside: MINUTES=10 [SEED=7]
+	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: $(STAMP) ## hostile input for all that reads what others wrote: MINUTES=5 [TARGET=quantity] [SEED=1], or TARGET=quantity INPUT=<file>
 	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m fuzzing $(if $(MINUTES),--minutes $(MINUTES)) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) $(if $(INPUT),--input $(INPUT)) $(ARGS)

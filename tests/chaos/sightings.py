@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -72,6 +72,8 @@ class Lookout:
     Args:
         file: Where all sightings are written.
         seen: Takes each.
+        collections: What is watched, by the name that the checker has for it.
+        nodes: Labels of the nodes that matter.
 
     Attributes:
         relists: How often a watch had to begin again with a list: of what was written meanwhile, the last
@@ -84,23 +86,26 @@ class Lookout:
         clock: Callable[[], float],
         file: IO[str],
         seen: Callable[[Sighting], object],
+        collections: Mapping[str, str] = COLLECTIONS,
+        nodes: Mapping[str, str] = OURS,
     ) -> None:
+        self._collections, self._nodes = collections, nodes
         self._speaker = speaker
         self._clock = clock
         self._file = file
         self._seen = seen
         self.relists = 0
         self._versions: dict[str, str] = {}
-        self._there: dict[str, dict[str, Obj]] = {collection: {} for collection in COLLECTIONS}
+        self._there: dict[str, dict[str, Obj]] = {collection: {} for collection in collections}
 
     async def begin(self) -> None:
         """See what is there."""
-        for collection in COLLECTIONS:
+        for collection in self._collections:
             await self._list(collection)
 
     async def _list(self, collection: str) -> None:
         """See what is there, and what is gone."""
-        listed = (await self._speaker.request("GET", COLLECTIONS[collection])).accepted()
+        listed = (await self._speaker.request("GET", self._collections[collection])).accepted()
         version = self._versions[collection] = listed["metadata"]["resourceVersion"]
         known = self._there[collection]
         found = {obj["metadata"]["uid"]: obj for obj in listed["items"]}
@@ -121,7 +126,7 @@ class Lookout:
                 if not version:
                     await self._list(collection)
                     continue
-                async for event in self._speaker.watch(COLLECTIONS[collection], version):
+                async for event in self._speaker.watch(self._collections[collection], version):
                     self._take(collection, event)
             except ExpiredError:
                 self.relists += 1
@@ -148,7 +153,7 @@ class Lookout:
 
     def _see(self, sighting: Sighting) -> None:
         labels = sighting.obj["metadata"].get("labels") or {}
-        if sighting.collection == "nodes" and not OURS.items() <= labels.items():
+        if sighting.collection == "nodes" and not self._nodes.items() <= labels.items():
             return  # our pods do not go there
         known, uid = self._there[sighting.collection], sighting.obj["metadata"]["uid"]
         if sighting.type == "DELETED":

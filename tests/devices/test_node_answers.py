@@ -163,3 +163,31 @@ def test_nodes_that_reach_the_same_devices_are_asked_once() -> None:
 
     assert codes == [[FREE] * 3, [FREE] * 3, [NOT_FREE] * 3]
     assert answers.searches == 3
+
+
+def test_a_slice_of_one_node_concerns_that_node_alone() -> None:
+    """A driver that publishes its devices again costs one search, and the node gets them."""
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+    asked(answers, book)
+
+    book.set_slice(a_slice("n1", [a_device("a", taints=[{"key": "k", "effect": "NoSchedule"}])]))
+    tainted = asked(answers, book)
+    book.remove_slice("n1-gpu")
+    book.set_slice(a_slice("n1", [a_device("c")]))
+
+    assert tainted == [FREE, NOT_FREE, FREE]
+    assert asked(answers, book) == [FREE] * 3
+    assert answers.searches == 3 + 2
+
+
+def test_a_copy_keeps_the_slices_that_it_was_made_with() -> None:
+    """What is published later is seen by the book that heard of it."""
+    book = a_cluster()
+    asked(NodeAnswers(is_selected, 1_000), book)
+    copy = book.copied()
+
+    book.set_slice(a_slice("n1", []))
+    copy.set_slice(a_slice("n2", []))
+
+    assert asked(NodeAnswers(is_selected, 1_000), book) == [FREE, NOT_FREE, FREE]
+    assert asked(NodeAnswers(is_selected, 1_000), copy) == [FREE, FREE, NOT_FREE]

@@ -1,10 +1,18 @@
 """Pools of a node: slices of counters concern every node, and cost only those that reach their devices."""
 
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+
+import numpy as np
 import pytest
 
-from devices.builders import a_book, a_device, a_slice
+from devices.builders import a_book, a_claim, a_device, a_slice, exactly
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.pools import PoolState
+from plimsoll.devices.node_answers import NodeAnswers
+from plimsoll.devices.pools import PoolState, pool_of
+from plimsoll.devices.requests import wanted_claim
+from plimsoll.devices.selectors import is_selected
 from plimsoll.model.kinds.devices.resource_slice import ResourceSlice
 from plimsoll.testing.builders import a_node
 
@@ -64,3 +72,56 @@ def test_nodes_share_what_all_of_them_reach() -> None:
     assert found["n1"] is found["n2"]
     assert found["n0"][-1] is found["n1"][0]
     assert [pool.key.name for pool in found["n0"]] == ["n0", "shared"]
+
+
+def a_story(random: Random) -> Iterator[ResourceSlice | str]:
+    """Slices that are published, and names of those that are deleted: local, wide, with counters, torn."""
+    while True:
+        node, generation = random.choice(NODES), random.choice((1, 1, 2))
+        pool = {"name": random.choice((node, "n0", "shared")), "generation": generation}
+        count = {"resourceSliceCount": random.choice((1, 2))}
+        match random.randrange(6):
+            case 0:
+                yield random.choice(("n0-gpu", "n1-gpu", "wide", "n0-counters", "each"))
+            case 1:
+                yield a_slice("", [a_device("w")], name="wide", pool={**pool, **count})
+            case 2:
+                yield counters(node, **pool, **count)
+            case 3:
+                yield parts(node, random.choice(("memory", "cores")))
+            case 4:
+                devices = [a_device(name, nodeName=random.choice(NODES)) for name in "xy"]
+                yield a_slice(
+                    node,
+                    devices,
+                    name="each",
+                    nodeName="",
+                    perDeviceNodeSelection=True,
+                    pool={**pool, **count},
+                )
+            case _:
+                yield a_slice(node, [a_device(random.choice("abc"))], pool={**pool, **count})
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_slices_that_change_one_by_one_are_those_that_were_published(seed: int) -> None:
+    """After each change every node sees what a book sees that begins with all of them; answers as well."""
+    book, nodes = a_book([]), [a_node(name) for name in NODES]
+    published: dict[str, ResourceSlice] = {}
+    wanted = [wanted_claim(a_claim("c", {"name": "r", "exactly": exactly()}), book.classes.get)]
+    answers = NodeAnswers(is_selected, 1_000)
+    for change in islice(a_story(Random(seed)), 40):
+        if isinstance(change, str):
+            published.pop(change, None)
+            book.remove_slice(change)
+        else:
+            published[change.name] = change
+            book.set_slice(change)
+        fresh = a_book(list(published.values()))
+        assert [states(book, node) for node in NODES] == [states(fresh, node) for node in NODES]
+        for key in {pool_of(each) for each in published.values()}:
+            assert book.slices.published(key) == fresh.slices.published(key)
+        again = NodeAnswers(is_selected, 1_000)
+        for one, its in ((answers, book), (again, fresh)):
+            one.renew(wanted, nodes, 0, its, np.ones(3, dtype=np.bool_))
+        assert answers.codes.tolist() == again.codes.tolist()

@@ -6,12 +6,13 @@ counts as written until the watch brings that version or a later one.
 Source: Kubernetes v1.36, ``plugins/dynamicresources/dra_manager.go``.
 """
 
-from collections.abc import Callable, Hashable, Mapping, MutableMapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping
 from typing import Any, Protocol, Self, TypeVar
 
 from plimsoll.devices.extended_resources import ANNOTATION, classes_by_resource, is_left_over
 from plimsoll.devices.holds import DeviceHold
-from plimsoll.devices.pools import PoolKey, Slices
+from plimsoll.devices.pools import PoolKey, node_key, pool_of
+from plimsoll.devices.pools.slices import Slices
 from plimsoll.devices.taken import Taken
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
@@ -49,7 +50,7 @@ class DeviceBook:
         why_not_served: What is missing for that, in a sentence; "" where the API server has no such objects.
         now: Seconds since the epoch, for what is waited for.
         version: Rises with each change.
-        shape_version: Rises when slices or classes change.
+        shape_version: Rises when classes change, or slices that concern more than a node.
     """
 
     def __init__(self) -> None:
@@ -64,6 +65,7 @@ class DeviceBook:
         self.version = self.shape_version = 0
         self._published: MutableMapping[str, ResourceSlice] = {}
         self._slices: Slices | None = None
+        self._shares_slices = False
         self._by_resource: Mapping[str, DeviceClass] | None = None
         self._counted: MutableMapping[str, AllocationResult] = {}  #: of each claim, by its uid
         self._log: list[tuple[int, PoolKey]] = []
@@ -119,13 +121,15 @@ class DeviceBook:
 
     def set_slice(self, each: ResourceSlice) -> None:
         """A slice was published or changed."""
+        before = self._published.get(each.name)
         self._published[each.name] = each
-        self._reshape()
+        self._exchange(before, each)
 
     def remove_slice(self, name: str) -> None:
         """A slice is gone."""
-        if self._published.pop(name, None) is not None:
-            self._reshape()
+        before = self._published.pop(name, None)
+        if before is not None:
+            self._exchange(before, None)
 
     def set_class(self, each: DeviceClass) -> None:
         """A class was created or changed."""
@@ -230,14 +234,31 @@ class DeviceBook:
         self._note(allocation)
 
     def _note(self, allocation: AllocationResult) -> None:
-        for pool in {PoolKey(each.driver, each.pool) for each in allocation.devices.results}:
-            self._log.append((self.version, pool))
+        self._log_changes({PoolKey(each.driver, each.pool) for each in allocation.devices.results})
+
+    def _log_changes(self, pools: Iterable[PoolKey]) -> None:
+        self._log += [(self.version, pool) for pool in pools]
         if len(self._log) > 2 * LOG_LENGTH:
             self._log = self._log[-LOG_LENGTH:]
             self._log_start = self._log[0][0]
 
+    def _exchange(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        """A slice is another one; the nodes that it does not concern keep their answers."""
+        if self._slices is None:
+            self._reshape()
+            return
+        if self._shares_slices:
+            self._slices, self._shares_slices = self._slices.copied(), False
+        nodes = self._slices.exchange(old, new)
+        self.version += 1
+        if nodes is None:
+            self.shape_version += 1
+            return
+        pools = {pool_of(each) for each in (old, new) if each is not None}
+        self._log_changes(pools | {node_key(name) for name in nodes})
+
     def _reshape(self) -> None:
-        self._slices = self._by_resource = None
+        self._by_resource = None
         self.version += 1
         self.shape_version += 1
 
@@ -251,6 +272,7 @@ class DeviceBook:
         twin.taken, twin.in_flight = self.taken.copied(), dict(self.in_flight)
         twin.version, twin.shape_version = self.version, self.shape_version
         twin._slices, twin._by_resource = self._slices, self._by_resource
+        self._shares_slices = twin._shares_slices = True
         twin._log, twin._log_start = list(self._log), self._log_start
         twin._extended = dict(self._extended)
         twin._kept_below = {**self._kept_below, **{key: each.copied() for key, each in self._kept.items()}}

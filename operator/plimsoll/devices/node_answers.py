@@ -15,7 +15,7 @@ import numpy as np
 from plimsoll.devices.allocator import Found, Matches, Search
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
-from plimsoll.devices.pools import PoolKey, PoolState
+from plimsoll.devices.pools import PoolKey, PoolState, node_key
 from plimsoll.devices.requests import WantedClaim
 from plimsoll.devices.search_limits import TIMED_OUT, AllocationError
 from plimsoll.devices.taken import Taken
@@ -206,6 +206,7 @@ class NodeAnswers:
         if answer is None:
             answer = self._searched(claims, node, book, book.taken)
             reached[same] = answer._replace(steps=1)
+        answer = answer._replace(pools=answer.pools | {node_key(node.name)})
         for key in answer.pools - before:
             self._rows_of.setdefault(key, []).append(row)
         self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))

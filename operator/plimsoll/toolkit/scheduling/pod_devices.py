@@ -208,6 +208,8 @@ class PodDevices:
             axis = snapshot.axis_of(resource)
             if axis is not None:
                 lacking[:, place] = snapshot.allocatable[:, axis] == 0
+        if lacking.all():
+            return [(list(self._resources), np.ones(len(snapshot), dtype=np.bool_))]
         kinds, which = np.unique(lacking, axis=0, return_inverse=True)
         which = which.reshape(-1)
         return [

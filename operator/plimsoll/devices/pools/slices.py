@@ -1,18 +1,14 @@
-"""Pools of devices: which devices a node reaches, in the order in which they are handed out.
+"""Slices finds the pools that a node reaches, and the nodes that a change of a slice concerns.
 
 Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
-from typing import NamedTuple
 
-from plimsoll.devices.amounts import Amounts, amounts_of
-from plimsoll.devices.cel.device_view import DeviceView
+from plimsoll.devices.amounts import amounts_of
+from plimsoll.devices.pools.pool import Pool, PooledDevice, PoolKey, PoolState, pool_of
 from plimsoll.model.kinds.devices.resource_slice import (
-    AttributeValue,
     Device,
     ResourcePool,
     ResourceSlice,
@@ -20,131 +16,6 @@ from plimsoll.model.kinds.devices.resource_slice import (
 )
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import NodeMatcher, compile_node_matcher
-
-
-class DeviceID(NamedTuple):
-    """The name of a device in the cluster."""
-
-    driver: str
-    pool: str
-    device: str
-
-    def __str__(self) -> str:
-        """As in messages."""
-        return "/".join(self)
-
-
-class PoolKey(NamedTuple):
-    """The name of a pool in the cluster."""
-
-    driver: str
-    name: str
-
-
-class PoolState(Enum):
-    """Whether devices of a pool may be handed out."""
-
-    COMPLETE = "complete"
-    INCOMPLETE = "currently being updated"
-    INVALID = "currently invalid"
-
-
-class PooledDevice:
-    """A device that a node may reach; what it is made of is read when it is first looked at.
-
-    Attributes:
-        id: Its name.
-        device: As published.
-        slice: Where it stands.
-        is_reached: Whether the node that the pools are of reaches it: known after its selectors were asked.
-    """
-
-    __slots__ = ("_attributes", "_capacity", "_consumes", "_view", "device", "id", "is_reached", "slice")
-
-    def __init__(self, published: ResourceSlice, device: Device, *, is_reached: bool) -> None:
-        spec = published.spec
-        self.id = DeviceID(spec.driver, spec.pool.name, device.name)
-        self.device = device
-        self.slice = published
-        self.is_reached = is_reached
-        self._attributes: Mapping[str, AttributeValue] | None = None
-        self._capacity: Amounts | None = None
-        self._consumes: Mapping[tuple[str, str], int] | None = None if device.consumes_counters else {}
-        self._view: DeviceView | None = None
-
-    @property
-    def attributes(self) -> Mapping[str, AttributeValue]:
-        """With their names as written."""
-        if self._attributes is None:
-            self._attributes = {
-                name: value
-                for name, attribute in self.device.attributes.items()
-                if (value := attribute.value) is not None
-            }
-        return self._attributes
-
-    @property
-    def capacity(self) -> Amounts:
-        """What it has."""
-        if self._capacity is None:
-            self._capacity = amounts_of(self.device.capacity)
-        return self._capacity
-
-    @property
-    def consumes(self) -> Mapping[tuple[str, str], int]:
-        """What it takes of the pool's counters, by set and counter."""
-        if self._consumes is None:
-            self._consumes = {
-                (one.counter_set, name): max(0, amount)
-                for one in self.device.consumes_counters
-                for name, amount in amounts_of(one.counters).items()
-            }
-        return self._consumes
-
-    @property
-    def view(self) -> DeviceView:
-        """What selectors see of it; it reads its values once."""
-        if self._view is None:
-            self._view = DeviceView(
-                self.id.driver,
-                self.attributes,
-                {name: str(has.value) for name, has in self.device.capacity.items()},
-                self.device.allow_multiple_allocations,
-            )
-        return self._view
-
-    def attribute(self, name: str) -> AttributeValue | None:
-        """The attribute of that full name; of the driver's own domain also without it."""
-        found = self.attributes.get(name)
-        if found is None:
-            domain, _, short = name.partition("/")
-            if domain == self.id.driver:
-                found = self.attributes.get(short)
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pool:
-    """A pool as one node sees it.
-
-    Attributes:
-        key: Its name.
-        state: Whether its devices may be handed out.
-        devices: Those of the slices that concern the node, in order.
-        others: Devices of its other slices, which consume counters as well; empty where none was left out.
-        counters: What its sets of counters have, by set and counter.
-    """
-
-    key: PoolKey
-    state: PoolState
-    devices: tuple[PooledDevice, ...]
-    others: tuple[PooledDevice, ...] = ()
-    counters: Mapping[tuple[str, str], int] = field(default_factory=dict)
-
-    @property
-    def waits_to_bind(self) -> bool:
-        """Whether some device must be prepared before a pod is bound."""
-        return any(each.device.binding_conditions for each in self.devices)
 
 
 class Reach:
@@ -227,7 +98,7 @@ class SlicedDevices:
 
 
 class Slices:
-    """All slices of the cluster, found by node and by pool; never changed once made.
+    """All slices of the cluster, found by node and by pool.
 
     Slices of counters concern every node. They are looked at for nodes that reach devices of their pool; the
     rest of the nodes see such a pool only where something is wrong with it.
@@ -246,16 +117,58 @@ class Slices:
         #: by the identities of what the nodes reach
         self._shared: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._one_pool: dict[tuple[int, ...], Pool | None] = {}
-        for published in sorted(slices, key=lambda each: each.name):
-            spec, each = published.spec, SlicedDevices(published)
-            key = PoolKey(spec.driver, spec.pool.name)
-            if spec.shared_counters and not spec.devices:
-                self._counters.setdefault(key, []).append(each)
-            elif spec.node_name and not spec.shared_counters:
-                self._of_node.setdefault(spec.node_name, []).append(each)
-            else:
-                self._wide.append(each)
-            self._of_pool.setdefault(key, []).append(each)
+        self._troubled: list[Pool] | None = None
+        for each in slices:
+            self._add(SlicedDevices(each))
+
+    def copied(self) -> "Slices":
+        """An independent copy."""
+        twin = Slices(())
+        twin._of_node = {name: list(each) for name, each in self._of_node.items()}
+        twin._counters = {key: list(each) for key, each in self._counters.items()}
+        twin._of_pool = {key: list(each) for key, each in self._of_pool.items()}
+        twin._wide = list(self._wide)
+        twin._known, twin._published = dict(self._known), dict(self._published)
+        twin._shared, twin._one_pool = dict(self._shared), dict(self._one_pool)
+        return twin
+
+    def exchange(self, old: ResourceSlice | None, new: ResourceSlice | None) -> frozenset[str] | None:
+        """A slice was published, changed or deleted: names of the nodes that it concerns, None for all."""
+        changed = [each for each in (old, new) if each is not None]
+        keys = {pool_of(each) for each in changed}
+        before = [self._trouble(key) for key in keys]
+        for each in changed:
+            self._published.pop(pool_of(each), None)
+        if old is not None:
+            for held in self._holders(old):
+                held[:] = [each for each in held if each.slice.name != old.name]
+        if new is not None:
+            self._add(SlicedDevices(new))
+        self._troubled = None
+        names = {each.spec.node_name for each in changed}
+        everywhere = [each.slice for key in keys for each in self._of_pool[key]]
+        if (
+            all(_is_local(each) and each.spec.node_name in names for each in (*changed, *everywhere))
+            and [self._trouble(key) for key in keys] == before
+        ):
+            for name in names:
+                self._known.pop(name, None)
+            return frozenset(names)
+        self._known, self._shared, self._one_pool = {}, {}, {}
+        return None
+
+    def _add(self, each: SlicedDevices) -> None:
+        for held in self._holders(each.slice):
+            held.append(each)
+
+    def _holders(self, each: ResourceSlice) -> tuple[list[SlicedDevices], ...]:
+        """Where a slice is held."""
+        spec, pool = each.spec, self._of_pool.setdefault(pool_of(each), [])
+        if spec.shared_counters and not spec.devices:
+            return pool, self._counters.setdefault(pool_of(each), [])
+        if spec.node_name and not spec.shared_counters:
+            return pool, self._of_node.setdefault(spec.node_name, [])
+        return pool, self._wide
 
     def pools_of(self, node: Node) -> tuple[Pool, ...]:
         """The pools that a node reaches, in the order in which their devices are handed out.
@@ -270,7 +183,7 @@ class Slices:
 
     def newest(self, key: PoolKey) -> Sequence[ResourceSlice]:
         """The slices of the latest generation of a pool, whatever nodes reach them."""
-        slices = [each.slice for each in self._of_pool.get(key, ())]
+        slices = sorted((each.slice for each in self._of_pool.get(key, ())), key=lambda each: each.name)
         generation = max((each.spec.pool.generation for each in slices), default=0)
         return [each for each in slices if each.spec.pool.generation == generation]
 
@@ -296,8 +209,11 @@ class Slices:
     def _pools(self, slices: Sequence[SlicedDevices], node: Node) -> tuple[Pool, ...]:
         found: dict[PoolKey, list[SlicedDevices]] = {}
         for each in slices:
-            spec = each.slice.spec
-            found.setdefault(PoolKey(spec.driver, spec.pool.name), []).append(each)
+            found.setdefault(pool_of(each.slice), []).append(each)
+        if self._troubled is None:
+            self._troubled = [
+                Pool(key, state, ()) for key in self._counters if (state := self._trouble(key)) is not None
+            ]
         pools = [each for each in self._troubled if each.key not in found]
         for key, concerned in found.items():
             pool = self._pool_for(key, [*concerned, *self._counters.get(key, ())], node)
@@ -315,11 +231,11 @@ class Slices:
             self._one_pool[place] = self._pool(key, slices, node)
         return self._one_pool[place]
 
-    @cached_property
-    def _troubled(self) -> Sequence[Pool]:
-        """Pools with counters that are not complete, as nodes see them that reach none of their devices."""
-        pools = (self._pool(key, slices, None) for key, slices in self._counters.items())
-        return [each for each in pools if each is not None and each.state is not PoolState.COMPLETE]
+    def _trouble(self, key: PoolKey) -> PoolState | None:
+        """The state of a pool with counters for nodes that reach no device of it; None where it is well."""
+        slices = self._counters.get(key)
+        pool = self._pool(key, slices, None) if slices else None
+        return None if pool is None or pool.state is PoolState.COMPLETE else pool.state
 
     def _pool(self, key: PoolKey, slices: Sequence[SlicedDevices], node: Node | None) -> Pool | None:
         """One pool; None where a newer generation is published elsewhere."""
@@ -352,6 +268,16 @@ class Slices:
         devices = tuple(device for each in newest for device in each.devices(node))
         others = tuple(device for each in rest for device in each.devices(node))
         return Pool(key, state, devices, others, counters)
+
+
+def _is_local(each: ResourceSlice) -> bool:
+    """Whether only one node reaches its devices."""
+    spec = each.spec
+    return (
+        bool(spec.node_name)
+        and not spec.per_device_node_selection
+        and not (spec.shared_counters and spec.devices)
+    )
 
 
 def _pool_of(each: SlicedDevices) -> ResourcePool:

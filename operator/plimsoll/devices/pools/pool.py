@@ -1,0 +1,152 @@
+"""Pools of devices: which devices a node reaches, in the order in which they are handed out.
+
+Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from plimsoll.devices.amounts import Amounts, amounts_of
+from plimsoll.devices.cel.device_view import DeviceView
+from plimsoll.model.kinds.devices.resource_slice import (
+    AttributeValue,
+    Device,
+    ResourceSlice,
+)
+
+
+class DeviceID(NamedTuple):
+    """The name of a device in the cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+    def __str__(self) -> str:
+        """As in messages."""
+        return "/".join(self)
+
+
+class PoolKey(NamedTuple):
+    """The name of a pool in the cluster."""
+
+    driver: str
+    name: str
+
+
+def node_key(name: str) -> PoolKey:
+    """Notes that a node reaches other slices; no driver has that name."""
+    return PoolKey("", name)
+
+
+class PoolState(Enum):
+    """Whether devices of a pool may be handed out."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "currently being updated"
+    INVALID = "currently invalid"
+
+
+class PooledDevice:
+    """A device that a node may reach; what it is made of is read when it is first looked at.
+
+    Attributes:
+        id: Its name.
+        device: As published.
+        slice: Where it stands.
+        is_reached: Whether the node that the pools are of reaches it: known after its selectors were asked.
+    """
+
+    __slots__ = ("_attributes", "_capacity", "_consumes", "_view", "device", "id", "is_reached", "slice")
+
+    def __init__(self, published: ResourceSlice, device: Device, *, is_reached: bool) -> None:
+        spec = published.spec
+        self.id = DeviceID(spec.driver, spec.pool.name, device.name)
+        self.device = device
+        self.slice = published
+        self.is_reached = is_reached
+        self._attributes: Mapping[str, AttributeValue] | None = None
+        self._capacity: Amounts | None = None
+        self._consumes: Mapping[tuple[str, str], int] | None = None if device.consumes_counters else {}
+        self._view: DeviceView | None = None
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeValue]:
+        """With their names as written."""
+        if self._attributes is None:
+            self._attributes = {
+                name: value
+                for name, attribute in self.device.attributes.items()
+                if (value := attribute.value) is not None
+            }
+        return self._attributes
+
+    @property
+    def capacity(self) -> Amounts:
+        """What it has."""
+        if self._capacity is None:
+            self._capacity = amounts_of(self.device.capacity)
+        return self._capacity
+
+    @property
+    def consumes(self) -> Mapping[tuple[str, str], int]:
+        """What it takes of the pool's counters, by set and counter."""
+        if self._consumes is None:
+            self._consumes = {
+                (one.counter_set, name): max(0, amount)
+                for one in self.device.consumes_counters
+                for name, amount in amounts_of(one.counters).items()
+            }
+        return self._consumes
+
+    @property
+    def view(self) -> DeviceView:
+        """What selectors see of it; it reads its values once."""
+        if self._view is None:
+            self._view = DeviceView(
+                self.id.driver,
+                self.attributes,
+                {name: str(has.value) for name, has in self.device.capacity.items()},
+                self.device.allow_multiple_allocations,
+            )
+        return self._view
+
+    def attribute(self, name: str) -> AttributeValue | None:
+        """The attribute of that full name; of the driver's own domain also without it."""
+        found = self.attributes.get(name)
+        if found is None:
+            domain, _, short = name.partition("/")
+            if domain == self.id.driver:
+                found = self.attributes.get(short)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """A pool as one node sees it.
+
+    Attributes:
+        key: Its name.
+        state: Whether its devices may be handed out.
+        devices: Those of the slices that concern the node, in order.
+        others: Devices of its other slices, which consume counters as well; empty where none was left out.
+        counters: What its sets of counters have, by set and counter.
+    """
+
+    key: PoolKey
+    state: PoolState
+    devices: tuple[PooledDevice, ...]
+    others: tuple[PooledDevice, ...] = ()
+    counters: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def waits_to_bind(self) -> bool:
+        """Whether some device must be prepared before a pod is bound."""
+        return any(each.device.binding_conditions for each in self.devices)
+
+
+def pool_of(each: ResourceSlice) -> PoolKey:
+    """The pool that a slice belongs to."""
+    return PoolKey(each.spec.driver, each.spec.pool.name)

@@ -1,0 +1,22 @@
+"""An operator with a planted bug, as a command: its name, then what ``plimsoll`` takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from plimsoll.scheduling.binding import device_claims
+
+
+def ignores_rivals() -> None:
+    """Pods are bound although another scheduler has allocated their devices as well."""
+    device_claims.contested = lambda *_: ""  # type: ignore[attr-defined] # that is the bug's way in
+
+
+PLANTED: dict[str, Callable[[], None]] = {"ignores_rivals": ignores_rivals}
+
+if __name__ == "__main__":
+    PLANTED[sys.argv.pop(1)]()
+    from plimsoll.cli import main
+
+    main()

@@ -1,0 +1,278 @@
+"""DevicePromise: no device is in use twice, and a pod is bound only with claims that are its own there.
+
+Nothing in the API keeps two schedulers that do not know of each other from allocating one device to two
+claims. So what is judged is the moment when a pod is bound: no other claim with that device may be in use
+then, and of two such claims one must give way within :data:`CONTESTED_S`.
+
+A claim is in use when a pod that it is reserved for has a node and is neither over nor gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from promises.commits import Commit, Obj
+from promises.findings import Findings
+from promises.pods import is_leaving, is_over, node_of
+from promises.quantities import milli
+from promises.view import View
+
+CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
+
+#: Seconds for which two claims may have one device before one gives way.
+CONTESTED_S = 30.0
+
+#: Driver, pool and name.
+Device = tuple[str, str, str]
+
+
+class DevicePromise:
+    """Judges claims and the bindings of pods that have some.
+
+    Attributes:
+        contested: How often two claims had one device.
+        bound: Pods with claims that were bound.
+    """
+
+    def __init__(self, view: View, findings: Findings) -> None:
+        self._view = view
+        self._findings = findings
+        self._since: dict[Device, float] = {}
+        self._told: set[Device] = set()
+        self.contested = 0
+        self.bound = 0
+
+    def judge(self, commit: Commit) -> None:
+        """A commit of any collection."""
+        if commit.collection == CLAIMS:
+            self._judge_claim(commit)
+        elif commit.collection == "pods" and commit.type != "DELETED":
+            node = node_of(commit.obj)
+            if node and not node_of(commit.before) and claim_names(commit.obj):
+                self.bound += 1
+                for problem in self._unfit(commit.obj, node):
+                    name = commit.obj["metadata"]["name"]
+                    self._findings.violated(commit.at, f"{name} was bound to {node}: {problem}")
+        self._report_contested(commit.at)
+
+    def unfinished(self) -> list[str]:
+        """What must not be at the end."""
+        found = [f"{'/'.join(device)} is allocated twice at the end" for device in sorted(self._since)]
+        for pod in self._view.objects("pods"):
+            node = node_of(pod)
+            if node and not is_over(pod) and not is_leaving(pod):
+                name = pod["metadata"]["name"]
+                found += [f"{name} on {node}, at the end: {problem}" for problem in self._unfit(pod, node)]
+        return found
+
+    # -- claims ------------------------------------------------------------------------------------------
+
+    def _judge_claim(self, commit: Commit) -> None:
+        meta, at = commit.obj["metadata"], commit.at
+        before, after = allocation_of(commit.before), allocation_of(commit.obj)
+        if commit.type == "DELETED":
+            after = {}
+            if owner := self._living_owner(commit.obj):
+                self._findings.violated(at, f"the claim {meta['name']} of {owner} was deleted")
+        if before and after and devices_of(before) != devices_of(after):
+            self._findings.violated(at, f"the claim {meta['name']} was allocated to other devices")
+        if before and not after and commit.before is not None:
+            for pod in self._users(commit.before):
+                self._findings.violated(
+                    at,
+                    f"the claim {meta['name']} lost its devices while {pod['metadata']['name']} has a node",
+                )
+        for device in {*devices_of(before), *devices_of(after)}:
+            if len(list(self._holders(device))) < 2 or not self._is_overdrawn(device, self._all_claims()):
+                self._since.pop(device, None)
+            elif device not in self._since:
+                self._since[device] = at
+                self.contested += 1
+
+    def _report_contested(self, at: float) -> None:
+        for device, since in self._since.items():
+            if at - since > CONTESTED_S and device not in self._told:
+                self._told.add(device)
+                names = ", ".join(each["metadata"]["name"] for each in self._holders(device))
+                self._findings.violated(at, f"{'/'.join(device)} was allocated twice for long: {names}")
+
+    def _all_claims(self) -> list[Obj]:
+        return list(self._view.objects(CLAIMS))
+
+    def _holders(self, device: Device) -> Iterator[Obj]:
+        """Claims that have a device."""
+        return (each for each in self._view.objects(CLAIMS) if device in devices_of(allocation_of(each)))
+
+    def _living_owner(self, claim: Obj) -> str:
+        """The pod that a claim was made for, if it still needs the claim."""
+        namespace = claim["metadata"].get("namespace") or ""
+        for owner in claim["metadata"].get("ownerReferences") or ():
+            pod = self._view.find("pods", namespace, owner["name"])
+            is_there = owner.get("kind") == "Pod" and pod and pod["metadata"]["uid"] == owner["uid"]
+            if pod and is_there and not is_over(pod) and not is_leaving(pod):
+                return str(owner["name"])
+        return ""
+
+    def _users(self, claim: Obj) -> list[Obj]:
+        """Pods with a node that a claim is reserved for."""
+        namespace = claim["metadata"].get("namespace") or ""
+        found = []
+        for consumer in (claim.get("status") or {}).get("reservedFor") or ():
+            pod = self._view.find("pods", namespace, consumer["name"])
+            if pod and pod["metadata"]["uid"] == consumer["uid"] and node_of(pod) and not is_over(pod):
+                found.append(pod)
+        return found
+
+    # -- bindings ----------------------------------------------------------------------------------------
+
+    def _unfit(self, pod: Obj, node: str) -> Iterator[str]:
+        """Why a pod must not have that node."""
+        meta = pod["metadata"]
+        own = []
+        for name in claim_names(pod):
+            claim = self._view.find(CLAIMS, meta.get("namespace") or "", name)
+            allocation = allocation_of(claim)
+            if claim is None or not allocation:
+                yield f"its claim {name} is not allocated"
+                continue
+            if not self._is_reached(allocation, node):
+                yield f"its claim {name} is not allocated there"
+            reserved = (claim.get("status") or {}).get("reservedFor") or ()
+            if all(each["uid"] != meta["uid"] for each in reserved):
+                yield f"its claim {name} is not reserved for it"
+            own.append(claim)
+        uids = {each["metadata"]["uid"] for each in own}
+        used = [
+            each for each in self._all_claims() if each["metadata"]["uid"] not in uids and self._users(each)
+        ]
+        for device in {device for each in own for device in devices_of(allocation_of(each))}:
+            if problem := self._is_overdrawn(device, [*own, *used]):
+                yield problem
+
+    def _is_reached(self, allocation: Obj, node: str) -> bool:
+        selector = allocation.get("nodeSelector")
+        if not selector:
+            return True
+        labels = ((self._view.find("nodes", "", node) or {}).get("metadata") or {}).get("labels") or {}
+        return any(_term_holds(term, node, labels) for term in selector["nodeSelectorTerms"])
+
+    def _is_overdrawn(self, device: Device, claims: Iterable[Obj]) -> str:
+        """What these claims have too much of, about one device; "" where nothing."""
+        results = [
+            (claim["metadata"]["name"], result)
+            for claim in claims
+            for result in results_of(allocation_of(claim))
+        ]
+        mine = [(name, each) for name, each in results if _device(each) == device]
+        names = ", ".join(sorted({name for name, _ in mine}))
+        whole = [each for _, each in mine if not each.get("shareID")]
+        if whole and len(mine) > 1:
+            return f"{'/'.join(device)} is in use twice: {names}"
+        published = {_key(slice_, each): each for slice_ in self._slices(device) for each in devices(slice_)}
+        has = published.get(device, {}).get("capacity") or {}
+        for name, amount in has.items():
+            taken = sum(milli((each.get("consumedCapacity") or {}).get(name, "0")) for _, each in mine)
+            if taken > milli(amount["value"]):
+                return f"{taken} of {milli(amount['value'])} milli {name} of {'/'.join(device)}: {names}"
+        return self._counters_overdrawn(device, published, {_device(each) for _, each in results})
+
+    def _counters_overdrawn(self, device: Device, published: dict[Device, Obj], taken: set[Device]) -> str:
+        sets = {
+            (one["name"], name): milli(counter["value"])
+            for slice_ in self._slices(device)
+            for one in slice_["spec"].get("sharedCounters") or ()
+            for name, counter in one["counters"].items()
+        }
+        drawn: dict[tuple[str, str], int] = {}
+        for other in taken & published.keys():
+            for counter, amount in _draws(published[other]).items():
+                drawn[counter] = drawn.get(counter, 0) + amount
+        for counter in _draws(published.get(device, {})):
+            if drawn.get(counter, 0) > sets.get(counter, 0):
+                return f"{drawn[counter]} of {sets.get(counter, 0)} milli of the counter {'/'.join(counter)}"
+        return ""
+
+    def _slices(self, device: Device) -> list[Obj]:
+        """The latest generation of a device's pool."""
+        found = [
+            each
+            for each in self._view.objects(SLICES)
+            if (each["spec"]["driver"], each["spec"]["pool"]["name"]) == device[:2]
+        ]
+        latest = max((each["spec"]["pool"]["generation"] for each in found), default=0)
+        return [each for each in found if each["spec"]["pool"]["generation"] == latest]
+
+
+def claim_names(pod: Obj) -> list[str]:
+    """The names of a pod's claims, as far as they were made."""
+    made = {
+        each["name"]: each.get("resourceClaimName")
+        for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    }
+    found = []
+    for each in pod["spec"].get("resourceClaims") or ():
+        name = each.get("resourceClaimName") or made.get(each["name"], "")
+        if name is not None:
+            found.append(name)
+    return found
+
+
+def allocation_of(claim: Obj | None) -> Obj:
+    """What a claim has; empty for nothing."""
+    found: Obj = ((claim or {}).get("status") or {}).get("allocation") or {}
+    return found
+
+
+def results_of(allocation: Obj) -> list[Obj]:
+    """The devices of an allocation that others cannot have as well."""
+    results = (allocation.get("devices") or {}).get("results") or ()
+    return [each for each in results if not each.get("adminAccess")]
+
+
+def devices_of(allocation: Obj) -> set[Device]:
+    """Their names."""
+    return {_device(each) for each in results_of(allocation)}
+
+
+def devices(slice_: Obj) -> Iterable[Obj]:
+    """Those of a slice."""
+    found: Iterable[Obj] = slice_["spec"].get("devices") or ()
+    return found
+
+
+def _key(slice_: Obj, device: Obj) -> Device:
+    return slice_["spec"]["driver"], slice_["spec"]["pool"]["name"], device["name"]
+
+
+def _device(result: Obj) -> Device:
+    return result["driver"], result["pool"], result["device"]
+
+
+def _draws(device: Obj) -> dict[tuple[str, str], int]:
+    return {
+        (one["counterSet"], name): milli(counter["value"])
+        for one in device.get("consumesCounters") or ()
+        for name, counter in one["counters"].items()
+    }
+
+
+def _term_holds(term: Obj, node: str, labels: Obj) -> bool:
+    fields = [("metadata.name", each, node) for each in term.get("matchFields") or ()]
+    expressions = [
+        (each["key"], each, labels.get(each["key"])) for each in term.get("matchExpressions") or ()
+    ]
+    return all(_holds(each, value) for _, each, value in (*fields, *expressions))
+
+
+def _holds(requirement: Obj, value: str | None) -> bool:
+    values = requirement.get("values") or ()
+    match requirement["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    return False

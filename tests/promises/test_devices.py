@@ -1,0 +1,168 @@
+"""DevicePromise finds devices in use twice, and bindings without claims of their own."""
+
+from typing import Any
+
+import pytest
+
+from promises.commits import UNKNOWN, Commit, Obj
+from promises.devices import CLAIMS, CONTESTED_S, SLICES, DevicePromise
+from promises.findings import Findings
+from promises.view import View
+
+
+class Story:
+    """Commits of a cluster with one node and a GPU, a shared device and two parts of a third one on it."""
+
+    def __init__(self) -> None:
+        self.view, self.findings = View(), Findings()
+        self.promise = DevicePromise(self.view, self.findings)
+        self.write("nodes", {"metadata": {"name": "n"}})
+        counters = {"sharedCounters": [{"name": "s", "counters": {"m": {"value": "4"}}}]}
+        draws = [{"counterSet": "s", "counters": {"m": {"value": "3"}}}]
+        memory = {"capacity": {"memory": {"value": "10"}}}
+        devices = [
+            {"name": "gpu"},
+            {"name": "net", "allowMultipleAllocations": True, **memory},
+            {"name": "part-1", "consumesCounters": draws},
+            {"name": "part-2", "consumesCounters": draws},
+        ]
+        for name, spec in (("counters", counters), ("devices", {"devices": devices})):
+            pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
+            self.write(SLICES, {"metadata": {"name": name}, "spec": {"driver": "d", "pool": pool, **spec}})
+
+    def write(self, collection: str, obj: Obj, at: float = 0.0, kind: str = "MODIFIED") -> None:
+        """A commit."""
+        meta = obj["metadata"]
+        before = self.view.find(collection, meta.get("namespace") or "", meta["name"])
+        commit = Commit(collection, kind, obj, before, UNKNOWN, at)
+        self.view.see(commit)
+        self.promise.judge(commit)
+
+    def claim(
+        self, name: str, *devices: str, users: str = "", node: str = "n", at: float = 0.0, **more: Any
+    ) -> None:
+        """A claim with these devices, reserved for these pods; without any it is not allocated."""
+        results = [{"request": "r", "driver": "d", "pool": "p", "device": each, **more} for each in devices]
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
+        status: Obj = {"reservedFor": [{"resource": "pods", "name": each, "uid": each} for each in users]}
+        if devices:
+            selector = {"nodeSelectorTerms": terms}
+            status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
+        owner = {"kind": "Pod", "name": users[:1], "uid": users[:1]}
+        meta = {"name": name, "namespace": "x", "uid": name, "ownerReferences": [owner] if users else []}
+        self.write(CLAIMS, {"metadata": meta, "status": status}, at)
+
+    def pod(self, name: str, *claims: str, node: str = "n", at: float = 0.0) -> None:
+        """A pod that is created and bound."""
+        meta = {"name": name, "namespace": "x", "uid": name}
+        wants = [{"name": each, "resourceClaimName": each} for each in claims]
+        self.write("pods", {"metadata": meta, "spec": {"resourceClaims": wants}}, at, "ADDED")
+        self.write("pods", {"metadata": meta, "spec": {"resourceClaims": wants, "nodeName": node}}, at)
+
+    @property
+    def found(self) -> list[str]:
+        """Violations, without their time."""
+        return [each.partition(" ")[2] for each in self.findings.violations]
+
+
+def test_pods_with_devices_of_their_own_are_well() -> None:
+    """Also where one claim gives way that had a device of the other's."""
+    story = Story()
+    story.claim("one", "gpu", users="a")
+    story.claim("two", "gpu", users="b")
+    story.claim("two")
+    story.pod("a", "one")
+    story.claim("two", "part-1", users="b")
+    story.pod("b", "two")
+
+    assert story.found == []
+    assert story.promise.contested == 1
+    assert story.promise.unfinished() == []
+
+
+def shares(story: Story, each: str, other: str, **more: Any) -> None:
+    """Two pods, each with a device."""
+    story.claim("one", each, users="a", **more)
+    story.claim("two", other, users="b", **more)
+    story.pod("a", "one")
+    story.pod("b", "two")
+
+
+@pytest.mark.parametrize(
+    ("device", "other", "more", "problem"),
+    [
+        pytest.param("gpu", "gpu", {}, "d/p/gpu is in use twice: one, two", id="a-device"),
+        pytest.param(
+            "part-1", "part-2", {}, "6000 of 4000 milli of the counter s/m", id="counters-of-two-devices"
+        ),
+        pytest.param(
+            "net",
+            "net",
+            {"shareID": "s", "consumedCapacity": {"memory": "6"}},
+            "12000 of 10000 milli memory of d/p/net: one, two",
+            id="capacity",
+        ),
+    ],
+)
+def test_a_device_in_use_twice_is_found(device: str, other: str, more: Obj, problem: str) -> None:
+    """When the second pod is bound; and at the end."""
+    story = Story()
+    shares(story, device, other, **more)
+
+    assert f"b was bound to n: {problem}" in story.found
+    assert any(problem in each for each in story.promise.unfinished())
+
+
+def test_shares_of_a_device_that_fit_are_well() -> None:
+    """That is what it is for."""
+    story = Story()
+    shares(story, "net", "net", shareID="s", consumedCapacity={"memory": "5"})
+
+    assert story.found == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "problem"),
+    [
+        pytest.param({}, "its claim one is not allocated", id="not-allocated"),
+        pytest.param({"node": "m", "users": "a"}, "its claim one is not allocated there", id="elsewhere"),
+        pytest.param({"users": "b"}, "its claim one is not reserved for it", id="not-reserved"),
+    ],
+)
+def test_a_pod_that_is_bound_without_its_claim_is_found(claim: dict[str, Any], problem: str) -> None:
+    """Its kubelet would not start it."""
+    story = Story()
+    story.claim("one", *(("gpu",) if claim else ()), **claim)
+    story.pod("a", "one")
+
+    assert story.found == [f"a was bound to n: {problem}"]
+
+
+def test_claims_that_give_no_way_are_found() -> None:
+    """After half a minute, once."""
+    story = Story()
+    for name in ("one", "two"):
+        story.claim(name, "gpu")
+    for at in (CONTESTED_S, CONTESTED_S + 1, CONTESTED_S + 2):
+        story.write("nodes", {"metadata": {"name": "n"}}, at)
+
+    assert story.found == ["d/p/gpu was allocated twice for long: one, two"]
+    assert story.promise.unfinished() == ["d/p/gpu is allocated twice at the end"]
+
+
+def test_a_lost_claim_is_found() -> None:
+    """Deleted, given to others, or without its devices while its pod has a node."""
+    story = Story()
+    story.claim("one", "gpu", users="a")
+    story.pod("a", "one")
+    story.claim("one", "net", users="a")
+    story.claim("one", users="a")
+    lost = story.view.find(CLAIMS, "x", "one")
+    assert lost is not None
+    story.write(CLAIMS, lost, kind="DELETED")
+
+    assert story.found == [
+        "the claim one was allocated to other devices",
+        "the claim one lost its devices while a has a node",
+        "the claim one of a was deleted",
+    ]
