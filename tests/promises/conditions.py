@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from promises.commits import Obj
 from promises.lives import PodLives
 from promises.pods import condition_of, is_leaving, is_over, node_of
 from promises.view import View
+
+CLAIMS = "resourceclaims.resource.k8s.io"
 
 #: Reasons of pods that wait; an error of the scheduler is no reason once nothing goes wrong.
 WAITS = frozenset(("Unschedulable", "SchedulingGated"))
@@ -38,9 +41,23 @@ class ConditionPromise:
             if node_of(pod):
                 if life.bound_at > life.born_at and status != "True":
                     yield f"{meta['name']} is on {node_of(pod)}, its PodScheduled is {status}"
-            elif node_of(was) != "" or was["metadata"]["uid"] != meta["uid"]:
+            elif node_of(was) != "" or was["metadata"]["uid"] != meta["uid"] or self._lacks_claims(pod):
                 continue
             elif status != "False" or reason not in WAITS:
                 yield f"{meta['name']} waits, its PodScheduled is {status} ({reason})"
             elif reason == "Unschedulable" and not found.get("message"):
                 yield f"{meta['name']} waits, and does not say what for"
+
+    def _lacks_claims(self, pod: Obj) -> bool:
+        """Whether a claim of the pod does not exist: it is not tried then, and says nothing, as upstream."""
+        made = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+        names = {each["name"]: each.get("resourceClaimName") for each in made}
+        there = {
+            each["metadata"]["name"]
+            for each in self._view.objects(CLAIMS)
+            if each["metadata"].get("namespace") == pod["metadata"].get("namespace")
+        }
+        return any(
+            (each.get("resourceClaimName") or names.get(each["name"])) not in there
+            for each in pod["spec"].get("resourceClaims") or ()
+        )

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from promises.commits import UNKNOWN
-from promises.streams import Stream, a_cluster, a_move, merged
+from promises.conditions import CLAIMS
+from promises.streams import NAMESPACE, Stream, a_cluster, a_move, merged
 from promises.view import POLICIES, RECORDS
 
 
@@ -48,6 +49,33 @@ def test_pods_that_wait_say_why(pod: dict[str, Any], said: list[str]) -> None:
     assert conditions(stream) == []
 
     stream.wait(1.0)
+    assert conditions(stream) == said
+
+
+@pytest.mark.parametrize(
+    ("claim", "made", "namespace", "said"),
+    [
+        pytest.param({"resourceClaimName": "gpu"}, None, "", [], id="absent"),
+        pytest.param({"resourceClaimName": "gpu"}, None, "elsewhere", [], id="in-another-namespace"),
+        pytest.param({"resourceClaimName": "gpu"}, None, NAMESPACE, [SAYS + "None (None)"], id="there"),
+        pytest.param({"resourceClaimTemplateName": "t"}, None, NAMESPACE, [], id="not-made-yet"),
+        pytest.param({"resourceClaimTemplateName": "t"}, "gpu", NAMESPACE, [SAYS + "None (None)"], id="made"),
+        pytest.param({"resourceClaimTemplateName": "t"}, "gone", NAMESPACE, [], id="made-and-gone"),
+    ],
+)
+def test_pods_whose_claims_do_not_exist_are_not_tried(
+    claim: dict[str, str], made: str | None, namespace: str, said: list[str]
+) -> None:
+    """PreEnqueue holds them back, as upstream's does, which says nothing either."""
+    stream = a_cluster()
+    if namespace:
+        stream.put(CLAIMS, {"metadata": {"name": "gpu", "namespace": namespace, "uid": "uid-gpu"}})
+    stream.pod("new", spec={"resourceClaims": [{"name": "a", **claim}]})
+    if made:
+        status = {"resourceClaimStatuses": [{"name": "a", "resourceClaimName": made}]}
+        stream.change("pods", "new", {"status": status})
+    stream.wait(60.0)
+
     assert conditions(stream) == said
 
 

@@ -79,6 +79,32 @@ async def test_what_a_young_process_finds_may_have_been_sent_just_before(
     assert store.sent_within(POLICY, 60.0) == 0
 
 
+@pytest.mark.parametrize("ahead_s", [-3600.0, 0.0, 3600.0])
+async def test_one_clock_measures_how_long_a_pod_has_been_asked_to_leave(
+    store: EvictionRecordStore, clock: FakeClock, ahead_s: float
+) -> None:
+    """By that of the process that follows it; a standby has seen when it was asked."""
+    store.see("a", "r", "Evicting")
+    sent = clock.now() + ahead_s
+    await clock.advance(50)
+    store.notice(document("r", sent))
+    store.notice(document("planned", sent, "Planned") | {"status": {"phase": "Planned"}})
+
+    assert store.sent_for_s(store.known["a/r"]) == 50.0
+    assert store.sent_for_s(store.known["a/planned"]) == 0.0
+
+
+async def test_a_young_process_gives_a_pod_its_whole_time_but_not_for_ever(
+    store: EvictionRecordStore, clock: FakeClock
+) -> None:
+    """What was sent for certain counts, whatever the clocks."""
+    store.notice(document("late", clock.now() - 3600))
+    store.notice(document("old", clock.now() - SKEW_S - 61))
+
+    assert store.sent_for_s(store.known["a/late"]) == 0.0
+    assert store.sent_for_s(store.known["a/old"]) == 61.0
+
+
 def test_only_what_the_policy_sent_counts(store: EvictionRecordStore, clock: FakeClock) -> None:
     """Neither another policy's, nor a victim of preemption, nor what was refused."""
     now = clock.now()

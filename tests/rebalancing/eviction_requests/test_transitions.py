@@ -597,7 +597,7 @@ def found(
     """A record of an earlier process."""
     sent = PhaseTransition(phase=Phase.EVICTING, time=datetime.fromtimestamp(NOW - for_s, UTC))
     status = EvictionStatus(phase=phase, reason=reason, transitions=(sent,))
-    return ProcessRestarted(KEY, spec or a_spec(), status, NOW, pod=pod, move=MOVE)
+    return ProcessRestarted(KEY, spec or a_spec(), status, for_s, pod=pod, move=MOVE)
 
 
 OLD = facts("web-1", "bad")

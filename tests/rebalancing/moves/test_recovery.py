@@ -86,7 +86,7 @@ def found(
         key,
         a_spec(**spec),
         a_status(phase, reason, replacement),
-        (SENT + timedelta(seconds=20)).timestamp(),
+        20.0,
         pod=pod,
         move=MOVE if pod is not None else None,
         rollout=rollout,
@@ -348,11 +348,10 @@ def test_a_record_is_taken_over_once() -> None:
 
 
 def test_times_are_taken_from_the_record() -> None:
-    """When it was sent, and how long ago; a record that was not sent has neither."""
+    """When it was sent; a record that was not sent does not say that."""
     sent, planned = found(Phase.EVICTED), found(Phase.PLANNED)
 
-    assert (sent.since, sent.evicting_for_s) == (SENT, 20.0)
-    assert (planned.since, planned.evicting_for_s) == (None, 0.0)
+    assert (sent.since, planned.since) == (SENT, None)
     assert isinstance(sent, ProcessRestarted)
 
 
@@ -380,7 +379,6 @@ def test_replacements_are_looked_for_by_the_clock_that_says_when_pods_are_made(
     known = replace(event, status=status, created=planned - ahead)
 
     assert known.since == planned - ahead + timedelta(seconds=since_s + 30)
-    assert known.evicting_for_s == event.evicting_for_s
 
 
 def test_replacements_are_looked_for_since_the_api_server_wrote_that_the_pod_goes() -> None:

@@ -519,7 +519,7 @@ def found(
     answer = UNKNOWN if rollout is RolloutSight.OPEN else DONE
     seen = None if rollout is None else RolloutAnswered(KEY, rollout, answer, patience_s)
     return ProcessRestarted(
-        KEY, SPEC, EvictionStatus(phase=Phase.SURGING, reason=reason), NOW, rollout=seen, pod=pod
+        KEY, SPEC, EvictionStatus(phase=Phase.SURGING, reason=reason), rollout=seen, pod=pod
     )
 
 
@@ -591,5 +591,5 @@ def test_other_records_are_no_surges(phase: Phase) -> None:
     """They are seen to elsewhere."""
     step = Step(a_state(MoveStage.NEW), NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
 
-    assert not recovered(step, ProcessRestarted(KEY, SPEC, EvictionStatus(phase=phase), NOW))
+    assert not recovered(step, ProcessRestarted(KEY, SPEC, EvictionStatus(phase=phase)))
     assert step.instructions == []

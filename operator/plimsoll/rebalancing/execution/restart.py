@@ -68,7 +68,7 @@ class Restart:
             record.key,
             record.spec,
             record.status,
-            self.clock.now(),
+            self.keeper.sent_for_s(record),
             pod=None if pod is None else facts_of(pod.pod),
             move=None if pod is None or record.is_finished else move_of(record.spec, pod),
             rollout=rollout,

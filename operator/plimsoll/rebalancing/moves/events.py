@@ -67,7 +67,7 @@ class ProcessRestarted(MoveEvent):
 
     spec: EvictionSpec
     status: EvictionStatus
-    now: float  #: seconds since the epoch
+    evicting_for_s: float = 0.0  #: since this process saw that phase Evicting was reached, by its own clock
     pod: PodFacts | None = None  #: the pod that was to be moved, None when it is gone
     move: Move | None = None  #: what the record proposes, for a pod that stands; else None
     rollout: "RolloutAnswered | None" = None  #: what the Deployment says of a surge
@@ -90,11 +90,6 @@ class ProcessRestarted(MoveEvent):
             return sent
         waited = sent - self.status.transitions[0].time - timedelta(seconds=1)
         return self.created + max(waited, timedelta(0))
-
-    @property
-    def evicting_for_s(self) -> float:
-        """Seconds since phase Evicting was reached; 0 when it was not."""
-        return 0.0 if self._sent is None else max(0.0, self.now - self._sent.timestamp())
 
     @property
     def _sent(self) -> datetime | None:

@@ -178,6 +178,17 @@ class EvictionRecordStore:
             if counts_as_sent(record, policy)
         )
 
+    def sent_for_s(self, record: Record) -> float:
+        """Seconds since this process saw that a record was sent; 0 for one that was not.
+
+        A young process counts from its start on: the record's times are of other machines, whose clocks may
+        differ. They count as far as even a clock that is far ahead admits it.
+        """
+        if not (sent := latest_sent(record)):
+            return 0.0
+        now = self.clock.monotonic()
+        return max(now - self._sent.get(record.key, now), self.clock.now() - sent - SKEW_S)
+
     def _remember(self, record: Record) -> None:
         self.known[record.key] = record
         self.see(record.namespace, record.name, record.phase or "")
