@@ -11,7 +11,8 @@ import pytest
 
 from plimsoll.app.endpoints import Endpoints, serving
 from plimsoll.app.memory import endpoint as module
-from plimsoll.app.memory.endpoint import BURST, KEPT_S, ExplainEndpoint
+from plimsoll.app.memory.caller_gate import KEPT_S, CallerGate
+from plimsoll.app.memory.endpoint import BURST, ExplainEndpoint
 from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.access_reviews import Caller
 from plimsoll.kube.session.errors import Unauthorized
@@ -58,7 +59,7 @@ Ask = Callable[..., Awaitable[tuple[int, str]]]
 @asynccontextmanager
 async def asking(reviews: Reviews, clock: FakeClock, pod: Any = a_pod) -> AsyncIterator[Ask]:
     """Status and body of a path, for a token."""
-    explain = ExplainEndpoint(reviews, clock, pod, a_node)
+    explain = ExplainEndpoint(CallerGate(reviews, clock), pod, a_node)
     said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, explain)
     async with (
         serving("127.0.0.1", [0], said) as (port,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from selenium import webdriver
@@ -48,3 +48,9 @@ def opened(driver: webdriver.Chrome, page: Path) -> webdriver.Chrome:
     """The browser with a page of a file."""
     driver.get(page.as_uri())
     return driver
+
+
+def logged(driver: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
+    """What the browser has logged since the last time."""
+    found: list[dict[str, Any]] = driver.get_log(kind)  # type: ignore[no-untyped-call] # Selenium types it half
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from axe_core_python.selenium import Axe
@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from cli.commands import say
-from web_pages.browser import a_browser, needs_chromium, opened
+from web_pages.browser import a_browser, logged, needs_chromium, opened
 from web_pages.scenes import SCRIPT, a_hostile_page, a_plan
 
 if TYPE_CHECKING:
@@ -49,12 +49,6 @@ def driver() -> Iterator[Chrome]:
 
 def texts(driver: Chrome, selector: str) -> list[str]:
     return [each.text for each in driver.find_elements(By.CSS_SELECTOR, selector)]
-
-
-def logged(driver: Chrome, kind: str) -> list[dict[str, Any]]:
-    """What the browser has logged since the last time."""
-    found: list[dict[str, Any]] = driver.get_log(kind)  # type: ignore[no-untyped-call] # Selenium types it half
-    return found
 
 
 def requests_of(driver: Chrome) -> list[str]:

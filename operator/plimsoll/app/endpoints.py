@@ -1,4 +1,4 @@
-"""The HTTP endpoints for Prometheus, probes and explanations: /metrics, /readyz, /healthz, /explain/.
+"""The HTTP endpoints for Prometheus, probes and people: /metrics, /readyz, /healthz, /explain/, /ui.
 
 They are served from the election's thread, so that they answer while the main loop computes. Each connection
 serves one request and has a time limit, whatever its client does or leaves undone.
@@ -13,6 +13,7 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from plimsoll.app.memory.endpoint import PREFIX, ExplainEndpoint
+from plimsoll.app.memory.live_page import PAGE, STREAM, LivePage
 from plimsoll.framework.errors import PlimsollError
 from plimsoll.preflight.ports import REMEDY, obstacle
 
@@ -36,6 +37,7 @@ class Endpoints:
         broken: Why it should be restarted, "" when it should not.
         standing: Whether it leads, in words; a line of /readyz.
         explain: Answers what is below /explain/; None for nothing.
+        live: Shows the operator to people; None without the page.
     """
 
     unready: Callable[[], str]
@@ -43,6 +45,7 @@ class Endpoints:
     standing: Callable[[], str]
     metrics: Callable[[], Awaitable[bytes]]
     explain: ExplainEndpoint | None = None
+    live: LivePage | None = None
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
@@ -53,6 +56,8 @@ class Endpoints:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in {"GET", "HEAD"}:
             return web.Response(status=405, text="method not allowed\n", headers={"Allow": "GET, HEAD"})
+        if self.live is not None and request.path in {PAGE, STREAM}:
+            return await self.live.answer(request)
         if self.explain is not None and request.path.startswith(PREFIX):
             return await self.explain.answer(request)
         match request.path:

@@ -18,6 +18,7 @@ from plimsoll.app import extensions
 from plimsoll.app.candidacy import candidacy, namespace_of, shared_leadership
 from plimsoll.app.machine.machine import Machine, SideLoop
 from plimsoll.app.memory.answers import MemoryAnswers
+from plimsoll.app.memory.live_views import LiveViews
 from plimsoll.app.rebalancing_wing import rebalancing_wing
 from plimsoll.app.replica.node_holder import NodeHolder
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
@@ -226,6 +227,18 @@ class Operator:
         self.startup = Startup(parts, self.leadership, self.wing, self.rebalancing, others, was_led)
         self.duties = nodes.duties(self.startup, self.wing, answers)
         self.metrics.register(StateCollector(self._sources()))
+
+    @property
+    def live_views(self) -> LiveViews:
+        """What the live page shows."""
+        return LiveViews(
+            self.queue,
+            self.cache,
+            self.policies,
+            self.rebalancing.keeper.known,
+            self.clock,
+            lambda: self.leadership.standing,
+        )
 
     def _sources(self) -> Sources:
         cluster, cache, queue = self.cache.cluster, self.cache, self.queue

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Literal
 
@@ -26,11 +26,15 @@ from plimsoll.app.kopf_session import session_of
 from plimsoll.app.machine.garbage import collect_until
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
+from plimsoll.app.memory.caller_gate import CallerGate
 from plimsoll.app.memory.endpoint import ExplainEndpoint
+from plimsoll.app.memory.live_page import LivePage
+from plimsoll.app.memory.live_views import NodeRow
 from plimsoll.app.operator import Operator
 from plimsoll.app.settings import Settings
 from plimsoll.engine.kernel import library as kernel
 from plimsoll.framework.errors import PlimsollError
+from plimsoll.inspection.live_view import LiveView
 from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
@@ -177,12 +181,22 @@ class OperatorProcess:
         async def node(name: str) -> NodeMemory:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(node_memory(name), here))
 
+        views = self._operator.live_views
+
+        async def view(seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
+            return views.since(seen)
+
+        async def look(seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(view(seen), here))
+
+        gate = CallerGate(self._operator.callers, self._operator.clock)
         return Endpoints(
             unready=self._operator.unready,
             broken=self._operator.broken,
             standing=lambda: self._operator.leadership.standing,
             metrics=metrics,
-            explain=ExplainEndpoint(self._operator.callers, self._operator.clock, pod, node),
+            explain=ExplainEndpoint(gate, pod, node),
+            live=LivePage(gate, look) if self._operator.settings.ui else None,
         )
 
     async def _end_tasks(self) -> None:

@@ -49,6 +49,7 @@ class Settings(BaseModel):
         default="", pattern=f"{NAME}|^$", description="The pod's own, or kube-system outside of a cluster."
     )
 
+    ui: bool = Field(default=False, description="Whether /ui shows the operator to people.")
     share_work: bool = Field(default=False, description="Share it with other replicas, a Lease a role.")
 
     @field_validator("share_work")

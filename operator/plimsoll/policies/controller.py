@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from typing import Any, Protocol
 
 from plimsoll.access.rights import Access
-from plimsoll.api.schema.conditions import ConditionStatus
+from plimsoll.api.schema.conditions import Condition, ConditionStatus
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.policies.conditions import may_predict, scheduler_name_of, written_conditions
@@ -140,6 +140,11 @@ class Policies:
         for known in self._known.values():
             for each in known.conditions:
                 yield known.name, each.type, each.status == ConditionStatus.TRUE
+
+    def described(self) -> Iterator[tuple[str, tuple[Condition, ...]]]:
+        """Of each policy: its name and its conditions."""
+        for known in self._known.values():
+            yield known.name, known.conditions
 
     def degradations(self) -> Iterator[tuple[str, str]]:
         """Of each degraded policy: its name and a reason, once for each reason."""

@@ -15,24 +15,30 @@ from plimsoll import __version__
 
 
 def rendered(template: str, content: Mapping[str, object]) -> str:
-    """A whole page as HTML.
+    """A page in one file as HTML, with a policy in its head.
 
     Args:
         template: Name of the template in ``plimsoll/web_pages/templates``.
         content: What it shows; text is escaped.
     """
     style, script = _read("report.css"), _read("report.js")
-    policy = (
+    own = {"version": __version__, "policy": _policy(style, script), "style": style, "script": script}
+    return _environment().get_template(template).render(**own, **content)
+
+
+@cache
+def live_page() -> tuple[str, str]:
+    """The page of a running operator, and the policy to send with it: it asks its own server alone."""
+    style, script = _read("report.css") + _read("live.css"), _read("live.js")
+    text = _environment().get_template("live.html").render(version=__version__, style=style, script=script)
+    return text, f"{_policy(style, script)}; connect-src 'self'; frame-ancestors 'none'"
+
+
+def _policy(style: str, script: str) -> str:
+    return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     )
-    surroundings = {
-        "version": __version__,
-        "policy": policy,
-        "style": style,
-        "script": script,
-    }
-    return _environment().get_template(template).render(**surroundings, **content)
 
 
 @cache

@@ -16,6 +16,7 @@ from yarl import URL
 from fuzzing.target import Bound, Broken, Target, kind_of
 from fuzzing.targets.policies import policy_documents
 from fuzzing.told_session import LOOPS
+from plimsoll.app.memory.caller_gate import CallerGate
 from plimsoll.app.memory.endpoint import ExplainEndpoint
 from plimsoll.inspection.operator_memory import NodeMemory, PodMemory
 from plimsoll.kube.access_reviews import Caller
@@ -63,7 +64,7 @@ def explain_request(data: bytes) -> object:
 
 
 async def _explained(path: str, headers: CIMultiDict[str]) -> object:
-    endpoint = ExplainEndpoint(_Reviews(), FakeClock(), _pod, _node)
+    endpoint = ExplainEndpoint(CallerGate(_Reviews(), FakeClock()), _pod, _node)
     try:
         request = SimpleNamespace(path=URL(path, encoded=True).path, headers=headers)
     except ValueError:

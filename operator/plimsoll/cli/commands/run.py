@@ -57,6 +57,9 @@ def run(  # noqa: PLR0913 - typer reads the options from the parameters
             metavar="true|false", help="Share the work with other replicas, with a Lease for each role."
         ),
     ] = "false",
+    ui: Annotated[
+        str, typer.Option(metavar="true|false", help="Serve /ui on the metrics port: the operator, live.")
+    ] = "false",
 ) -> None:
     """Run the operator until SIGTERM."""
     flags = dict(locals())

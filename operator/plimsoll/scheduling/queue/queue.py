@@ -130,6 +130,12 @@ class SchedulingQueue:
         for place in self._places():
             yield from place
 
+    def listed(self) -> Iterator[tuple[str, QueuedPod]]:
+        """The queue of each waiting pod, and the pod."""
+        for name, place in zip((*self.depths(), "in flight"), self._places(), strict=True):
+            for each in place:
+                yield name, each
+
     def whereabouts(self, uid: str) -> tuple[str, QueuedPod, int] | None:
         """The queue of a waiting pod, the pod, and how many active pods are tried before it."""
         for name, place in zip((*self.depths(), "in flight"), self._places(), strict=True):

@@ -1,0 +1,95 @@
+"""CallerGate lets callers with a valid token and the right to a path through; outcomes are kept for seconds.
+
+The caller's bearer token is reviewed (TokenReview), then the right to get the path (SubjectAccessReview of a
+non-resource URL). A caller behind the API server's proxy shows a token of the audience plimsoll.dev in a
+header of its own, and no other token is accepted there.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from aiohttp import web
+
+from plimsoll.kube.access_reviews import Caller
+from plimsoll.kube.session.errors import APIError, Unauthorized
+from plimsoll.ports.audience import AUDIENCE, HEADER
+from plimsoll.ports.clock import Clock
+
+#: Seconds that the outcome of a review is kept, and outcomes that are.
+KEPT_S, KEPT = 10.0, 256
+
+#: What to do so that the operator may review.
+GRANTS = "apply deploy/components/explain (chart: explain.enabled: true)"
+
+
+class CallerReviewer(Protocol):
+    """Says who calls, and what they may; raises APIError."""
+
+    async def caller(self, token: str, audience: str = "") -> Caller | None:
+        """Whose token it is, None when it is no valid one for the audience; "" is the API server's."""
+
+    async def may_get(self, caller: Caller, path: str) -> bool:
+        """Whether they may get a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerRefusal:
+    """A status and a sentence."""
+
+    status: int
+    text: str
+
+    def response(self) -> web.Response:
+        """As an answer."""
+        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
+        return web.Response(status=self.status, text=f"{self.text}\n", headers=headers)
+
+
+@dataclass(eq=False)
+class CallerGate:
+    """Reviews callers."""
+
+    reviews: CallerReviewer
+    clock: Clock
+    _kept: dict[tuple[bytes, str, str], tuple[float, CallerRefusal | None]] = field(
+        default_factory=dict, init=False
+    )
+
+    async def refusal(self, headers: Mapping[str, str], path: str) -> CallerRefusal | None:
+        """Why the caller receives no answer; None when they do."""
+        audience = AUDIENCE if HEADER in headers else ""
+        authorization = headers.get(HEADER if audience else "Authorization", "")
+        scheme, _, token = authorization.partition(" ")
+        # Bytes that are not ASCII are no token, and come as lone surrogates.
+        if scheme.lower() != "bearer" or not token.strip() or not token.isascii():
+            return CallerRefusal(401, "a bearer token of the cluster is needed")
+        key = (hashlib.sha256(token.encode()).digest(), audience, path)
+        now = self.clock.monotonic()
+        until, refusal = self._kept.get(key, (0.0, None))
+        if now < until:
+            return refusal
+        try:
+            refusal = await self._reviewed(token.strip(), audience, path)
+        except Unauthorized as exc:
+            text = f"the operator may not review callers: {exc.message}; {GRANTS}"
+            return CallerRefusal(503, text)
+        except APIError as exc:
+            return CallerRefusal(503, f"the API server does not review callers: {exc}")
+        if len(self._kept) >= KEPT:
+            self._kept.clear()
+        self._kept[key] = (now + KEPT_S, refusal)
+        return refusal
+
+    async def _reviewed(self, token: str, audience: str, path: str) -> CallerRefusal | None:
+        caller = await self.reviews.caller(token, audience)
+        if caller is None:
+            meant = f" for the audience {audience}" if audience else ""
+            return CallerRefusal(401, f"the API server does not accept the token{meant}")
+        if not await self.reviews.may_get(caller, path):
+            text = (
+                f'User "{caller.user}" cannot get path "{path}"; the ClusterRole plimsoll-explain grants it'
+            )
+            return CallerRefusal(403, text)
+        return None

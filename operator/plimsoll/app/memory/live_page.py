@@ -1,0 +1,92 @@
+"""The live page: /ui is a page without any data, which asks /explain/live for what it shows.
+
+::
+
+    GET /ui               HTML, for everybody; it asks for a token and keeps it until its tab closes
+    GET /explain/live     server-sent events, each a LiveView, for callers whom the gate lets through
+
+A stream ends after some seconds, before the endpoints would cut the connection, and the page asks again. So a
+page outlives a fail-over, and a page that was closed costs nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from plimsoll.app.memory.caller_gate import CallerGate, CallerRefusal
+from plimsoll.app.memory.live_views import NodeRow
+from plimsoll.inspection.live_view import LiveView
+from plimsoll.web_pages.html_page import live_page
+
+PAGE, STREAM = "/ui", "/explain/live"
+
+#: Seconds between two views, and of a stream; the endpoints cut connections later.
+PERIOD_S, STREAM_S = 2.0, 12.0
+
+#: Streams that are served simultaneously.
+STREAMS = 10
+
+#: Seconds that a view waits for the main loop.
+ANSWER_S = 5.0
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+@dataclass(eq=False)
+class LivePage:
+    """Answers requests for the page and its stream, in the thread of the endpoints.
+
+    Attributes:
+        look: What the operator is like, since the nodes that were seen; awaits the main loop.
+    """
+
+    gate: CallerGate
+    look: Callable[[Mapping[str, NodeRow]], Awaitable[tuple[LiveView, dict[str, NodeRow]]]]
+    _open: int = field(default=0, init=False)
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request for the page or its stream."""
+        return self._page() if request.path == PAGE else await self._stream(request)
+
+    def _page(self) -> web.Response:
+        content, policy = live_page()
+        headers = {**HEADERS, "Content-Security-Policy": policy}
+        return web.Response(text=content, content_type="text/html", headers=headers)
+
+    async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
+        refusal = await self.gate.refusal(request.headers, STREAM)
+        if refusal is None and self._open >= STREAMS:
+            refusal = CallerRefusal(503, f"{STREAMS} pages are looked at already; close one")
+        if refusal is not None:
+            return refusal.response()
+        response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        response.force_close()
+        self._open += 1
+        try:
+            await response.prepare(request)
+            await self._send(response)
+        finally:
+            self._open -= 1
+        return response
+
+    async def _send(self, response: web.StreamResponse) -> None:
+        seen: Mapping[str, NodeRow] = {}
+        ends = self.gate.clock.monotonic() + STREAM_S
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    view, seen = await self.look(seen)
+            except TimeoutError:
+                await response.write(b"event: busy\ndata: {}\n\n")
+            else:
+                await response.write(b"data: " + view.model_dump_json(by_alias=True).encode() + b"\n\n")
+            if self.gate.clock.monotonic() + PERIOD_S >= ends:
+                return
+            await asyncio.sleep(PERIOD_S)

@@ -1,0 +1,134 @@
+"""LiveViews looks at the operator for the live page, in the main loop's thread, while somebody looks."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+
+from plimsoll.api.schema.conditions import Condition
+from plimsoll.cluster.cache import Cache
+from plimsoll.inspection.live_view import (
+    LiveCondition,
+    LiveNode,
+    LivePod,
+    LivePolicy,
+    LiveRecord,
+    LiveView,
+)
+from plimsoll.model.columns.cluster import CPU, MEMORY, PODS
+from plimsoll.ports.clock import Clock
+from plimsoll.rebalancing.records.record import Record
+from plimsoll.scheduling.queue.queue import SchedulingQueue
+
+#: Pods and moves that a view lists, and ended moves.
+WAITING, MOVES, ENDED = 100, 100, 50
+
+#: A node as a view has it: pods, percent of cpu and memory, whether it is open.
+NodeRow = tuple[int, int, int, bool]
+
+
+class ConditionSource(Protocol):
+    """Knows the policies."""
+
+    def described(self) -> Iterable[tuple[str, tuple[Condition, ...]]]:
+        """Of each policy: its name and its conditions."""
+
+
+@dataclass(frozen=True)
+class LiveViews:
+    """Reads queue, cache, policies and records; writes nothing.
+
+    Attributes:
+        records: Eviction records by ``namespace/name``.
+        standing: Whether this process leads, in words.
+    """
+
+    queue: SchedulingQueue
+    cache: Cache
+    policies: ConditionSource
+    records: Mapping[str, Record]
+    clock: Clock
+    standing: Callable[[], str]
+
+    def since(self, seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
+        """The operator now, with the nodes that are not as ``seen``; and all nodes as they are."""
+        rows = self._rows()
+        cluster = self.cache.cluster
+        moves, ended = self._records()
+        view = LiveView(
+            standing=self.standing(),
+            node_count=len(rows),
+            pod_count=len(cluster.pods),
+            nodes=tuple(
+                LiveNode(node=name, pods=row[0], cpu_percent=row[1], memory_percent=row[2], is_open=row[3])
+                for name, row in rows.items()
+                if seen.get(name) != row
+            ),
+            gone=tuple(name for name in seen if name not in rows),
+            depths=dict(self.queue.depths()),
+            queue=tuple(self._waiting()),
+            policies=tuple(
+                LivePolicy(
+                    policy=name,
+                    conditions=tuple(
+                        LiveCondition(
+                            type=each.type, status=each.status, reason=each.reason, message=each.message
+                        )
+                        for each in conditions
+                    ),
+                )
+                for name, conditions in self.policies.described()
+            ),
+            moves=moves,
+            records=ended,
+        )
+        return view, rows
+
+    def _rows(self) -> dict[str, NodeRow]:
+        cluster = self.cache.cluster
+        count = len(cluster)
+        requested, allocatable = cluster.requested[:count], np.maximum(cluster.allocatable[:count], 1)
+        shares = (100 * requested[:, [CPU, MEMORY]] / allocatable[:, [CPU, MEMORY]]).round().astype(int)
+        pods = requested[:, PODS].tolist()
+        return {
+            node.name: (pods[row], cpu, memory, node.is_ready and not node.spec.unschedulable)
+            for row, (node, (cpu, memory)) in enumerate(zip(cluster.nodes, shares.tolist(), strict=False))
+            if row < count
+        }
+
+    def _waiting(self) -> Iterable[LivePod]:
+        now = self.clock.monotonic()
+        for place, each in islice(self.queue.listed(), WAITING):
+            yield LivePod(
+                pod=each.pod.key,
+                queue=place,
+                attempts=each.attempts,
+                waited_seconds=max(0, round(now - each.first_seen)),
+                rejected_by=tuple(sorted(each.rejected_by | each.pending_on)),
+            )
+
+    def _records(self) -> tuple[tuple[LiveRecord, ...], tuple[LiveRecord, ...]]:
+        """Moves under way, and those that ended last."""
+        under_way = [each for each in self.records.values() if not each.is_finished]
+        ended = sorted(
+            (each for each in self.records.values() if each.is_finished and each.status.transitions),
+            key=lambda each: each.status.transitions[-1].time,
+            reverse=True,
+        )
+        return tuple(map(_told, under_way[:MOVES])), tuple(map(_told, ended[:ENDED]))
+
+
+def _told(record: Record) -> LiveRecord:
+    spec, status = record.spec, record.status
+    return LiveRecord(
+        record=record.key,
+        pod=f"{spec.pod.namespace}/{spec.pod.name}",
+        from_node=spec.from_node,
+        target_node=spec.target_node or "",
+        policy=spec.policy,
+        strategy=spec.strategy,
+        phase=str(record.phase),
+        message=status.message or "",
+    )

@@ -1,0 +1,189 @@
+"use strict";
+const byId = (id) => document.getElementById(id);
+const status = byId("status");
+const dialog = document.querySelector("dialog");
+const nodes = new Map();
+let token = sessionStorage.getItem("token") || "";
+let current = 0; // which stream is the latest; older ones end
+
+// What a cluster says is put in as text, never as markup.
+function row(cells) {
+  const line = document.createElement("tr");
+  for (const [place, cell] of cells.entries()) {
+    const field = line.insertCell();
+    if (typeof cell === "number") field.className = "number";
+    if (place === 0 && String(cell).includes("/")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.dataset.pod = cell;
+      button.textContent = cell;
+      field.append(button);
+    } else {
+      field.textContent = cell;
+    }
+  }
+  return line;
+}
+
+function fill(id, lines, columns) {
+  const none = document.createElement("tr");
+  const cell = none.insertCell();
+  cell.colSpan = columns;
+  cell.textContent = "none";
+  byId(id).replaceChildren(...(lines.length ? lines : [none]));
+}
+
+const step = (percent) => (percent > 100 ? 21 : percent > 0 ? Math.max(1, Math.round(percent / 5)) : 0);
+
+function draw(node) {
+  const known = nodes.get(node.node);
+  const tile = known || document.createElement("button");
+  if (!known) {
+    tile.type = "button";
+    tile.tabIndex = nodes.size ? -1 : 0;
+    tile.dataset.node = node.node;
+    tile.append(document.createElement("i"), document.createElement("i"));
+    nodes.set(node.node, tile);
+    const place = document.createElement("li");
+    place.append(tile);
+    byId("tiles").append(place);
+  }
+  const [cpu, memory] = tile.children;
+  cpu.className = `s${step(node.cpuPercent)}`;
+  memory.className = `s${step(node.memoryPercent)}`;
+  tile.className = node.isOpen ? "tile" : "tile closed";
+  const closed = node.isOpen ? "" : ", closed to new pods";
+  tile.title = `${node.node}: cpu ${node.cpuPercent} %, memory ${node.memoryPercent} %, ${node.pods} pods${closed}`;
+  tile.setAttribute("aria-label", tile.title);
+}
+
+const cells = (each) => [each.pod, each.fromNode, each.targetNode, each.phase, each.policy, each.strategy, each.message];
+
+function show(view, isFirst) {
+  const kept = new Set(view.nodes.map((each) => each.node));
+  const gone = isFirst ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
+  for (const name of gone) {
+    nodes.get(name)?.parentNode.remove();
+    nodes.delete(name);
+  }
+  view.nodes.forEach(draw);
+  if (nodes.size && !document.querySelector('.tile[tabindex="0"]')) nodes.values().next().value.tabIndex = 0;
+  byId("depths").replaceChildren(...Object.entries(view.depths).map(([name, count]) => {
+    const item = document.createElement("li");
+    item.textContent = `${name}: ${count}`;
+    return item;
+  }));
+  fill("waiting", view.queue.map((each) => row([each.pod, each.queue, each.attempts, each.waitedSeconds, each.rejectedBy.join(", ")])), 5);
+  fill("conditions", view.policies.flatMap((policy) => policy.conditions.map((each) => row([policy.policy, each.type, each.status, each.reason, each.message]))), 5);
+  fill("open", view.moves.map((each) => row(cells(each))), 7);
+  fill("ended", view.records.map((each) => row(cells(each))), 7);
+  document.body.classList.remove("stale");
+  const text = `${view.standing}; ${view.nodeCount} nodes, ${view.podCount} pods with a node`;
+  if (status.textContent !== text) status.textContent = text;
+}
+
+const headers = () => ({ Authorization: `Bearer ${token}` });
+
+// A stream ends after some seconds and is asked for again: so the page outlives a fail-over.
+async function listen(mine) {
+  const answer = await fetch("/explain/live", { headers: headers(), cache: "no-store" });
+  if (answer.status === 401 || answer.status === 403) {
+    token = "";
+    sessionStorage.removeItem("token");
+    byId("ask").hidden = false;
+    throw new Error(await answer.text());
+  }
+  if (!answer.ok) throw new Error(await answer.text());
+  byId("ask").hidden = true;
+  sessionStorage.setItem("token", token);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  let isFirst = true;
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    if (mine !== current) return void reader.cancel();
+    text += value;
+    const events = text.split("\n\n");
+    text = events.pop();
+    for (const event of events) {
+      if (event.startsWith("data: ")) {
+        show(JSON.parse(event.slice(6)), isFirst);
+        isFirst = false;
+      } else {
+        status.textContent = "The operator is busy; what is shown is old.";
+      }
+    }
+  }
+}
+
+async function follow() {
+  const mine = ++current;
+  while (mine === current && token) {
+    try {
+      await listen(mine);
+    } catch (error) {
+      document.body.classList.add("stale");
+      status.textContent = `No answer, trying again: ${error.message.trim()}`;
+      await new Promise((resolve) => { setTimeout(resolve, 2000); });
+    }
+  }
+}
+
+byId("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = byId("token").value.trim();
+  byId("token").value = "";
+  follow();
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) current += 1; // nobody looks
+  else follow();
+});
+
+// An explanation is what the operator remembers of a pod or node.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-pod], [data-node]");
+  if (!button) return;
+  const isNode = button.dataset.node !== undefined;
+  const name = isNode ? button.dataset.node : button.dataset.pod;
+  dialog.querySelector("h2").textContent = name;
+  const text = dialog.querySelector("pre");
+  text.textContent = button.title || "";
+  dialog.showModal();
+  try {
+    const path = name.split("/").map(encodeURIComponent).join("/");
+    const answer = await fetch(`/explain/${isNode ? "nodes" : "pods"}/${path}`, { headers: headers() });
+    const told = answer.ok ? lines(await answer.json(), "") : await answer.text();
+    text.textContent = `${button.title || ""}\n\n${told}\n\nplimsoll explain ${isNode ? "node" : "pod"} ${name} says more.`.trim();
+  } catch (error) {
+    text.textContent = `No answer: ${error.message}`;
+  }
+});
+
+function lines(value, indent) {
+  return Object.entries(value).map(([name, each]) => {
+    const words = name.replace(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
+    if (each === null || each === "" || (Array.isArray(each) && !each.length)) return `${indent}${words}: none`;
+    if (typeof each === "object") return `${indent}${words}:\n${lines(each, `${indent}  `)}`;
+    return `${indent}${words}: ${each}`;
+  }).join("\n");
+}
+
+document.getElementById("tiles").addEventListener("keydown", (event) => {
+  const tile = event.target.closest(".tile");
+  if (!tile) return;
+  const tiles = [...nodes.values()];
+  const place = tiles.indexOf(tile);
+  const across = tiles.filter((each) => each.offsetTop === tiles[0].offsetTop).length;
+  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: across, ArrowUp: -across, Home: -place, End: tiles.length - 1 - place };
+  if (!(event.key in steps)) return;
+  event.preventDefault();
+  const next = tiles[Math.max(0, Math.min(tiles.length - 1, place + steps[event.key]))];
+  tile.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+});
+
+if (token) follow();

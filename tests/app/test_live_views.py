@@ -1,0 +1,123 @@
+"""The live page receives everything at first, then what changed; and streams are as few as allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import orjson
+import pytest
+
+from app.test_explain_endpoint import Reviews, nothing
+from inspection.contents import NOW, a_node_document, a_pod_document
+from plimsoll.api.schema.conditions import Condition, ConditionStatus
+from plimsoll.app.endpoints import Endpoints, serving
+from plimsoll.app.memory import live_page
+from plimsoll.app.memory.caller_gate import CallerGate
+from plimsoll.app.memory.live_page import STREAM, LivePage
+from plimsoll.app.memory.live_views import LiveViews
+from plimsoll.cluster.cache import Cache
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.testing.fakes import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class NoPods:
+    """A queue in which nothing waits."""
+
+    def depths(self) -> dict[str, int]:
+        return {"active": 0}
+
+    def listed(self) -> Iterable[Any]:
+        return ()
+
+
+class OnePolicy:
+    """A policy that is ready."""
+
+    def described(self) -> Iterable[tuple[str, tuple[Condition, ...]]]:
+        ready = Condition(
+            type="Ready",
+            status=ConditionStatus.TRUE,
+            reason="Serving",
+            message="it serves",
+            last_transition_time=NOW,
+        )
+        yield "tidy", (ready,)
+
+
+def some_views(cache: Cache) -> LiveViews:
+    return LiveViews(NoPods(), cache, OnePolicy(), {}, FakeClock(), lambda: "leading")  # type: ignore[arg-type] # reads two methods of the queue
+
+
+def a_cache(*nodes: str) -> Cache:
+    cache = Cache()
+    for each in nodes:
+        cache.cluster.set_node(convert(Node, a_node_document(each)))
+    return cache
+
+
+def test_a_stream_receives_what_changed() -> None:
+    """All nodes at first; then none, the one that took a pod, and the one that went."""
+    cache = a_cache("a", "b")
+    views = some_views(cache)
+
+    view, seen = views.since({})
+    assert [(each.node, each.cpu_percent, each.is_open) for each in view.nodes] == [
+        ("a", 0, True),
+        ("b", 0, True),
+    ]
+    assert view.policies[0].conditions[0].reason == "Serving"
+    view, seen = views.since(seen)
+    assert (view.nodes, view.gone, view.node_count) == ((), (), 2)
+
+    pod = convert(Pod, a_pod_document("web", "b", cpu="2"))
+    cache.cluster.place(cache.cluster.templates.info(pod), "b")
+    view, seen = views.since(seen)
+    assert [(each.node, each.pods, each.cpu_percent) for each in view.nodes] == [("b", 1, 50)]
+
+    cache.cluster.remove_node("a")
+    view, seen = views.since(seen)
+    assert (view.nodes, view.gone, view.pod_count) == ((), ("a",), 1)
+
+
+async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_page, "STREAMS", 1)
+    monkeypatch.setattr(live_page, "PERIOD_S", 0.01)
+    views, clock, went = some_views(a_cache("a")), FakeClock(), asyncio.Event()
+
+    async def look(seen: Any) -> Any:
+        await went.wait()
+        await clock.advance(5.0)
+        return views.since(seen)
+
+    page = LivePage(CallerGate(Reviews(), clock), look)
+    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, None, page)
+    async with (
+        serving("127.0.0.1", [0], said) as (port,),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
+    ):
+        jane, joe = ({"Authorization": f"Bearer {name}'s"} for name in ("jane", "joe"))
+        async with http.get("/ui") as answer:
+            assert "connect-src 'self'" in answer.headers["Content-Security-Policy"]
+            assert "http" not in (await answer.text()).replace("http-equiv", "")
+        async with http.get(STREAM, headers=joe) as answer:
+            assert (answer.status, "plimsoll-explain grants it" in await answer.text()) == (403, True)
+        async with http.get(STREAM, headers=jane) as first:
+            async with http.get(STREAM, headers=jane) as second:
+                assert (second.status, await second.text()) == (
+                    503,
+                    "1 pages are looked at already; close one\n",
+                )
+            went.set()
+            events = (await first.text()).strip().split("\n\n")
+        async with http.get(STREAM, headers=jane) as third:
+            assert third.status == 200
+
+    told = [orjson.loads(each.removeprefix("data: ")) for each in events]
+    assert [len(each["nodes"]) for each in told] == [1, 0, 0]
