@@ -137,7 +137,7 @@ def allocation_json(allocation: AllocationResult) -> dict[str, Any]:
     if devices.get("results"):
         found["devices"]["results"] = _filled(devices["results"])
     if devices.get("config"):
-        found["devices"]["config"] = devices["config"]
+        found["devices"]["config"] = list(devices["config"])
     if "nodeSelector" in plain:
         found["nodeSelector"] = _filled(plain["nodeSelector"])
     if "allocationTimestamp" in plain:

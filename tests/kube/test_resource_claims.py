@@ -1,0 +1,84 @@
+"""Requests about claims carry preconditions, nothing of drivers' fields, and parameters as written."""
+
+from typing import Any, cast
+
+import orjson
+
+from devices.builders import DRIVER, a_claim
+from plimsoll.kube.resource_claims import ResourceClaims, allocation_json
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.devices.resource_claim import AllocationResult, Consumer, ResourceClaimStatus
+from plimsoll.ports.writes import WriteOutcome
+
+ALLOCATION: dict[str, Any] = {
+    "devices": {
+        "results": [{"request": "r", "driver": DRIVER, "pool": "p", "device": "d"}],
+        "config": [{"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": {"a": "", "b": []}}}],
+    },
+    "allocationTimestamp": "2026-01-31T12:00:00Z",
+}
+USER = Consumer(resource="pods", name="pod", uid="u1")
+
+
+class _Session:
+    """Keeps what is sent, and answers with the claim."""
+
+    def __init__(self, uid: str = "uid-mine") -> None:
+        self.sent: list[tuple[str, str, Any, str]] = []
+        self._uid = uid
+
+    async def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> bytes:
+        self.sent.append((method, path, body, content_type))
+        return orjson.dumps({"metadata": {"name": "mine", "namespace": "default", "uid": self._uid}})
+
+
+def test_parameters_of_drivers_stay_as_they_were_written() -> None:
+    """Also empty ones: the API server compares them."""
+    assert allocation_json(convert(AllocationResult, ALLOCATION)) == ALLOCATION
+
+
+async def test_a_status_is_merged_on_the_version_that_was_read() -> None:
+    """Allocation and reservations are sent, and nothing that drivers write."""
+    session = _Session()
+    allocation = convert(AllocationResult, ALLOCATION)
+    status = ResourceClaimStatus(allocation=allocation, reserved_for=(USER,))
+
+    answer = await ResourceClaims(cast("Any", session)).write_status(a_claim(), status)
+
+    ((method, path, body, kind),) = session.sent
+    assert (method, kind) == ("PATCH", "application/merge-patch+json")
+    assert path == "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/mine/status"
+    assert body["metadata"] == {"uid": "uid-mine", "resourceVersion": ""}
+    assert body["status"] == {
+        "allocation": ALLOCATION,
+        "reservedFor": [{"resource": "pods", "name": "pod", "uid": "u1"}],
+    }
+    assert answer.result.is_done
+
+
+async def test_a_reservation_leaves_the_allocation_alone() -> None:
+    """Which never changes."""
+    session = _Session()
+    allocation = convert(AllocationResult, ALLOCATION)
+    status = ResourceClaimStatus(allocation=allocation, reserved_for=(USER,))
+
+    await ResourceClaims(cast("Any", session)).write_status(a_claim().allocated(allocation), status)
+
+    assert list(session.sent[0][2]["status"]) == ["reservedFor"]
+
+
+async def test_a_deallocation_takes_all_of_it_away() -> None:
+    """With what drivers say of the devices."""
+    session = _Session()
+
+    await ResourceClaims(cast("Any", session)).write_status(a_claim(), ResourceClaimStatus())
+
+    assert session.sent[0][2]["status"] == {"allocation": None, "reservedFor": None, "devices": None}
+
+
+async def test_another_claim_of_the_name_is_not_the_claim() -> None:
+    """It was deleted and made again."""
+    answer = await ResourceClaims(cast("Any", _Session("other"))).read(a_claim())
+
+    assert answer.result.verdict is WriteOutcome.GONE
+    assert answer.claim is None
