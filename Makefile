@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-convergence bench-load docs site demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -179,6 +179,9 @@ bench-rebalancing: $(STAMP) ## seconds of a rebalancing cycle, by strategy: ARGS
 
 bench-openb: $(STAMP) ## what a GPU cluster's pods get before and after room is made: [TRACE=<folder of OpenB>]
 	$(BIN)/python benchmarks/openb.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
+
+bench-openb-devices: $(STAMP) ## jobs that wait for several GPUs of one node, with and without moves: [TRACE=<folder of OpenB>] ARGS="--count 4 --seeds 3"
+	$(BIN)/python benchmarks/openb_devices.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
 
 bench-load: $(STAMP) ## placing and moving by real load, ours and others', on replayed days: [DATA=../shared/data] ARGS="--scenarios churn61 --seeds 3", or "--end-to-end"
 	PYTHONPATH=operator:benchmarks:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)
