@@ -152,6 +152,28 @@ def test_a_node_counts_as_the_largest_that_it_was_lately(seconds: float, said: l
     assert stream.said == said
 
 
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        pytest.param(container(), [], id="asks-for-nothing"),
+        pytest.param(asks(cpu="0", memory="1Mi"), [], id="asks-for-something-else"),
+        pytest.param(asks(cpu="1m"), [OVER + "3001 of 1000 milli cpu"], id="asks-for-more"),
+    ],
+)
+def test_what_a_node_lacks_since_before_concerns_only_pods_that_ask_for_it(
+    pod: dict[str, Any], said: list[str]
+) -> None:
+    """The node has shrunk; a pod that asks for nothing finds room there, as upstream."""
+    stream = a_cluster()
+    bound(stream, "first", **asks(cpu="3"))
+    stream.change("nodes", "n2", {"status": {"allocatable": {"cpu": "1", "memory": "8Gi", "pods": "9"}}})
+    stream.wait(600.0)
+    stream.lead()
+    bound(stream, "new", **pod)
+
+    assert stream.said == said
+
+
 def test_a_node_that_is_not_there_has_no_room_to_judge() -> None:
     """A name alone."""
     stream = a_cluster()
