@@ -189,13 +189,15 @@ bench-load: $(STAMP) ## placing and moving by real load, ours and others', on re
 bench-convergence: $(STAMP) ## what each planner makes of the same starts, until it rests: ARGS="--starts 30 --trace FOLDER"
 	PYTHONPATH=tools $(BIN)/python benchmarks/convergence.py $(ARGS)
 
-docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/metrics.md, docs/queueing.md and pages of docs/cli from the code; build the site; execute the documentation: blocks run, policies are validated
+docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/reference, docs/metrics.md, docs/queueing.md and pages of docs/cli from the code; build the site; execute the documentation: blocks run, policies are validated
 	PYTHONPATH=tools $(BIN)/python -m pages.plugins docs/plugins
 	PYTHONPATH=tools $(BIN)/python -m pages.strategies docs/strategies
 	PYTHONPATH=tools $(BIN)/python -m pages.metrics docs/metrics.md
 	PYTHONPATH=tools $(BIN)/python -m pages.queueing_hints docs/queueing.md
 	PYTHONPATH=tools $(BIN)/python -m pages.lint docs/cli/lint.md
 	PYTHONPATH=tools $(BIN)/python -m pages.answers docs/cli/json.md
+	PYTHONPATH=tools $(BIN)/python -m pages.fields docs/reference/kinds
+	PYTHONPATH=tools $(BIN)/python -m pages.vocabulary docs/reference
 	$(MAKE) site
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
 

@@ -1,0 +1,213 @@
+"""Writes pages of words that the operator writes: ``python -m pages.vocabulary docs/reference``.
+
+Refusals, events, phases, annotations and labels, as the code has them. ``make docs`` writes the pages, and a
+test fails when they lag behind.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
+from plimsoll.api.v1alpha1.pod_group import GroupPhase
+from plimsoll.planning.limits import LimitLevel
+
+PRODUCT = Path(__file__).parents[2] / "operator" / "plimsoll"
+REFUSALS_LEAD = (
+    "Why a pod stays where it is: the reasons in `status.counts.refused` of a policy, in `plimsoll plan` and"
+    " in the metric `plimsoll_rebalancer_refused_candidates_total`. … is a name or a number. An empty cell is"
+    " a sentence that is made of the facts of the case. What to do:"
+    " [nothing is evicted](../how-to/nothing-is-evicted.md)."
+)
+EVENTS_LEAD = (
+    "Events with a fixed reason. A policy also gets a Warning event for each new reason of its condition"
+    " `Degraded` ([conditions](../rebalancing.md#conditions)), and moves have events on pod and owner."
+)
+WRITTEN = "Written by `make docs` from the code: change that.\n"
+_KEY = re.compile(r"plimsoll\.dev/[a-z][a-z-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of the product: its name, its syntax tree, and its constants that are strings."""
+
+    name: str
+    tree: ast.Module
+    constants: Mapping[str, str]
+
+    def text(self, node: ast.expr) -> str | None:
+        """Returns a string, a constant, or a template with … for what varies; None for the rest."""
+        match node:
+            case ast.Constant(value=str(value)):
+                return value
+            case ast.Name(id=name):
+                return self.constants.get(name)
+            case ast.JoinedStr(values=values):
+                return "".join(
+                    str(each.value) if isinstance(each, ast.Constant) else self._varying(each)
+                    for each in values
+                )
+        return None
+
+    def _varying(self, node: ast.expr) -> str:
+        inner = node.value if isinstance(node, ast.FormattedValue) else node
+        return (self.text(inner) if isinstance(inner, ast.Name) else None) or "…"
+
+
+def modules() -> list[Module]:
+    """Reads every module of the product; constants that are imported are known as well."""
+    trees = {
+        ".".join(path.relative_to(PRODUCT).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PRODUCT.rglob("*.py"))
+        if "testing" not in path.parts
+    }
+    own = {name: dict(_constants(tree)) for name, tree in trees.items()}
+    return [Module(name, tree, {**_imported(tree, own), **own[name]}) for name, tree in trees.items()]
+
+
+def refusals(found: list[Module]) -> dict[str, list[str]]:
+    """Returns the sentences of every refusal by its reason, sorted, with … where a sentence varies."""
+    said: dict[str, list[str]] = {}
+    for module in found:
+        for call in _calls(module, "Refusal"):
+            reason = module.text(call.args[0]) if call.args else None
+            if reason is not None and len(call.args) > 1:
+                sentences = said.setdefault(reason, [])
+                sentence = module.text(call.args[1])
+                if sentence is not None and sentence not in sentences:
+                    sentences.append(sentence)
+    for level in LimitLevel:
+        said.setdefault(level.value, [])
+    return {reason: said[reason] for reason in sorted(said)}
+
+
+def events(found: list[Module]) -> list[tuple[str, str, str, str]]:
+    """Returns reason, action, type and module of every event that the operator emits under a fixed reason."""
+    rows = set()
+    for module in found:
+        for call in _calls(module, "EventNote"):
+            words = [module.text(each) for each in call.args[1:3]]
+            if len(words) == 2 and words[0] and words[1]:
+                warns = any(each.arg == "is_warning" for each in call.keywords)
+                rows.add((words[0], words[1], "Warning" if warns else "Normal", module.name))
+    return sorted(rows)
+
+
+def keys(found: list[Module]) -> list[tuple[str, str]]:
+    """Returns every annotation, label and taint of ours, and the modules that define it."""
+    rows: dict[str, list[str]] = {}
+    for module in found:
+        for value in dict(_constants(module.tree)).values():
+            if _KEY.fullmatch(value) and not value.endswith(("/none", "/v")):
+                rows.setdefault(value, []).append(module.name)
+    return [(key, ", ".join(f"`{each}`" for each in sorted(set(rows[key])))) for key in sorted(rows)]
+
+
+def pages() -> dict[str, str]:
+    """Returns the pages, keyed by their files' names."""
+    found = modules()
+    return {
+        "refusals.md": _refusals_page(refusals(found)),
+        "events.md": _table(
+            "Events",
+            EVENTS_LEAD,
+            ("Reason", "Action", "Type", "Module"),
+            [(f"`{reason}`", action, kind, f"`{name}`") for reason, action, kind, name in events(found)],
+        ),
+        "keys.md": _table(
+            "Annotations, labels and taints",
+            "Keys of `plimsoll.dev`, and the modules that define them.",
+            ("Key", "Module"),
+            [(f"`{key}`", where) for key, where in keys(found)],
+        ),
+        "phases.md": _phases_page(),
+    }
+
+
+def _refusals_page(said: Mapping[str, list[str]]) -> str:
+    return _table(
+        "Refusals",
+        REFUSALS_LEAD,
+        ("Reason", "Sentences"),
+        [
+            (f"`{reason}`", "<br>".join(_cell(each) for each in sentences))
+            for reason, sentences in said.items()
+        ],
+    )
+
+
+def _phases_page() -> str:
+    moves = [
+        (
+            f"`{phase}`",
+            ", ".join(f"`{each}`" for each in Phase if each in SUCCESSORS[phase]) or "none: finished",
+        )
+        for phase in Phase
+    ]
+    head = _table(
+        "Phases",
+        "Phases of an Eviction record, and those that may follow. "
+        f"Finished records, which retention may drop: {', '.join(f'`{each}`' for each in FINISHED)}.",
+        ("Phase", "Followed by"),
+        moves,
+    )
+    return head + f"\nPhases of a PodGroup: {', '.join(f'`{each}`' for each in GroupPhase)}.\n"
+
+
+def _table(title: str, lead: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    body = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    rule = " | ".join("---" for _ in columns)
+    return f"# {title}\n\n{lead}\n\n{WRITTEN}\n| {' | '.join(columns)} |\n| {rule} |\n{body}"
+
+
+def _calls(module: Module, name: str) -> Iterator[ast.Call]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield node
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in tree.body:
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        for target in targets:
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = list(zip(target.elts, value.elts, strict=False))
+            else:
+                pairs = [(target, value)] if value is not None else []
+            for left, right in pairs:
+                if (
+                    isinstance(left, ast.Name)
+                    and isinstance(right, ast.Constant)
+                    and isinstance(right.value, str)
+                ):
+                    yield left.id, right.value
+
+
+def _imported(tree: ast.Module, own: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            there = own.get(node.module.removeprefix("plimsoll."), {})
+            known |= {each.asname or each.name: there[each.name] for each in node.names if each.name in there}
+    return known
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for page_name, text in pages().items():
+        (folder / page_name).write_text(text, encoding="utf-8")
