@@ -190,8 +190,8 @@ REGISTERED = " (no mistake where a package registers it)"
             id="not among the choices",
         ),
         pytest.param(
-            strategies({"name": "DefragmentResource"}),
-            f"{AT}.args.block: is required",
+            strategies({"name": "RemovePodsViolatingNodeAffinity"}),
+            f"{AT}.args.nodeAffinityType: is required",
             id="required, no args at all",
         ),
         pytest.param(
