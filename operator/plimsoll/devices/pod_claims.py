@@ -3,7 +3,7 @@
 Source: Kubernetes v1.36, ``plugins/dynamicresources/dynamicresources.go`` and ``resourceclaim/claim.go``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from plimsoll.devices.search_limits import shortened
@@ -41,13 +41,7 @@ def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceCl
         ClaimProblem: One is missing, is being deleted, or is somebody else's.
     """
     found = []
-    for written in pod.spec.resource_claims:
-        name = _name(pod, written)
-        if name is None:
-            continue
-        claim = claims.get(f"{pod.namespace}/{name}")
-        if claim is None:
-            raise ClaimProblem(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+    for written, name, claim in _written_claims(pod, claims):
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
         if written.resource_claim_name is None and not is_owned(claim, pod):
@@ -92,17 +86,12 @@ def claims_in_stead(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[Reso
         ClaimProblem: One is missing, or a named one is being deleted.
     """
     found = []
-    for written in pod.spec.resource_claims:
-        name = _name(pod, written)
-        if name is None:
-            continue
-        claim = claims.get(f"{pod.namespace}/{name}")
-        if claim is None:
-            raise ClaimProblem(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+    for written, name, claim in _written_claims(pod, claims):
         if written.resource_claim_name is None:
             metadata = ObjectMeta(name=name, namespace=pod.namespace, uid=f"{pod.uid}/{written.name}")
-            claim = ResourceClaim(metadata=metadata, spec=claim.spec)
-        elif claim.metadata.deletion_timestamp is not None:
+            found.append(ResourceClaim(metadata=metadata, spec=claim.spec))
+            continue
+        if claim.metadata.deletion_timestamp is not None:
             raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
         found.append(claim)
     return tuple(found)
@@ -112,6 +101,24 @@ def is_owned(claim: ResourceClaim, pod: Pod) -> bool:
     """Whether the pod controls the claim."""
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.uid
+
+
+def _written_claims(
+    pod: Pod, claims: Mapping[str, ResourceClaim]
+) -> Iterator[tuple[PodResourceClaim, str, ResourceClaim]]:
+    """What the pod writes of each claim that it needs, the claim's name, and the claim.
+
+    Raises:
+        ClaimProblem: One is missing.
+    """
+    for written in pod.spec.resource_claims:
+        name = _name(pod, written)
+        if name is None:
+            continue
+        claim = claims.get(f"{pod.namespace}/{name}")
+        if claim is None:
+            raise ClaimProblem(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        yield written, name, claim
 
 
 def _name(pod: Pod, written: PodResourceClaim, *, is_strict: bool = True) -> str | None:

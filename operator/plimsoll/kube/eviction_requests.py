@@ -16,6 +16,7 @@ import msgspec
 
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.reflector import Reflector
+from plimsoll.kube.session.discovery import offered
 from plimsoll.kube.session.errors import APIError, Conflict, answer_of
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, convert
@@ -114,17 +115,7 @@ class PodEvictionRequester:
 
     async def offered(self) -> WriteResult:
         """Ask discovery."""
-        try:
-            found = await self._session.object("GET", GROUP)
-        except APIError as exc:
-            return answer_of(exc)
-        resources = found.get("resources")
-        listed = resources if isinstance(resources, list) else ()
-        served = [each.get("name") for each in listed if isinstance(each, dict)]
-        missing = [name for name in _NEEDED if name not in served]
-        if missing:
-            return WriteResult(WriteOutcome.GONE, f"{GROUP} does not serve {' and '.join(missing)}")
-        return WriteResult(WriteOutcome.DONE)
+        return await offered(self._session, GROUP, _NEEDED)
 
     async def request(self, pod: Pod, name: str) -> WriteResult:
         """Create the request; an existing one is ours if its spec is equal."""

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from plimsoll.devices.extended_resources import ANNOTATION, Mapped, is_left_over
+from plimsoll.kube.session.discovery import offered
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import JSON, MERGE_PATCH, STRATEGIC_PATCH, Session
 from plimsoll.model.decoding import DecodeError, decode
@@ -41,17 +42,7 @@ class ResourceClaims:
 
     async def offered(self) -> WriteResult:
         """Ask discovery; GONE when the API server does not serve what is needed."""
-        try:
-            found = await self._session.object("GET", GROUP)
-        except APIError as exc:
-            return answer_of(exc)
-        resources = found.get("resources")
-        listed = resources if isinstance(resources, list) else ()
-        served = [each.get("name") for each in listed if isinstance(each, dict)]
-        missing = [name for name in NEEDED if name not in served]
-        if missing:
-            return WriteResult(WriteOutcome.GONE, f"{GROUP} does not serve {' and '.join(missing)}")
-        return DONE
+        return await offered(self._session, GROUP, NEEDED)
 
     async def read(self, claim: ResourceClaim) -> ClaimAnswer:
         """Read the claim; another one of its name is not it."""

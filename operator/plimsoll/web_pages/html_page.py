@@ -21,7 +21,7 @@ def rendered(template: str, content: Mapping[str, object]) -> str:
         template: Name of the template in ``plimsoll/web_pages/templates``.
         content: What it shows; text is escaped.
     """
-    style, script = _read("report.css"), _read("report.js")
+    style, script = _read("report.css"), _read("report.js") + _read("tiles.js")
     own = {"version": __version__, "policy": _policy(style, script), "style": style, "script": script}
     return _environment().get_template(template).render(**own, **content)
 
@@ -29,7 +29,7 @@ def rendered(template: str, content: Mapping[str, object]) -> str:
 @cache
 def live_page() -> tuple[str, str]:
     """The page of a running operator, and the policy to send with it: it asks its own server alone."""
-    style, script = _read("report.css") + _read("live.css"), _read("live.js")
+    style, script = _read("report.css") + _read("live.css"), _read("live.js") + _read("tiles.js")
     text = _environment().get_template("live.html").render(version=__version__, style=style, script=script)
     return text, f"{_policy(style, script)}; connect-src 'self'; frame-ancestors 'none'"
 

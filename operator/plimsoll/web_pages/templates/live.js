@@ -171,19 +171,6 @@ function lines(value, indent) {
   }).join("\n");
 }
 
-document.getElementById("tiles").addEventListener("keydown", (event) => {
-  const tile = event.target.closest(".tile");
-  if (!tile) return;
-  const tiles = [...nodes.values()];
-  const place = tiles.indexOf(tile);
-  const across = tiles.filter((each) => each.offsetTop === tiles[0].offsetTop).length;
-  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: across, ArrowUp: -across, Home: -place, End: tiles.length - 1 - place };
-  if (!(event.key in steps)) return;
-  event.preventDefault();
-  const next = tiles[Math.max(0, Math.min(tiles.length - 1, place + steps[event.key]))];
-  tile.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
-});
+byId("tiles").addEventListener("keydown", walkTiles);
 
 if (token) follow();
