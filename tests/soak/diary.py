@@ -26,6 +26,7 @@ OF_HAPPENINGS = ("at_s", "kind", "text")
 
 #: A kind of happening that is a failure of the operator.
 FAULT = "fault"
+FAIL_OVER = "fail-over"
 
 
 class Diary:

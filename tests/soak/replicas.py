@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 
-from soak.diary import FAULT, Diary
+from soak.diary import FAIL_OVER, FAULT, Diary
 from soak.processes import Life
 
 #: Seconds until a process must be ready, also one that was restarted.
@@ -121,10 +121,10 @@ class Replicas:
         """End the leader in one of the ways; the other must lead within a minute, and this one come back."""
         leader = self.leader
         if leader is None:
-            self._diary.note("fail-over", "left out: no replica leads now")
+            self._diary.note(FAIL_OVER, "left out: no replica leads now")
             return
         life = leader.life
-        self._diary.note("fail-over", f"{leader.name}, life {life.number}, {way} at {life.age_s:.0f} s")
+        self._diary.note(FAIL_OVER, f"{leader.name}, life {life.number}, {way} at {life.age_s:.0f} s")
         life.expected, leader.leads = True, False
         if way == "killed":
             life.process.kill()

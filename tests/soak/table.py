@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from soak.diary import FAIL_OVER
 from soak.pictures import PICTURES
 from soak.replicas import WAYS
 from soak.scenery import RECORDS_KEPT
@@ -61,7 +62,7 @@ def figures(soaked: Soaked) -> Iterable[str]:
     leaders = [row for row in soaked.processes if row["phase"] == LOAD and row["leads"] == "1"]
     under_load = [row for row in soaked.cluster if row["phase"] == LOAD]
     kinds = Counter(row["kind"] for row in soaked.happenings)
-    ended = [row["text"] for row in soaked.happenings if row["kind"] == "fail-over"]
+    ended = [row["text"] for row in soaked.happenings if row["kind"] == FAIL_OVER]
     ways = ", ".join(f"{sum(way in text for text in ended)} {way}" for way in WAYS)
     taken = [row["text"] for row in soaked.happenings if row["kind"] == "lease"][
         1:

@@ -34,11 +34,17 @@ def rows(curve: list[float], phase: str = LOAD, *, begin_s: float = 0.0, **cells
     ]
 
 
-def soaked(under_load: list[Row], *, files_after: str = "60", cluster: tuple[Row, ...] = ()) -> Soaked:
+def soaked(
+    under_load: list[Row],
+    *,
+    files_after: str = "60",
+    cluster: tuple[Row, ...] = (),
+    happenings: tuple[Row, ...] = (),
+) -> Soaked:
     """A soak with quiet rests."""
     before = rows([150.0] * 4, REST_BEFORE)
     after = rows([150.0] * 4, REST_AFTER, begin_s=1e6, files=files_after)
-    return Soaked([*before, *under_load, *after], cluster, ())
+    return Soaked([*before, *under_load, *after], cluster, happenings)
 
 
 @pytest.mark.parametrize("minutes", [6, 60])
@@ -68,6 +74,30 @@ def test_what_a_life_takes_in_its_first_minutes_and_as_leader_is_no_leak() -> No
     curves = [*rows(filling, leads="0"), *rows(leading, begin_s=2400)]
 
     assert soaked(curves).problems() == []
+
+
+def of_the_server(quiet_mib_per_hour: float, late_peak_mib: float) -> Soaked:
+    """Two hours of an API server: fail-overs at both ends, peaks at the first, and a line between them."""
+    fail_overs = [600.0, 1200.0, 1800.0, 5400.0, 6000.0, 6600.0]
+    curve = [480.0 + (20.0 if number % 90 < 20 else 0.0) for number in range(180)]
+    curve += memory(60, quiet_mib_per_hour / 60, noise=0.05, start=485.0)
+    curve += [late_peak_mib] * 180
+    said = tuple({"at_s": str(at), "kind": "fail-over", "text": ""} for at in fail_overs)
+    return soaked(rows(curve, name="roadstead", leads="", files="", tasks=""), happenings=said)
+
+
+def test_a_server_may_peak_at_late_fail_overs_as_it_did_at_early_ones() -> None:
+    """It answers lists of everything then, and keeps the memory for the next."""
+    assert of_the_server(0.0, 505.0).problems() == []
+
+
+def test_a_server_that_grows_between_fail_overs_or_peaks_higher_is_found() -> None:
+    """Sixteen MiB in the quiet hour; eleven above the early peak."""
+    (grows,) = of_the_server(16.0, 500.0).problems()
+    (peaks,) = of_the_server(0.0, 511.0).problems()
+
+    assert grows.startswith("roadstead, life 1: rss_mib grows by")
+    assert peaks == "roadstead: rss_mib reaches 511 at late fail-overs, 500 before them"
 
 
 def test_files_that_stay_open_are_found() -> None:

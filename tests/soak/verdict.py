@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
+from math import inf
 from pathlib import Path
 
-from soak.diary import CLUSTER, FAULT, HAPPENINGS, PROCESSES, read
+from soak.diary import CLUSTER, FAIL_OVER, FAULT, HAPPENINGS, PROCESSES, read
 from soak.scenery import RECORDS_KEPT
 from soak.slope import Slope, slope
 
@@ -103,19 +104,31 @@ class Soaked:
         """All of them, without warm-ups."""
         found = []
         ordered = sorted(self.processes, key=lambda row: (row["name"], int(row["life"]), float(row["at_s"])))
-        under_load = [row for row in ordered if row["phase"] == LOAD]
+        begin_quiet_s, end_quiet_s = self.quiet()
+        # The API server takes more when a new leader lists everything: _peaks compares that.
+        under_load = [
+            row
+            for row in ordered
+            if row["phase"] == LOAD
+            and (row["name"] != SERVER or begin_quiet_s <= float(row["at_s"]) < end_quiet_s)
+        ]
         for (name, life, leads), rows in groupby(
             under_load, lambda row: (row["name"], row["life"], row["leads"])
         ):
             every = list(rows)
             span_s = float(every[-1]["at_s"]) - float(every[0]["at_s"])
-            warm_up_s = SERVER_WARM_UP_S if name == SERVER else min(WARM_UP_S, span_s * WARM_UP_SHARE)
-            begin = float(every[0]["at_s"]) + warm_up_s
+            warm = float(every[0]["at_s"]) + min(WARM_UP_S, span_s * WARM_UP_SHARE)
+            begin = SERVER_WARM_UP_S if name == SERVER else warm
             role = {"1": "leader", "0": "standby"}.get(leads, "")
             found.append(
                 Stretch(name, int(life), role, [row for row in every if float(row["at_s"]) >= begin])
             )
         return found
+
+    def quiet(self) -> tuple[float, float]:
+        """The longest time without a fail-over; all of the soak where none was made."""
+        ends = sorted(float(row["at_s"]) for row in self.happenings if row["kind"] == FAIL_OVER)
+        return max(pairwise([0.0, *ends, inf]), key=lambda span: min(span[1], self._end_s()) - span[0])
 
     def judged(self) -> list[Stretch]:
         """Those that last at least half as long as the longest of their role."""
@@ -134,6 +147,7 @@ class Soaked:
                 if row["kind"] == FAULT
             ),
             *self._leaks(),
+            *self._peaks(),
             *self._above_baseline(),
             *self._never(),
             *self._of_the_cluster(),
@@ -148,6 +162,18 @@ class Soaked:
                         f"{one.title}: {column} grows by {found.value:.1f} an hour"
                         f" ({found.low:.1f} to {found.high:.1f}) over {one.span_s / 60:.0f} minutes"
                     )
+
+    def _peaks(self) -> Iterable[str]:
+        """Resident memory of a full API server after the quiet time, against the most that it had before."""
+        _, end_s = self.quiet()
+        rows = [row for row in self.processes if row["name"] == SERVER and row["phase"] == LOAD]
+        before = _most([row for row in rows if float(row["at_s"]) < end_s], "rss_mib")
+        after = _most([row for row in rows if float(row["at_s"]) >= end_s], "rss_mib")
+        least, share = ALLOWED["rss_mib"]
+        if before is None or after is None or end_s < SERVER_WARM_UP_S:
+            return
+        if after > before + max(least, share * before):
+            yield f"{SERVER}: rss_mib reaches {after:.0f} at late fail-overs, {before:.0f} before them"
 
     def _above_baseline(self) -> Iterable[str]:
         after = self._of_phase(REST_AFTER)
@@ -176,6 +202,9 @@ class Soaked:
             records = _most(self.cluster, column) or 0.0
             if records > RECORDS_KEPT + RECORDS_ABOVE:
                 yield f"{column} reached {records:.0f}, of which the policy keeps {RECORDS_KEPT}"
+
+    def _end_s(self) -> float:
+        return max((float(row["at_s"]) for row in self.processes if row["phase"] == LOAD), default=0.0)
 
     def _of_phase(self, phase: str) -> list[Row]:
         return [row for row in self.processes if row["phase"] == phase and row["name"] != SERVER]
