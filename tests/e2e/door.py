@@ -76,6 +76,7 @@ class Door:
         default_factory=set
     )  #: resources whose updates a policy judged and let through
     denied: list[str] = field(default_factory=list)  #: what policies said of others
+    unserved: str = ""  #: beginning of paths that the server does not have
     held: dict[Call, asyncio.Event] = field(default_factory=dict)  #: streams that stand still until set
     _open: dict[int, web.Request] = field(default_factory=dict)
 
@@ -94,6 +95,8 @@ class Door:
         """Judge one request; stream the server's answer."""
         if not self.is_open:
             return _status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
+        if self.unserved and request.path.startswith(self.unserved):
+            return _status(404, "NotFound", "the server could not find the requested resource")
         if request.path == REVIEWS:
             return await self._review(request)
         is_watch = request.query.get("watch") in {"true", "1"}

@@ -214,6 +214,58 @@ async def test_others_at_work(
     assert shown == scheduler
 
 
+async def test_rights_on_devices(start_roadstead: StartRoadstead, tmp_path: Path) -> None:
+    """They are asked for when the cluster has devices, and the manifest of the answer grants them."""
+    cluster = start_roadstead(nodes=1)
+    async with speaking(cluster.kubeconfig) as speaker, door(cluster.plain_url, lambda _: True) as entrance:
+        config = f"--kubeconfig={kubeconfig_for(tmp_path / 'door', entrance.url, cluster.token)}"
+        await define(speaker)
+        await asyncio.to_thread(applied, rendered("enforce"), cluster.kubeconfig)
+        await lease(speaker)
+        await policy(speaker, "placing", {"scheduling": {"schedulerName": "mine"}})
+        rights = [await Rights.read(speaker, NAME, NAME)]
+        entrance.others[ACCOUNT] = lambda asked: rights[0](asked)  # noqa: PLW0108 - others come later
+
+        without = await told(config)
+        pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "pool": pool, "nodeName": "node-0001", "devices": []}
+        body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "s"}}
+        path = "/apis/resource.k8s.io/v1/resourceslices"
+        (await speaker.request("POST", path, {**body, "spec": spec})).accepted()
+        lacking = await told(config)
+        grants = (await told(config, "-o", "json")).answer["grants"]
+        kubectl = (f"--kubeconfig={cluster.kubeconfig}", "apply", "--validate=false", "-f-")
+        await asyncio.to_thread(run, "kubectl", *kubectl, given=json.dumps(grants))
+        rights[0] = await Rights.read(speaker, NAME, NAME)
+        granted = await told(config)
+
+    (noted,) = [line for line in without.lines("ok", "rights") if line.startswith("devices")]
+    assert "the cluster has neither devices nor claims; before it has some, apply deploy/" in noted
+    assert "What grants" not in without.out
+    (finding,) = lacking.lines("warning", "rights")
+    assert finding.startswith(f"devices {ACCOUNT} may not use deviceclasses.resource.k8s.io (list, watch), ")
+    assert finding.endswith(
+        "pods with resource claims wait, all others are served;"
+        " apply deploy/components/devices (chart: devices: true)"
+    )
+    assert lacking.code == 0
+    assert granted.lines("warning", "rights") == []
+    (fine,) = [line for line in granted.lines("ok", "rights") if line.startswith("devices")]
+    assert "has the 12 rights that are needed" in fine
+
+
+async def test_devices_that_are_not_served(defined: Path, roadstead_process: Any, tmp_path: Path) -> None:
+    """Of an API server without resource.k8s.io/v1 nothing is said about them."""
+    async with door(roadstead_process.plain_url, lambda _: True) as entrance:
+        entrance.others["system:serviceaccount:a:b"] = lambda _: False
+        entrance.unserved = "/apis/resource.k8s.io"
+        config = kubeconfig_for(tmp_path / "door", entrance.url, roadstead_process.token)
+        found = await told(f"--kubeconfig={config}", "--as-service-account", "a/b")
+
+    assert found.lines("error", "rights") != []
+    assert not [line for line in found.lines("warning", "rights") if line.startswith("devices")]
+
+
 def checks_of(operator: Operator) -> dict[str, Obj]:
     """The lines about findings in an operator's log, by area."""
     lines = [json.loads(line) for line in operator.said().splitlines() if line.startswith("{")]

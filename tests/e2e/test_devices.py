@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -160,18 +161,25 @@ async def test_the_component_s_rights_are_enough(guarded: StartGuarded) -> None:
 
 
 async def test_without_the_rights_a_pod_says_what_to_apply(guarded: StartGuarded) -> None:
-    """No request is sent that would be refused."""
+    """No request is sent that would be refused; other pods are served, and the operator is ready."""
     async with guarded("enforce") as (scene, entrance, operator):
         await scene.node("gpus")
         await with_claim(scene, "one")
-        await scene.scheduling()
+        policy = await scene.scheduling()
         await scene.pod("named", **using("one"))
+        await scene.pod("plain")
+        await scene.until_bound("plain")
 
         async def said() -> str:
             return str((await scene.condition("named")).get("message", ""))
 
         message = await eventually(said, lambda text: "deploy/components/devices" in text)
+        ready, _ = await asyncio.to_thread(operator.ask, "/readyz")
+        status = await scene.policy_status(policy)
         assert await operator.stop() == 0
 
     assert "resource claims are not served: the operator may not" in message
     assert entrance.refused == set()
+    assert ready == 200
+    assert [each["status"] for each in status["conditions"] if each["type"] == "Ready"] == ["True"]
+    assert operator.said().count("pods with resource claims wait, all others are served") == 1

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 
 from deploy.manifests import grants
-from plimsoll.access.rights import BIND, EVICT, PREEMPT, RECORD, TAINT
+from plimsoll.access.rights import ALLOCATE, BIND, EVICT, PREEMPT, READ_DEVICES, RECORD, TAINT
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.preflight.findings import Level
+from plimsoll.preflight.findings import Finding, Level
 from plimsoll.preflight.grants import granting
 from plimsoll.preflight.rights import (
     ELECTING,
     Account,
     Asked,
+    DevicePresence,
     Wanted,
     judged_rights,
     service_account,
@@ -183,3 +184,47 @@ def test_a_user_is_bound_as_a_user() -> None:
     assert manifest["items"][1]["subjects"] == [
         {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}
     ]
+
+
+def of_devices(use: DevicePresence, denied: set[Asked], *policies: SchedulingPolicy) -> list[Finding]:
+    """Findings about devices, where these rights are missing and no other."""
+    needed = [each for each in wanted_rights(policies, (), use) if each.subject == "devices"]
+    given: dict[Asked, bool | None] = {one: one not in denied for each in needed for one in each.asked}
+    return list(judged_rights(ACCOUNT, needed, given))
+
+
+def test_rights_on_devices_are_named_with_their_component() -> None:
+    """One sentence: what is missing, what comes of it, and what to apply."""
+    denied = set(map(Asked, (*READ_DEVICES, *ALLOCATE)))
+
+    (finding,) = of_devices(DevicePresence.USED, denied, PLACING)
+
+    assert (finding.level, finding.subject) == (Level.WARNING, "devices")
+    assert finding.message == (
+        f"{ACCOUNT.user} may not use deviceclasses.resource.k8s.io (list, watch),"
+        " resourceclaims.resource.k8s.io (list, watch, get, create, patch, delete),"
+        " resourceslices.resource.k8s.io (list, watch), resourceclaims.resource.k8s.io/status (patch) or"
+        " resourceclaims.resource.k8s.io/binding (patch):"
+        " pods with resource claims wait, all others are served"
+    )
+    assert finding.remedy == "apply deploy/components/devices (chart: devices: true)"
+
+
+def test_a_cluster_without_devices_needs_no_rights_on_them() -> None:
+    """It is said and is no problem; where the API server does not serve them nothing is said."""
+    denied = set(map(Asked, READ_DEVICES))
+
+    (finding,) = of_devices(DevicePresence.UNUSED, denied, PLACING)
+
+    assert finding.level is Level.OK
+    assert finding.message.endswith("all others are served; the cluster has neither devices nor claims")
+    assert finding.remedy == "before it has some, apply deploy/components/devices (chart: devices: true)"
+    assert of_devices(DevicePresence.NOT_SERVED, denied, PLACING) == []
+
+
+def test_devices_are_only_read_where_no_policy_places_pods() -> None:
+    """For plans."""
+    denied = set(map(Asked, ALLOCATE))
+
+    assert [each.level for each in of_devices(DevicePresence.USED, denied, ENFORCING)] == [Level.OK]
+    assert [each.level for each in of_devices(DevicePresence.USED, denied, PLACING)] == [Level.WARNING]

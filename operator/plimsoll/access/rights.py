@@ -30,6 +30,9 @@ PROMPT_S, SPACING_S = 1.0, 30.0
 #: Namespaces in which one right is reviewed by itself.
 NAMESPACES = 100
 
+#: Rights that a sentence lists one by one.
+MOST_LISTED = 4
+
 #: The reason of conditions.
 NOT_ALLOWED = "NotAllowed"
 
@@ -371,6 +374,15 @@ def told(missing: Iterable[Right]) -> str:
 
 
 def listed(rights: Sequence[Right]) -> str:
-    """Rights in a sentence."""
-    texts = [right.text for right in rights]
+    """Rights in a sentence, after "may not"; many of them by resource: ``use pods (get, list)``."""
+    verbs: dict[str, list[str]] = {}
+    for right in rights:
+        verbs.setdefault(right.text.removeprefix(f"{right.verb} "), []).append(right.verb)
+    if MOST_LISTED < len(rights) > len(verbs):
+        grouped = [f"{resource} ({', '.join(each)})" for resource, each in verbs.items()]
+        return f"use {_either(grouped)}"
+    return _either([right.text for right in rights])
+
+
+def _either(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

@@ -7,6 +7,8 @@ from the moment when all three kinds were listed.
 import asyncio
 from collections.abc import Callable
 
+import structlog
+
 from plimsoll.access.rights import ALLOCATE, BIND, READ_DEVICES, told
 from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
@@ -55,6 +57,7 @@ class DeviceWatches:
         self._listed: set[str] = set()
         self._is_known = Signal()
         self._is_settled = False  #: whether it is known if claims are served
+        self._problem = ""  #: why they are not, as logged
         randomness = parts.machine.randomness(parts.seed)
         self._reflectors = [
             Reflector(
@@ -119,6 +122,10 @@ class DeviceWatches:
             if not missing:
                 return True
             problem = told(missing)
+        if problem != self._problem:
+            self._problem = problem
+            log = structlog.get_logger("plimsoll")
+            log.info("pods with resource claims wait, all others are served", problem=problem)
         self._wing.serve_devices(is_served=False, why_not=NOT_ALLOWED.format(problem))
         return False
 

@@ -2,9 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
-from plimsoll.access.rights import GRANTS, PLIMSOLL, Grants, Part, Right, listed, needs_of, remedies
+from plimsoll.access.rights import (
+    ALLOCATE,
+    GRANTS,
+    OPTIONAL_GRANTS,
+    PLIMSOLL,
+    READ_DEVICES,
+    Grants,
+    Part,
+    Right,
+    listed,
+    needs_of,
+    remedies,
+)
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watched_resources import WATCHED
@@ -39,6 +52,8 @@ MEASURING = (Right("list", "metrics.k8s.io", "nodes"), Right("list", "metrics.k8
 #: Who grants these.
 _BASE: Grants = (("deploy/dry-run", "rbac.create: true", READING | {*ELECTING, *MEASURING}),)
 
+#: Without the rights on devices.
+WAITING = "pods with resource claims wait, all others are served"
 
 #: What the user name of a ServiceAccount begins with.
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -100,22 +115,37 @@ class Wanted:
         asked: Each right, wherever it is needed.
         stops: The part of a policy that does not work without a right; other rights are missed less.
         is_base: Whether every operator needs them.
+        otherwise: What comes of it where one is missing, if no part of a policy stops.
+        is_unused: Whether the cluster has nothing yet that they are needed for.
     """
 
     subject: str
     asked: tuple[Asked, ...]
     stops: Mapping[Right, Part]
     is_base: bool = False
+    otherwise: str = ""
+    is_unused: bool = False
+
+
+class DevicePresence(Enum):
+    """What the cluster has of dynamic resource allocation."""
+
+    NOT_SERVED = "the API server does not serve it"
+    UNUSED = "there are neither devices nor claims"
+    USED = "there are, or may be"
 
 
 def wanted_rights(
-    policies: Sequence[SchedulingPolicy], leases: Iterable[tuple[str, str]]
+    policies: Sequence[SchedulingPolicy],
+    leases: Iterable[tuple[str, str]],
+    devices: DevicePresence = DevicePresence.NOT_SERVED,
 ) -> Iterator[Wanted]:
-    """What the operator needs for itself and for each policy.
+    """What the operator needs for itself, for each policy, and for devices.
 
     Args:
         policies: Those at work.
         leases: Namespace and name of its lease.
+        devices: Whether the cluster has some.
     """
     own = [Asked(right) for right in sorted(READING)]
     for namespace, name in leases:
@@ -134,6 +164,10 @@ def wanted_rights(
         )
         stops = {right: need.part for need in needs if need.is_essential for right in need.rights}
         yield Wanted(f"policy {policy.metadata.name}", tuple(dict.fromkeys(asked)), stops)
+    if devices is not DevicePresence.NOT_SERVED:
+        needed = (*READ_DEVICES, *(ALLOCATE if places_pods else ()))
+        is_unused = devices is DevicePresence.UNUSED
+        yield Wanted("devices", tuple(map(Asked, needed)), {}, otherwise=WAITING, is_unused=is_unused)
 
 
 def _is_measuring(policy: SchedulingPolicy) -> bool:
@@ -169,8 +203,14 @@ def _missing(account: Account, wanted: Wanted, missing: Sequence[Asked]) -> Find
     message = f"{account.user} may not {listed(rights)}"
     if namespaces:
         message += f" in namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces)}"
-    if stopped:
-        message += f": {', '.join(stopped)}"
-    remedy = "; ".join(text for _, text in remedies(rights, _BASE if wanted.is_base else GRANTS))
+    if stopped or wanted.otherwise:
+        message += f": {', '.join(stopped) or wanted.otherwise}"
+    if wanted.is_unused:
+        message += "; the cluster has neither devices nor claims"
+    remedy = "; ".join(
+        text for _, text in remedies(rights, _BASE if wanted.is_base else GRANTS + OPTIONAL_GRANTS)
+    )
     level = Level.ERROR if wanted.is_base or stopped else Level.WARNING
+    if wanted.is_unused:
+        level, remedy = Level.OK, f"before it has some, {remedy}"
     return Finding(Area.RIGHTS, level, wanted.subject, message, remedy)

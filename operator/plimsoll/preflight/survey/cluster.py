@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from plimsoll.kube.access_reviews import right_of
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
 from plimsoll.kube.lists import objects
+from plimsoll.kube.resource_claims import GROUP as DEVICES
+from plimsoll.kube.resource_claims import ResourceClaims
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, convert
@@ -17,6 +19,7 @@ from plimsoll.preflight import definitions
 from plimsoll.preflight.findings import Unread
 from plimsoll.preflight.leases import NAME, Leases, lease_of
 from plimsoll.preflight.other_schedulers import REPORTERS
+from plimsoll.preflight.rights import DevicePresence
 from plimsoll.preflight.unserved_pods import waiting_names
 from plimsoll.preflight.workloads import Installation, RunningWorkload, installations, workload
 
@@ -51,6 +54,7 @@ class Survey:
         waiting: Pending pods by a scheduler name that no scheduler is known to serve.
         placed: Of these names, those whose pods were placed before.
         reporters: Names in the cluster's events.
+        devices: Whether it has devices that are allocated dynamically.
         unread: What of workloads and events could not be read.
     """
 
@@ -64,6 +68,7 @@ class Survey:
     reporters: frozenset[str]
     waiting: dict[str, list[Pod]] | Unread
     placed: frozenset[str]
+    devices: DevicePresence
     unread: tuple[Unread, ...]
 
 
@@ -76,6 +81,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         leases = group.create_task(attempt(LEASES, lambda path: _leases(session, path, namespace)))
         tasks = [group.create_task(attempt(path, _workloads(session, kind))) for kind, path in WORKLOADS]
         reported = group.create_task(attempt("/api/v1/events", lambda path: _reporters(session, path)))
+        devices = group.create_task(_devices(session))
         waits = group.create_task(attempt(PODS, lambda path: _waiting(session, path, now)))
     waiting, reporters, workloads = waits.result(), reported.result(), [each.result() for each in tasks]
     deployments = workloads[0]
@@ -92,6 +98,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         reporters=frozenset() if isinstance(reporters, Unread) else reporters,
         waiting=waiting,
         placed=frozenset(name for name, is_placed in zip(names, placed, strict=True) if is_placed),
+        devices=devices.result(),
         unread=tuple(each for each in (*workloads, reporters) if isinstance(each, Unread)),
     )
 
@@ -174,6 +181,23 @@ async def _reporters(session: Session, path: str) -> frozenset[str]:
 
     found = await asyncio.gather(*map(has, REPORTERS))
     return frozenset(name for name, is_found in zip(REPORTERS, found, strict=True) if is_found)
+
+
+async def _devices(session: Session) -> DevicePresence:
+    """Whether there are devices or claims; where that cannot be read, there may be."""
+    if not (await ResourceClaims(session).offered()).is_done:
+        return DevicePresence.NOT_SERVED
+    for name in ("resourceslices", "resourceclaims"):
+        found = await attempt(f"{DEVICES}/{name}", lambda path: _has_any(session, path))
+        if found is not False:
+            return DevicePresence.USED
+    return DevicePresence.UNUSED
+
+
+async def _has_any(session: Session, path: str) -> bool:
+    async for _ in objects(session, path, limit=1):
+        return True
+    return False
 
 
 async def _waiting(session: Session, path: str, now: float) -> dict[str, list[Pod]]:

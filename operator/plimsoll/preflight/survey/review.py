@@ -54,8 +54,9 @@ class Review:
 
     @property
     def missing(self) -> tuple[Asked, ...]:
-        """What the account lacks."""
-        return tuple(one for each in self.wanted for one in each.asked if self.answers.get(one) is False)
+        """What the account lacks of what the cluster has a use for."""
+        used = (each for each in self.wanted if not each.is_unused)
+        return tuple(one for each in used for one in each.asked if self.answers.get(one) is False)
 
 
 async def review(session: Session, found: Survey, choice: Choice, user: str) -> Review:
@@ -68,7 +69,7 @@ async def review(session: Session, found: Survey, choice: Choice, user: str) -> 
         known = () if isinstance(found.installed, Unread) else found.installed
         leases = our_leases(found.leases, known)
     policies = () if isinstance(found.policies, Unread) else at_work(found.policies)
-    wanted = tuple(wanted_rights(policies, leases))
+    wanted = tuple(wanted_rights(policies, leases, found.devices))
     is_self = choice.is_self or account.user == user
     reviews = AccessReviews(session) if is_self else SubjectReviews(session, account.user, account.groups)
     asked = list(dict.fromkeys(one for each in wanted for one in each.asked))
