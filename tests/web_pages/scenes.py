@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from cli.commands import say
 from cli.planning_scenes import crowded, past, policies, saved
 from inspection.contents import a_node_document, a_pod_document
-from plimsoll.inspection.picture import HomelessPods
+from plimsoll.web_pages.allowances import Allowance
 from plimsoll.web_pages.heat_map import HeatMap, Tile
 from plimsoll.web_pages.move_arrows import move_arrows
-from plimsoll.web_pages.report import Report, ReportSection, ReportTable
+from plimsoll.web_pages.report import PodsForReason, Report, ReportSection, ReportTable
 from plimsoll.web_pages.time_line import time_line
 
 if TYPE_CHECKING:
@@ -53,10 +53,21 @@ def a_hostile_page(folder: Path) -> Path:
         maps=[HeatMap(SCRIPT, tiles)],
         arrows=move_arrows((source, target) for source in names for target in names),
         lines=[time_line(SCRIPT, [(each, [(0, 1.0), (9, 3.0)]) for each in names])],
-        waiting=[HomelessPods(reason=each, pods=names) for each in names],
+        waiting=[PodsForReason(each, 9, names) for each in names],
+        allowances=[Allowance(each, each, each, each, 3, 1, 2) for each in names],
     )
     page = folder / "hostile.html"
-    report = Report(SCRIPT, IMAGE, LONG, SCRIPT, [section], dict.fromkeys(names, SCRIPT))
+    index = {
+        "nodes": names,
+        "shapes": [SCRIPT],
+        "owners": [SCRIPT],
+        "budgets": [SCRIPT],
+        "pods": [(f"hostile/{each}", place, 0, 0, 0) for place, each in enumerate(names)],
+        "stays": {SCRIPT: [SCRIPT]},
+        "leftOut": 0,
+    }
+    texts = dict.fromkeys(names, SCRIPT)
+    report = Report(SCRIPT, IMAGE, LONG, SCRIPT, [section], texts, [(SCRIPT, IMAGE)], index)
     page.write_text(report.html())
     return page
 

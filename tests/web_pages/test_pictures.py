@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import unescape
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.commands import say
 from cli.planning_scenes import a_rebalancing, crowded, past, scheduled
 from inspection.contents import a_node_document, a_pod_document, content_of
 from plimsoll.inspection.picture import PicturedNode, picture_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.web_pages.heat_map import OVER, STEPS, Changes, heat_maps, step_of
 from plimsoll.web_pages.move_arrows import DRAWN, move_arrows
+from plimsoll.web_pages.pod_index import pod_index
 from plimsoll.web_pages.time_line import POINTS, time_line
 from web_pages.scenes import SCRIPT, a_hostile_page, a_large_cluster, report_of
 
@@ -53,6 +56,9 @@ def test_a_picture_has_each_node_and_groups_what_waits() -> None:
         used_percent={},
     )
     assert shut.state == "Cordoned"
+    (budget,) = picture.budgets
+    assert (budget.budget, budget.allowed, budget.healthy, budget.desired) == ("shop/db", 0, 1, 1)
+    assert (picture.pods, picture.placeable) == (5, 0)
     (group,) = picture.waiting
     assert group.pods == ("shop/big-a", "shop/big-b")
     assert "Insufficient cpu" in group.reason
@@ -107,6 +113,24 @@ def test_a_thousand_nodes_fit_into_three_megabytes(tmp_path: Path) -> None:
     page = report_of(tmp_path, "plan", *a_large_cluster(1000, 20_000), *waiting, policy)
 
     assert page.stat().st_size < 3_000_000
+    _, _, data = page.read_text().partition('id="data">')
+    index = json.loads(data.partition("</script>")[0])["index"]
+    assert (len(index["pods"]), index["leftOut"]) == (20_000, 0)
+
+
+def test_an_index_of_pods_ends_at_its_bound_and_begins_with_what_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows name node, shape, owner and budget; pods that have no room are counted."""
+    state = ClusterState.of(content_of([*crowded(), a_pod_document("first", "new-1")]))
+    monkeypatch.setattr("plimsoll.web_pages.pod_index.MOST_BYTES", 100)
+
+    index = pod_index(state, first={"new-1"})
+
+    names = [row[0] for row in index["pods"]]
+    assert names[0] == "shop/first"
+    assert len(names) + index["leftOut"] == 6
+    assert 1 < len(names) < 6
 
 
 def test_a_page_asks_for_nothing_and_allows_its_own_script_alone(tmp_path: Path) -> None:
@@ -120,6 +144,30 @@ def test_a_page_asks_for_nothing_and_allows_its_own_script_alone(tmp_path: Path)
     assert " style=" not in text
     assert SCRIPT not in text
     assert text.count("<script") == 2
+
+
+def test_a_replay_shows_the_figures_of_its_json(tmp_path: Path) -> None:
+    """Each curve's highest and last figure, and pods without a node by their reason."""
+    waiting = [a_pod_document(f"big-{each}", cpu="64", owner="big") for each in "ab"]
+    page = report_of(tmp_path, "replay", *crowded(), *waiting, scheduled(), more=("--until", "2h"))
+    text = unescape(page.read_text())
+    cluster = str(tmp_path / "cluster.plimsoll")
+    (outcome,) = json.loads(say("replay", cluster, "--until", "2h", "-o", "json").out)["outcomes"]
+
+    for title, name in (
+        ("cpu requested, %", "cpuPercent"),
+        ("memory requested, %", "memoryPercent"),
+        ("pending pods", "pending"),
+        ("nodes in use", "nodesInUse"),
+        ("evictions so far", "evicted"),
+    ):
+        figures = [each[name] for each in outcome["utilisation"]]
+        _, _, curve = text.partition(f"<strong>{title}</strong>")
+        assert f"snapshot: highest {max(figures):g}, at the end {figures[-1]:g}</span>" in curve[:400]
+    (group,) = outcome["pendingReasons"]
+    assert (group["count"], group["pods"]) == (2, ["shop/big-a", "shop/big-b"])
+    assert "Insufficient cpu" in group["reason"]
+    assert f"<summary>2 pods: {group['reason']}</summary>" in text
 
 
 @pytest.mark.parametrize(

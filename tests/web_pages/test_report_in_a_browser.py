@@ -97,6 +97,54 @@ def test_the_numbers_are_those_of_the_json(driver: Chrome, page: Path) -> None:
     assert changed <= labels
 
 
+def test_budgets_and_limits_say_what_the_json_says(driver: Chrome, page: Path) -> None:
+    """Each budget and limit of each plan has its row, and those with nothing left come first."""
+    opened(driver, page)
+    said = json.loads(say("plan", "--from", str(page.parent / "cluster.plimsoll"), "-o", "json").out)
+    rows = [
+        [cell.text for cell in row.find_elements(By.TAG_NAME, "td")]
+        for row in driver.find_elements(By.XPATH, "//tr[td/meter]")
+    ]
+    shown = {(row[0], row[1], row[2], *map(int, row[3:6]), int(row[7] or 0)) for row in rows}
+
+    numbers = [
+        (kind, name or "the run", plan["policy"], each["allowed"], each["used"], each["left"], refused)
+        for plan in said["policies"]
+        for kind, name, refused, each in (
+            *((each["limit"], each.get("subject"), 0, each) for each in plan["limits"]),
+            *(("PodDisruptionBudget", each["budget"], each["refused"], each) for each in plan["budgets"]),
+        )
+    ]
+    assert len(numbers) > 5
+    assert shown == set(numbers)
+    assert [int(row[5]) > 0 for row in rows] == sorted(int(row[5]) > 0 for row in rows)
+    assert texts(driver, ".figures dd") == ["3", "5", "1", "1", "1"]
+
+
+def test_every_pod_is_explained(driver: Chrome, page: Path) -> None:
+    """From its node, which lists its pods, and from the search, whether a table has it or not."""
+    opened(driver, page)
+    driver.find_element(By.CSS_SELECTOR, '.tile[data-of="old"]').click()
+    dialog = driver.find_element(By.TAG_NAME, "dialog")
+    pods = texts(driver, "dialog .names button")
+    assert pods == ["shop/db-a", "shop/db-b", "shop/web-a", "shop/web-b", "shop/web-c"]
+    dialog.find_element(By.CSS_SELECTOR, '[data-of="shop/db-b"]').click()
+    text = dialog.find_element(By.TAG_NAME, "pre").text
+    for words in (
+        "on node old",
+        "requests: cpu 500m; priority 0; scheduler plimsoll",
+        "owner: ReplicaSet shop/db",
+        "PodDisruptionBudget shop/db allows 0 disruptions: 1 of 1 pods are healthy, 1 must be",
+        "policy tidy: 1 pod of it stays for Budget",
+    ):
+        assert words in text
+    dialog.send_keys(Keys.ESCAPE)
+
+    driver.find_element(By.ID, "search").send_keys("web-a")
+    driver.find_element(By.CSS_SELECTOR, 'header [data-of="shop/web-a"]').click()
+    assert "owner: ReplicaSet shop/web" in dialog.find_element(By.TAG_NAME, "pre").text
+
+
 def test_a_click_explains_and_escape_returns(driver: Chrome, page: Path) -> None:
     """A moved pod, a pod that waits, and a node."""
     opened(driver, page)

@@ -32,9 +32,6 @@ ReportFile = Annotated[
 #: Pods of which the explanation is in the page; of the others it says how to ask.
 EXPLAINED = 200
 
-#: Pods that the explanation of a node lists.
-LISTED = 20
-
 
 def write_report(path: Path, report: "Report") -> None:
     """Write the page, and say so on stderr.
@@ -53,15 +50,17 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
     """The page of ``plimsoll plan``: the cluster, then each policy, then what waits."""
     from plimsoll.cli.views.plan import comparison_view, policy_view  # noqa: PLC0415 - for pages alone
     from plimsoll.inspection.picture import picture_of  # noqa: PLC0415 - likewise
+    from plimsoll.web_pages.allowances import allowances  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.heat_map import heat_maps  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.move_arrows import move_arrows  # noqa: PLC0415 - likewise
+    from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
     picture = picture_of(state)
     sections = [
         ReportSection(
             f"Policy {plan.policy}",
-            _body([*policy_view(plan, wide=True)]),
+            _body([*policy_view(plan, wide=True, allowances=False)]),
             maps=heat_maps(picture, _changes(plan)) if plan.moves else (),
             arrows=move_arrows((each.from_node, each.target_node or "?") for each in plan.moves),
         )
@@ -71,6 +70,11 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
         sections.append(ReportSection("Comparison", _body([*comparison_view(answer.comparison)])))
     if not answer.moves:
         sections.insert(0, ReportSection("Cluster", ["no moves"], maps=heat_maps(picture, {})))
+    if allowed := allowances(picture.budgets, answer.policies):
+        lead = (
+            "What PodDisruptionBudgets and the policies' limits allow now; each policy is planned by itself."
+        )
+        sections.append(ReportSection("Budgets and limits", [lead], allowances=allowed))
     moved = [each.pod for plan in answer.policies for each in plan.moves]
     return Report(
         title="What policies would move",
@@ -79,6 +83,10 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
         command=_command(),
         sections=[*sections, *_waiting(picture)],
         explanations=_explanations(state, picture, moved),
+        figures=[*_figures(picture), ("moves", f"{answer.moves}")],
+        pods=pod_index(
+            state, answer.policies, {node.node for each in answer.policies for node in each.nodes}
+        ),
     )
 
 
@@ -87,6 +95,7 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
     from plimsoll.cli.views.whatif import what_if_view  # noqa: PLC0415 - for pages alone
     from plimsoll.inspection.picture import picture_of  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.heat_map import heat_maps  # noqa: PLC0415 - likewise
+    from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
     picture = picture_of(state)
@@ -104,13 +113,15 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
             *_waiting(picture),
         ],
         explanations=_explanations(state, picture, []),
+        figures=_figures(picture),
+        pods=pod_index(state, (), {each.node for each in answer.nodes}),
     )
 
 
 def replay_report(answer: "ReplayReport") -> "Report":
     """The page of ``plimsoll replay``: figures over time, a curve for each set of policies."""
     from plimsoll.cli.views.replay import replay_view  # noqa: PLC0415 - for pages alone
-    from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
+    from plimsoll.web_pages.report import PodsForReason, Report, ReportSection  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.time_line import time_line  # noqa: PLC0415 - likewise
 
     figures: Sequence[tuple[str, Callable[..., float]]] = (
@@ -127,15 +138,27 @@ def replay_report(answer: "ReplayReport") -> "Report":
                 (outcome.label, [(each.at_seconds, figure(each)) for each in outcome.utilisation])
                 for outcome in answer.outcomes
             ],
+            least_top=100.0 if title.endswith("%") else 0.0,
         )
         for title, figure in figures
+    ]
+    pending = [
+        ReportSection(
+            f"Pending at the end, {outcome.label}: {outcome.pending_at_end}",
+            waiting=[PodsForReason(each.reason, each.count, each.pods) for each in outcome.pending_reasons],
+        )
+        for outcome in answer.outcomes
+        if outcome.pending_reasons
     ]
     return Report(
         title="What a replay came to",
         source=answer.source,
         taken="",
         command=_command(),
-        sections=[ReportSection("Result", _body(replay_view(answer, wide=False)), lines=lines)],
+        sections=[
+            ReportSection("Result", _body(replay_view(answer, wide=False, reasons=False)), lines=lines),
+            *pending,
+        ],
     )
 
 
@@ -207,17 +230,33 @@ def _shares(use: "RequestedAmounts | None") -> dict[str, float]:
 
 
 def _waiting(picture: "ClusterPicture") -> "list[ReportSection]":
-    from plimsoll.web_pages.report import ReportSection  # noqa: PLC0415 - for pages alone
+    from plimsoll.web_pages.report import PodsForReason, ReportSection  # noqa: PLC0415 - for pages alone
 
     count = sum(len(each.pods) for each in picture.waiting)
-    return [ReportSection(f"Pods without a place: {count}", waiting=picture.waiting)] if count else []
+    if not count:
+        return []
+    groups = [PodsForReason(each.reason, len(each.pods), each.pods) for each in picture.waiting]
+    return [ReportSection(f"Pods without a place: {count}", waiting=groups)]
+
+
+def _figures(picture: "ClusterPicture") -> list[tuple[str, str]]:
+    """What to know of the cluster first."""
+    found = [
+        ("nodes", len(picture.nodes)),
+        ("pods with a node", picture.pods),
+        ("pods without a place", sum(len(each.pods) for each in picture.waiting)),
+        ("budgets that allow no disruption", sum(1 for each in picture.budgets if not each.allowed)),
+    ]
+    if picture.placeable:
+        found.insert(2, ("pods that wait and would find a place", picture.placeable))
+    return [(name, f"{count:,}") for name, count in found]
 
 
 def _explanations(
     state: "ClusterState", picture: "ClusterPicture", moved: Iterable[str]
 ) -> Mapping[str, str]:
     """What opens with a click: nodes, moved pods, and pods that wait."""
-    found = {each.node: _node_text(state, each) for each in picture.nodes}
+    found = {each.node: _node_text(each) for each in picture.nodes}
     for pod in [*dict.fromkeys(moved), *(each.pods[0] for each in picture.waiting)][:EXPLAINED]:
         found[pod] = _pod_text(state, pod)
     for group in picture.waiting:
@@ -237,28 +276,14 @@ def _pod_text(state: "ClusterState", pod: str) -> str:
     return _text(pod_view(explain_pod(state, namespace, name)))
 
 
-def _node_text(state: "ClusterState", node: "PicturedNode") -> str:
-    """How full it is, and its pods; the largest first."""
-    from plimsoll.inspection.explanations.amounts import amount_text  # noqa: PLC0415 - for pages alone
-
+def _node_text(node: "PicturedNode") -> str:
+    """How full it is; the page lists its pods."""
     lines = [f"{node.state}, {node.pods} pods"]
     for heading, shares in (("requested", node.requested_percent), ("used", node.used_percent)):
         if shares:
             lines.append(
                 f"{heading}: " + ", ".join(f"{share} % of its {name}" for name, share in shares.items())
             )
-    cluster = state.cluster
-    pods = sorted(
-        cluster.pods_on(cluster.rows[node.node]),
-        key=lambda each: (-each.template.requests.get("cpu", 0), each.key),
-    )
-    for pod in pods[:LISTED]:
-        amounts = ", ".join(
-            f"{name} {amount_text(name, amount)}" for name, amount in pod.template.requests.items() if amount
-        )
-        lines.append(f"  {pod.key}" + (f": {amounts}" if amounts else ""))
-    if len(pods) > LISTED:
-        lines.append(f"  and {len(pods) - LISTED} more")
     return "\n".join([*lines, "", f"plimsoll explain node {node.node}"])
 
 

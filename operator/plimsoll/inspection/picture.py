@@ -1,4 +1,4 @@
-"""Pictures a cluster: nodes with their utilisation, and pods without a place, for pages."""
+"""Pictures a cluster: nodes with their utilisation, budgets, and pods without a place, for pages."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pydantic import Field
 
 from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
+from plimsoll.inspection.placement.fork_queue import ForkQueue
 from plimsoll.inspection.state import ClusterState
 from plimsoll.planning.imbalance import BILLIONTHS, COLUMNS
 
@@ -33,11 +34,24 @@ class HomelessPods(AnswerPart):
     pods: tuple[str, ...] = Field(description="As namespace/name, in the order in which they are tried.")
 
 
+class PicturedBudget(AnswerPart):
+    """A PodDisruptionBudget."""
+
+    budget: str = Field(description="As namespace/name.")
+    allowed: int = Field(ge=0, description="Disruptions that it allows now.")
+    healthy: int = Field(ge=0, description="Pods that are healthy.")
+    expected: int = Field(ge=0, description="Pods that it covers.")
+    desired: int = Field(ge=0, description="Pods that must be healthy.")
+
+
 class ClusterPicture(Answer):
     """How full a cluster is."""
 
     nodes: tuple[PicturedNode, ...] = Field(description="Sorted by name.")
+    pods: int = Field(ge=0, description="Pods that are placed.")
     waiting: tuple[HomelessPods, ...] = Field(description="Those that the most pods have first.")
+    placeable: int = Field(ge=0, description="Pods that wait and would find a place now.")
+    budgets: tuple[PicturedBudget, ...] = Field(description="Sorted by name.")
     resources: tuple[str, ...] = Field(description="What nodes have: cpu, memory, pods, then extended ones.")
 
 
@@ -45,9 +59,13 @@ def picture_of(state: ClusterState) -> ClusterPicture:
     """Look at all nodes, and try all pods that wait on a fork."""
     nodes = tuple(sorted(_nodes(state), key=lambda each: each.node))
     named = {resource for each in nodes for resource in each.requested_percent}
+    changed = ChangedCluster(state)
     return ClusterPicture(
         nodes=nodes,
-        waiting=tuple(sorted(_waiting(state), key=lambda each: (-len(each.pods), each.reason))),
+        pods=len(state.cluster.pods),
+        waiting=tuple(sorted(_waiting(changed.queue), key=lambda each: (-len(each.pods), each.reason))),
+        placeable=len(changed.placed),
+        budgets=tuple(_budgets(state)),
         resources=(*COLUMNS, *sorted(named - set(COLUMNS))),
     )
 
@@ -80,8 +98,19 @@ def _percent(amount: float, room: int) -> float:
     return round(100 * amount / room, PLACES)
 
 
-def _waiting(state: ClusterState) -> Iterator[HomelessPods]:
-    queue = ChangedCluster(state).queue
+def _budgets(state: ClusterState) -> Iterator[PicturedBudget]:
+    for key, budget in sorted(state.cluster.objects.budgets.items()):
+        status = budget.status
+        yield PicturedBudget(
+            budget=key,
+            allowed=status.disruptions_allowed,
+            healthy=status.current_healthy,
+            expected=status.expected_pods,
+            desired=status.desired_healthy,
+        )
+
+
+def _waiting(queue: ForkQueue) -> Iterator[HomelessPods]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for pod in queue.in_order():
         found[queue.refusals[pod.uid].message].append(pod.key)

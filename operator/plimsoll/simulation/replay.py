@@ -134,6 +134,13 @@ class Replay:
             self._complain(name, self._plan(name), self.figures.remaining)
         return self.figures
 
+    def reasons(self) -> dict[str, list[str]]:
+        """Pods without a node by the reason, both in the order in which they began to wait."""
+        found: dict[str, list[str]] = {}
+        for waiting in self.world.waiting.values():
+            found.setdefault(self._scheduling.reason(waiting.pod), []).append(waiting.pod.key)
+        return found
+
     # -- events --------------------------------------------------------------------------------------
 
     def _push(self, at: float, kind: EventKind, subject: str) -> None:

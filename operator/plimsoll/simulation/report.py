@@ -12,6 +12,9 @@ from plimsoll.inspection.state import ClusterState
 from plimsoll.simulation.figures import Figures, percentile
 from plimsoll.simulation.replay import Replay, ReplayProgress, ReplaySettings
 
+#: Pods that a group names.
+NAMED = 100
+
 
 class StrategyOutcome(AnswerPart):
     """What one strategy of one policy came to."""
@@ -35,6 +38,14 @@ class UtilisationSample(AnswerPart):
     evicted: int = Field(description="Pods that policies have evicted so far.")
 
 
+class PendingGroup(AnswerPart):
+    """Pods without a node at the end, for one reason."""
+
+    reason: str = Field(description="Why, in kube-scheduler's words.")
+    count: int = Field(ge=1, description="How many pods.")
+    pods: tuple[str, ...] = Field(description="The first hundred of them, as namespace/name.")
+
+
 class PolicySetOutcome(AnswerPart):
     """What happened under one set of policies."""
 
@@ -50,6 +61,9 @@ class PolicySetOutcome(AnswerPart):
     blocked: int = Field(description="Evictions that a PodDisruptionBudget stopped.")
     preempted: int = Field(description="Pods that left for a pod of higher priority.")
     pending_at_end: int = Field(description="Pods without a node at the end.")
+    pending_reasons: tuple[PendingGroup, ...] = Field(
+        description="Why these have no node, the reason of the most pods first."
+    )
     pending_p50_seconds: float = Field(description="Wait of the pods that were placed, median.")
     pending_p95_seconds: float = Field(description="Likewise, 95th percentile.")
     pending_max_seconds: float = Field(description="Likewise, the longest.")
@@ -106,6 +120,10 @@ def _outcome(
         blocked=figures.blocked,
         preempted=figures.preempted,
         pending_at_end=len(replay.world.waiting),
+        pending_reasons=tuple(
+            PendingGroup(reason=reason, count=len(pods), pods=tuple(pods[:NAMED]))
+            for reason, pods in sorted(replay.reasons().items(), key=lambda each: (-len(each[1]), each[0]))
+        ),
         pending_p50_seconds=round(percentile(figures.waits, 0.5), 3),
         pending_p95_seconds=round(percentile(figures.waits, 0.95), 3),
         pending_max_seconds=round(max(figures.waits, default=0.0), 3),

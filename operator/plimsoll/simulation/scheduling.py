@@ -7,6 +7,7 @@ from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
+from plimsoll.inspection.placement.fork_queue import GATED
 from plimsoll.inspection.state import ClusterState
 from plimsoll.simulation.world import UnplacedPod, World
 
@@ -45,6 +46,8 @@ class SimulatedScheduling:
         )
         #: Templates that fit nowhere, and what had happened by then.
         self._refused: dict[tuple[str, bytes, int], int] = {}
+        #: What the scheduler said of them, in its own words.
+        self._messages: dict[tuple[str, bytes, int], str] = {}
 
     def run(self, now: float) -> None:
         """Place what fits; victims of preemption leave, and their replacements wait in turn."""
@@ -56,11 +59,19 @@ class SimulatedScheduling:
             if self._world.freed == freed:
                 return
 
+    def reason(self, pod: PodInfo) -> str:
+        """Why a pod that waits has no place, as of the latest attempt."""
+        if pod.pod.spec.scheduling_gates:
+            return GATED
+        return (
+            "the pod is terminating" if pod.is_terminating else self._messages.get(_key(pod), "not tried yet")
+        )
+
     def _attempt(self, waiting: UnplacedPod, now: float) -> None:
         pod, world = waiting.pod, self._world
         if pod.pod.spec.scheduling_gates or pod.is_terminating:
             return
-        key = (pod.pod.spec.scheduler_name, pod.template.signature, pod.priority)
+        key = _key(pod)
         version = world.cluster.tick if _depends_on_pods(pod) else world.freed
         nominated = world.nominator.node_of(pod.uid)
         if not nominated and self._refused.get(key) == version:
@@ -71,12 +82,18 @@ class SimulatedScheduling:
             self._placed(world.place(pod, decision.node, now), now - waiting.since)
             return
         nomination = decision.nomination
+        self._messages[key] = decision.message
         if nomination is None or not nomination.node or not nomination.victims:
             self._refused[key] = version
             return
         for victim in nomination.victims:
             self._preempted(victim)
         world.nominator.add(pod, nomination.node)
+
+
+def _key(pod: PodInfo) -> tuple[str, bytes, int]:
+    """What pods have in common that fit nowhere for the same reason."""
+    return pod.pod.spec.scheduler_name, pod.template.signature, pod.priority
 
 
 def _importance(waiting: UnplacedPod) -> tuple[int, float, int]:

@@ -5,8 +5,9 @@ The tables are those of the command; the report adds pictures, and explanations 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from plimsoll.inspection.picture import HomelessPods
+from plimsoll.web_pages.allowances import MOST, Allowance
 from plimsoll.web_pages.heat_map import HeatMap
 from plimsoll.web_pages.html_page import rendered
 from plimsoll.web_pages.move_arrows import MoveArrows
@@ -30,10 +31,24 @@ class ReportTable:
 
 
 @dataclass(frozen=True, slots=True)
+class PodsForReason:
+    """Pods without a place for one reason.
+
+    Attributes:
+        count: How many; ``pods`` may name fewer.
+    """
+
+    reason: str
+    count: int
+    pods: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ReportSection:
     """A part of the page: sentences, pictures, tables.
 
     Attributes:
+        allowances: Budgets and limits with what is left of them; the page has the first :data:`MOST`.
         body: Lines and tables in their order.
     """
 
@@ -42,7 +57,13 @@ class ReportSection:
     maps: Sequence[HeatMap] = ()
     arrows: MoveArrows | None = None
     lines: Sequence[TimeLine] = ()
-    waiting: Sequence[HomelessPods] = ()
+    waiting: Sequence[PodsForReason] = ()
+    allowances: Sequence[Allowance] = ()
+
+    @property
+    def shown(self) -> Sequence[Allowance]:
+        """The allowances that the page has."""
+        return self.allowances[:MOST]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +72,9 @@ class Report:
 
     Attributes:
         command: The command line that makes the same answer, for people to repeat.
+        figures: What to know first: names and numbers.
         explanations: Text by what it explains: the name of a node, or namespace/name of a pod.
+        pods: The index of placed pods (``web_pages.pod_index``); empty for none.
     """
 
     title: str
@@ -60,7 +83,11 @@ class Report:
     command: str
     sections: Sequence[ReportSection]
     explanations: Mapping[str, str] = field(default_factory=dict)
+    figures: Sequence[tuple[str, str]] = ()
+    pods: Mapping[str, Any] = field(default_factory=dict)
 
     def html(self) -> str:
         """The page as HTML."""
-        return rendered("report.html", {"report": self, "explanations": dict(self.explanations)})
+        explained = {*self.explanations, *(row[0] for row in self.pods.get("pods", ()))}
+        data = {"explanations": dict(self.explanations), "index": dict(self.pods)}
+        return rendered("report.html", {"report": self, "explained": explained, "data": data})

@@ -35,10 +35,13 @@ class TimeLine:
     seconds: int
 
 
-def time_line(title: str, lines: Iterable[tuple[str, Sequence[tuple[int, float]]]]) -> TimeLine:
-    """Draw figures by their seconds, in ascending order, for each label."""
+def time_line(
+    title: str, lines: Iterable[tuple[str, Sequence[tuple[int, float]]]], least_top: float = 0.0
+) -> TimeLine:
+    """Draw figures by their seconds, in ascending order, for each label; up to ``least_top`` or higher."""
     thinned = [(label, _thinned(samples)) for label, samples in lines]
-    top = max((figure for _, samples in thinned for _, figure in samples), default=0.0) or 1.0
+    top = max((figure for _, samples in thinned for _, figure in samples), default=0.0)
+    top = max(top, least_top) or 1.0
     seconds = max((at for _, samples in thinned for at, _ in samples), default=0) or 1
     curves = [
         Curve(

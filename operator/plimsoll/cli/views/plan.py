@@ -43,8 +43,8 @@ def plan_view(answer: Plan, *, wide: bool = False) -> list[Table | str]:
     return view[1:]
 
 
-def policy_view(plan: PolicyPlan, *, wide: bool) -> Iterator[Table | str]:
-    """What one policy would move, and why not more."""
+def policy_view(plan: PolicyPlan, *, wide: bool, allowances: bool = True) -> Iterator[Table | str]:
+    """What one policy would move, and why not more; with ``allowances``, what limits and budgets leave."""
     yield f"{plan.policy}: {plan.outlook}"
     yield from (f"  {note}" for note in plan.notes)
     tables = []
@@ -54,8 +54,9 @@ def policy_view(plan: PolicyPlan, *, wide: bool) -> Iterator[Table | str]:
         tables.append(_refusals_by_subject(plan.refused) if wide else _refusals(plan.refused))
     if plan.planned and (plan.moves or wide):
         tables.append(_nodes(plan))
-        tables.append(_limits(plan.limits, wide=wide))
-    if plan.budgets:
+        if allowances:
+            tables.append(_limits(plan.limits, wide=wide))
+    if plan.budgets and allowances:
         tables.append(_budgets(plan))
     for table in tables:
         yield ""

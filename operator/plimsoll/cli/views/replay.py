@@ -5,8 +5,8 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.simulation.report import PolicySetOutcome, ReplayReport
 
 
-def replay_view(report: ReplayReport, *, wide: bool) -> View:
-    """The tables of a report; ``wide`` adds the utilisation over time."""
+def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> View:
+    """The tables of a report; ``wide`` adds the utilisation over time, ``reasons`` why pods are pending."""
     outcomes = report.outcomes
     rows = [[_figures(each)[row][1] for each in outcomes] for row in range(len(_figures(outcomes[0])))]
     names = [name for name, _ in _figures(outcomes[0])]
@@ -38,6 +38,14 @@ def replay_view(report: ReplayReport, *, wide: bool) -> View:
             *(Column(each, right=True) for each in numbers),
         )
         view += ["", Table(heads, strategies)]
+    pending = [
+        (each.label, found.count, found.pods[0], found.reason)
+        for each in outcomes
+        for found in each.pending_reasons
+    ]
+    if pending and reasons:
+        columns = ["POLICIES", Column("PENDING AT THE END", right=True), "SUCH AS", "REASON"]
+        view += ["", Table(columns, pending, folds=True)]
     if wide:
         for each in outcomes:
             view += ["", *_utilisation(each)]

@@ -1,6 +1,34 @@
 "use strict";
-const explanations = JSON.parse(document.getElementById("explanations").textContent);
+const { explanations, index } = JSON.parse(document.getElementById("data").textContent);
 const dialog = document.querySelector("dialog");
+const rows = new Map((index.pods || []).map((row) => [row[0], row]));
+
+// What the page knows of a pod that has no text of its own: its row, and the texts that rows share.
+function ofPod(name) {
+  const [, node, shape, owner, budget] = rows.get(name);
+  const lines = [`on node ${index.nodes[node]}`, index.shapes[shape]];
+  lines.push(owner < 0 ? "no controller would replace it" : `owner: ${index.owners[owner]}`);
+  lines.push(budget < 0 ? "no PodDisruptionBudget covers it" : index.budgets[budget]);
+  if (owner >= 0) lines.push(...(index.stays[index.owners[owner]] || []));
+  return `${lines.join("\n")}\n\nplimsoll explain pod ${name}`;
+}
+
+function podButton(name) {
+  const place = document.createElement("li");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.dataset.of = name;
+  button.textContent = name;
+  place.append(button);
+  return place;
+}
+
+function podsOn(node) {
+  const number = (index.nodes || []).indexOf(node);
+  return number < 0 ? [] : index.pods.filter((row) => row[1] === number).map((row) => row[0]);
+}
+
+for (const tile of document.querySelectorAll(".tile")) tile.title = tile.getAttribute("aria-label");
 
 // Explanations open in a dialog; text only, whatever a cluster calls its objects.
 document.addEventListener("click", (event) => {
@@ -8,8 +36,11 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const name = button.dataset.of;
   dialog.querySelector("h2").textContent = name;
-  dialog.querySelector("pre").textContent = Object.hasOwn(explanations, name) ? explanations[name] : button.title;
-  dialog.showModal();
+  const known = Object.hasOwn(explanations, name) ? explanations[name] : "";
+  dialog.querySelector("pre").textContent = known || (rows.has(name) ? ofPod(name) : button.title);
+  dialog.querySelector(".names").replaceChildren(...podsOn(name).map(podButton));
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
 });
 
 // One map at a time, chosen by radio buttons; arrow keys go from tile to tile.
@@ -69,11 +100,15 @@ count.setAttribute("role", "status");
 const tools = document.createElement("div");
 tools.className = "tools";
 tools.append(label, search, count);
-document.querySelector("header").append(tools);
+const others = document.createElement("ul");
+others.className = "names";
+document.querySelector("header").append(tools, others);
+const listed = new Set([...document.querySelectorAll("main [data-of]")].map((each) => each.dataset.of));
+const MOST = 30; // pods that the search lists in addition to tables
 search.addEventListener("input", () => {
   const wanted = search.value.trim().toLowerCase();
   let found = 0;
-  for (const each of document.querySelectorAll("tbody tr, .names li")) {
+  for (const each of document.querySelectorAll("tbody tr, main .names li")) {
     each.hidden = wanted !== "" && !each.textContent.toLowerCase().includes(wanted);
     if (!each.hidden) found += 1;
   }
@@ -81,5 +116,9 @@ search.addEventListener("input", () => {
     const marked = wanted !== "" && tile.dataset.of.toLowerCase().includes(wanted);
     tile.classList.toggle("found", marked);
   }
+  const more = wanted === "" ? [] : [...rows.keys()].filter((name) => !listed.has(name) && name.toLowerCase().includes(wanted));
+  others.replaceChildren(...more.slice(0, MOST).map(podButton));
+  found += more.length;
+  if (more.length > MOST) others.append(`and ${more.length - MOST} more pods`);
   count.textContent = wanted ? `${found} found` : "";
 });

@@ -1,0 +1,83 @@
+"""Allowances: PodDisruptionBudgets and limits of policies, with what plans leave of them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from plimsoll.inspection.picture import PicturedBudget
+from plimsoll.inspection.plans.answer import PolicyPlan
+
+#: Rows that a page has; those with the least left come first.
+MOST = 300
+
+#: The field of a policy's limits that holds its EvictionBudgets.
+EVICTION_BUDGETS = "budgets"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A row: one budget or limit, as one policy's plan leaves it.
+
+    Attributes:
+        kind: PodDisruptionBudget, EvictionBudget, or the field of ``spec.rebalancing.limits``.
+        policy: Whose plan uses it; "" where no plan touches it.
+        detail: What the number follows from, in words.
+        used: Disruptions that the plan takes, and those of earlier runs that count.
+        refused: Pods that stay because of it, where that is counted.
+    """
+
+    kind: str
+    name: str
+    policy: str
+    detail: str
+    allowed: int
+    used: int
+    left: int
+    refused: int = 0
+
+    @property
+    def label(self) -> str:
+        """For those who hear the page."""
+        return f"{self.left} of {self.allowed} left"
+
+
+def allowances(budgets: Iterable[PicturedBudget], plans: Iterable[PolicyPlan]) -> list[Allowance]:
+    """All budgets of the cluster and all limits of the plans, those with the least left first."""
+    made = list(plans)
+    found = [*_budgets(budgets, made), *_limits(made)]
+    return sorted(found, key=lambda each: (each.left > 0, -each.refused, each.left, each.kind, each.name))
+
+
+def _budgets(budgets: Iterable[PicturedBudget], plans: Iterable[PolicyPlan]) -> Iterator[Allowance]:
+    used = {(plan.policy, each.budget): each for plan in plans for each in plan.budgets}
+    touched: dict[str, list[str]] = {}
+    for policy, budget in used:
+        touched.setdefault(budget, []).append(policy)
+    for each in budgets:
+        detail = f"{each.healthy} of {each.expected} healthy, {each.desired} must be"
+        for policy in touched.get(each.budget, [""]):
+            plan = used.get((policy, each.budget))
+            yield Allowance(
+                "PodDisruptionBudget",
+                each.budget,
+                policy,
+                detail,
+                each.allowed,
+                plan.used if plan else 0,
+                plan.left if plan else each.allowed,
+                plan.refused if plan else 0,
+            )
+
+
+def _limits(plans: Iterable[PolicyPlan]) -> Iterator[Allowance]:
+    for plan in plans:
+        for each in plan.limits:
+            is_budget = each.limit == EVICTION_BUDGETS
+            yield Allowance(
+                "EvictionBudget" if is_budget else each.limit,
+                each.subject or "the run",
+                plan.policy,
+                "open now" if is_budget else "a limit of the policy",
+                each.allowed,
+                each.used,
+                each.left,
+            )
