@@ -20,7 +20,7 @@ Source: our own; the aim is that of Weng et al., "Beware of Fragmentation", USEN
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Self
 
@@ -35,8 +35,12 @@ from plimsoll.framework.descheduling.proposals import Bundle, Candidates
 from plimsoll.framework.devices import DeviceBook, Taken
 from plimsoll.toolkit.descheduling.best_fit import BestFit
 from plimsoll.toolkit.descheduling.room_search import moves_off, promising
-from plimsoll.toolkit.devices.device_blocks import BlockCount, DeviceGroup, blocks_of
-from plimsoll.toolkit.devices.device_room import DeviceRoom, free_devices
+from plimsoll.toolkit.devices.device_blocks import BlockCount, DeviceGroup, blocks_of, open_devices
+from plimsoll.toolkit.devices.device_room import DeviceRoom
+from plimsoll.toolkit.devices.device_rows import DeviceRows
+
+#: Blocks for which nothing else is needed.
+_NO_END = 2**31
 
 
 class DeviceBlockArgs(PluginArgs):
@@ -112,7 +116,7 @@ class DefragmentResource(Strategy):
         """Blocks that are in use, whole or in part, over all nodes concerned."""
         rows = [context.cluster.rows[name] for name in nodes_near(context, near)]
         if (devices := self._of_devices(context)) is not None:
-            total = float(sum(devices.most(row) - devices.free(row) for row in rows))
+            total = float(devices.broken(rows))
             return {"blocks are in use that could be whole": total} if total else {}
         block = context.snapshot.requests_row(self._amounts)
         block[PODS] = self._amounts.get("pods", 0)
@@ -173,12 +177,14 @@ class DefragmentResource(Strategy):
         while gained:
             gained = False
             before = nodes.all_free()
-            for row in nodes.short(closed):
+            for row, missing in nodes.short(before, closed):
+                count = int(before[row])
                 moves = room.moves_off(
                     row,
-                    partial(nodes.gains, row, before[row]),
-                    nodes.deficit(row, before[row] + 1),
+                    partial(nodes.gains, row, count),
+                    nodes.deficit(row, count + 1),
                     partial(nodes.keeps, before),
+                    missing,
                 )
                 closed.add(row)
                 if moves and (yield Bundle(moves)) is Verdict.ACCEPTED:
@@ -196,59 +202,80 @@ class _DeviceNodes:
         self._context, self._book, self._group = context, book, group
         self._block = context.snapshot.requests_row(dict(amounts))
         self._block[PODS] = amounts.get("pods", 0)
+        self._counts = DeviceRows(context.cluster, book, self._counts_on, 3)
 
     def free(self, row: int) -> int:
         """Free blocks."""
-        return min(self._counted(row).free, self._others(row, self._room(row)))
+        rows = np.array([row])
+        return int(min(self._counted(row).free, self._others(self._rooms(rows))[0]))
 
-    def most(self, row: int) -> int:
-        """Blocks of the node if nothing ran on it."""
-        return min(self._counted(row).most, self._others(row, self._context.snapshot.allocatable[row]))
+    def broken(self, rows: Sequence[int]) -> int:
+        """Blocks of these nodes that are in use, whole or in part."""
+        counted = [self._counted(row) for row in rows]
+        at = np.array(rows, dtype=np.intp)
+        most = np.minimum(
+            [each.most for each in counted], self._others(self._context.snapshot.allocatable[at])
+        )
+        free = np.minimum([each.free for each in counted], self._others(self._rooms(at)))
+        return int((most - free).sum())
 
-    def all_free(self) -> dict[int, int]:
-        """Free blocks of every node."""
-        return {row: self.free(row) for row in range(len(self._context.cluster))}
+    def all_free(self) -> IntArray:
+        """Shape (N,): free blocks of every node."""
+        free: IntArray = np.minimum(self._counts.values()[:, 0], self._others(self._rooms()))
+        return free
 
-    def short(self, closed: Container[int]) -> list[int]:
-        """Nodes that could have a block more, those first that lack the fewest devices for it."""
-        cluster = self._context.cluster
-        found = []
-        for name in self._context.nodes:
-            row = cluster.rows[name]
-            if row not in closed and self.free(row) < self.most(row):
-                wanted = (self.free(row) + 1) * self._group.count
-                missing = wanted - free_devices(cluster.nodes[row], self._book)
-                found.append((max(missing, 0), name, row))
-        return [row for _, _, row in sorted(found)]
+    def short(self, free: IntArray, closed: Collection[int]) -> list[tuple[int, int]]:
+        """Nodes that could have a block more, with the devices that they lack for it, the fewest first.
+
+        Args:
+            free: Shape (N,): their free blocks.
+            closed: Rows that are left out.
+        """
+        cluster, snapshot = self._context.cluster, self._context.snapshot
+        counts = self._counts.values()
+        rows = np.array([cluster.rows[name] for name in self._context.nodes], dtype=np.intp)
+        most = np.minimum(counts[rows, 1], self._others(snapshot.allocatable[rows]))
+        rows = rows[(free[rows] < most) & ~np.isin(rows, list(closed))]
+        missing = np.maximum((free[rows] + 1) * self._group.count - counts[rows, 2], 0)
+        order = np.lexsort((cluster.name_ranks[rows], missing))
+        return list(zip(rows[order].tolist(), missing[order].tolist(), strict=True))
 
     def gains(self, row: int, before: int, taken: Taken) -> bool:
         """Whether a node has more blocks of devices if those are taken."""
         blocks = blocks_of(self._group, self._book)
         return blocks.if_taken(self._context.cluster.nodes[row], self._book, taken) > before
 
-    def keeps(self, before: Mapping[int, int], node: Node) -> bool:
+    def keeps(self, before: IntArray, node: Node) -> bool:
         """Whether a node that a pod was sent to on trial has as many free blocks as before."""
         row = self._context.cluster.rows[node.name]
-        return self.free(row) >= before[row]
+        return self.free(row) >= int(before[row])
 
     def deficit(self, row: int, count: int) -> IntArray:
         """Shape (R,): what so many blocks lack of other resources."""
-        lacking: IntArray = np.maximum(count * self._block - self._room(row), 0)
+        lacking: IntArray = np.maximum(count * self._block - self._rooms(np.array([row]))[0], 0)
         lacking[self._block == 0] = 0
         return lacking
 
     def _counted(self, row: int) -> BlockCount:
         return blocks_of(self._group, self._book).on(self._context.cluster.nodes[row], self._book)
 
-    def _room(self, row: int) -> IntArray:
-        room: IntArray = self._context.snapshot.allocatable[row] - self._context.snapshot.requested[row]
+    def _counts_on(self, node: Node) -> tuple[int, int, int]:
+        """Groups that are free, and that are there, and devices that a claim may still get."""
+        counted = blocks_of(self._group, self._book).on(node, self._book)
+        left = open_devices(self._book.slices.pools_of(node), self._book.taken)
+        return counted.free, counted.most, left
+
+    def _rooms(self, rows: RowArray | slice = slice(None)) -> IntArray:
+        """Shape (rows, R): what is free."""
+        snapshot = self._context.snapshot
+        room: IntArray = snapshot.allocatable[rows] - snapshot.requested[rows]
         return room
 
-    def _others(self, row: int, room: IntArray) -> int:
-        """How many blocks the other resources are enough for."""
+    def _others(self, room: IntArray) -> IntArray:
+        """Shape (rows,): how many blocks the other resources are enough for."""
         if not self._block.any():
-            return self._counted(row).most
-        return int(_blocks(room[None, : len(self._block)], self._block)[0])
+            return np.full(len(room), _NO_END)
+        return _blocks(room[:, : len(self._block)], self._block)
 
 
 def _blocks(free: IntArray, block: IntArray) -> IntArray:

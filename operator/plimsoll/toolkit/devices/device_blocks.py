@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from plimsoll.devices.allocator import first_found
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.pools import Pool, PoolKey, PoolState
+from plimsoll.devices.pools import Pool, PoolKey, PoolState, node_key
 from plimsoll.devices.requests import MissingClassError, WantedClaim, wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
@@ -62,12 +62,10 @@ class BlockCount(NamedTuple):
     Attributes:
         free: Those that are free.
         most: Those that are there.
-        pools: What the node reaches.
     """
 
     free: int
     most: int
-    pools: frozenset[PoolKey]
 
 
 class DeviceBlocks:
@@ -81,6 +79,8 @@ class DeviceBlocks:
         self._group = group
         self._wanted: WantedClaim | None = None
         self._counts: dict[str, tuple[Node, BlockCount]] = {}
+        self._most: dict[str, tuple[Node, int]] = {}  #: if nothing were taken
+        self._names_of: dict[PoolKey, set[str]] = {}  #: nodes that were counted, by what they reach
         self._version = self._shape_version = -1
 
     def on(self, node: Node, book: DeviceBook) -> BlockCount:
@@ -89,18 +89,26 @@ class DeviceBlocks:
         known = self._counts.get(node.name)
         if known is None or known[0] is not node:
             pools = book.slices.pools_of(node)
-            keys = frozenset(pool.key for pool in pools)
-            free, most = self.if_taken(node, book, book.taken), self.if_taken(node, book, Taken())
-            known = self._counts[node.name] = node, BlockCount(free, most, keys)
+            keys = frozenset({node_key(node.name), *(pool.key for pool in pools)})
+            for key in keys:
+                self._names_of.setdefault(key, set()).add(node.name)
+            most = self._most.get(node.name)
+            if most is None or most[0] is not node:
+                most = self._most[node.name] = node, self.if_taken(node, book, Taken())
+            count = BlockCount(self.if_taken(node, book, book.taken), most[1])
+            known = self._counts[node.name] = node, count
         return known[1]
 
     def if_taken(self, node: Node, book: DeviceBook, taken: Taken) -> int:
         """How many groups would be free on a node if that were taken."""
         pools = book.slices.pools_of(node)
-        if self._wanted is None or usable_devices(pools) < self._group.count:
+        least = self._group.count
+        if self._wanted is None or open_devices(pools, taken) < least:
             return 0
         found, count, taken = None, 0, taken.copied()
-        while found := first_found((self._wanted,), pools, taken, is_selected):
+        while open_devices(pools, taken) >= least and (
+            found := first_found((self._wanted,), pools, taken, is_selected)
+        ):
             count += 1
             if any(each.capacity is not None for given in found.given for each in given):
                 break  # of shares there is no end
@@ -112,6 +120,8 @@ class DeviceBlocks:
         """An independent copy."""
         twin = DeviceBlocks(self._group)
         twin._wanted, twin._counts = self._wanted, dict(self._counts)
+        twin._most = dict(self._most)
+        twin._names_of = {key: set(names) for key, names in self._names_of.items()}
         twin._version, twin._shape_version = self._version, self._shape_version
         return twin
 
@@ -121,11 +131,16 @@ class DeviceBlocks:
         changed = book.changed_pools(self._version)
         if changed is None or self._shape_version != book.shape_version:
             self._counts.clear()
+            self._most.clear()
+            self._names_of.clear()
             self._wanted = _wanted(self._group, book)
-        elif changed:
-            stale = [name for name, (_, count) in self._counts.items() if not changed.isdisjoint(count.pools)]
-            for name in stale:
-                del self._counts[name]
+        else:
+            for key in changed:
+                names = self._names_of.pop(key, set())
+                for name in names:
+                    self._counts.pop(name, None)
+                    if key == node_key(name):
+                        self._most.pop(name, None)
         self._version, self._shape_version = book.version, book.shape_version
 
 
@@ -139,6 +154,16 @@ def _wanted(group: DeviceGroup, book: DeviceBook) -> WantedClaim | None:
 def usable_devices(pools: tuple[Pool, ...]) -> int:
     """How many devices may be handed out at all."""
     return sum(len(pool.devices) for pool in pools if pool.state is PoolState.COMPLETE)
+
+
+def open_devices(pools: tuple[Pool, ...], taken: Taken) -> int:
+    """How many of these are free or may be shared, if that is taken."""
+    return sum(
+        each.device.allow_multiple_allocations or not taken.is_consumed(each.id)
+        for pool in pools
+        if pool.state is PoolState.COMPLETE
+        for each in pool.devices
+    )
 
 
 def blocks_of(group: DeviceGroup, book: DeviceBook) -> DeviceBlocks:

@@ -5,13 +5,15 @@ share of counters is no number. Small sets of pods are tried in order of size an
 be tried, those are left out one after the other, the dearest first, that are not needed. Each pod is then
 sent to where the fewest devices are left free.
 
-Axis letter: R resources.
+Axis letters: N nodes, R resources.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import comb
+
+import numpy as np
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.pod_claims import own_devices
@@ -23,6 +25,7 @@ from plimsoll.model.kinds.devices.resource_claim import AllocationResult
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
+from plimsoll.toolkit.devices.device_rows import DeviceRows
 
 Enough = Callable[[Taken], bool]
 """Whether the devices of a node suffice if those are taken."""
@@ -49,9 +52,21 @@ class DeviceRoom:
         self._context = context
         self._book = context.objects.ledger(DeviceBook)
         self._most, self._highest, self._reason = most, highest, reason
+        self._free = DeviceRows(context.cluster, self._book, self._free_on, 1)
+
+    @property
+    def free_devices(self) -> IntArray:
+        """Shape (N,): how many devices of those that each node reaches are not in use."""
+        free: IntArray = self._free.values()[:, 0]
+        return free
 
     def moves_off(
-        self, row: int, enough: Enough, deficit: IntArray, keeps: Keeps = lambda _: True
+        self,
+        row: int,
+        enough: Enough,
+        deficit: IntArray,
+        keeps: Keeps = lambda _: True,
+        missing: int = 0,
     ) -> tuple[Candidate, ...]:
         """Moves of pods off the node of a row; empty if impossible.
 
@@ -60,10 +75,14 @@ class DeviceRoom:
             enough: Whether its devices suffice.
             deficit: Shape (R,): what else is lacking there.
             keeps: Whether a target may have a pod that was sent there.
+            missing: Devices that must come free at least.
         """
         pods = self._movable(row, with_others=bool(deficit.any()))
         for _ in range(MOST_GIVEN_UP):
-            chosen = fewest(pods, lambda some: self._suffice(some, enough, deficit), self._most)
+            least = self._least(pods, missing)
+            if least > self._most:
+                return ()
+            chosen = fewest(pods, lambda some: self._suffice(some, enough, deficit), self._most, least)
             if not chosen:
                 return ()
             moves, stuck = self._sent(chosen, row, keeps)
@@ -71,6 +90,13 @@ class DeviceRoom:
                 return moves
             pods = [each for each in pods if each is not stuck]
         return ()
+
+    def _least(self, pods: Sequence[PodInfo], missing: int) -> int:
+        """How many pods must leave at least so that so many devices come free; too many where all do not."""
+        if missing <= 0:
+            return 1
+        sizes = sorted((self.size(each) for each in pods), reverse=True)
+        return 1 + sum(total < missing for total in accumulate(sizes))
 
     def _movable(self, row: int, *, with_others: bool) -> list[PodInfo]:
         """Pods of a node that may leave and hold devices there, or also others, the cheapest first."""
@@ -123,9 +149,9 @@ class DeviceRoom:
         rows = context.prospects.feasible(pod)
         if rows is None:
             return ""
-        nodes = [context.cluster.nodes[row] for row in rows.tolist() if row != source]
-        nodes.sort(key=lambda each: (free_devices(each, self._book), each.name))
-        for node in nodes[:MOST_TARGETS]:
+        rows = rows[rows != source]
+        order = np.lexsort((context.cluster.name_ranks[rows], self.free_devices[rows]))
+        for node in [context.cluster.nodes[row] for row in rows[order[:MOST_TARGETS]].tolist()]:
             with ExitStack() as trial:
                 trial.enter_context(context.prospects.attempt()).move(pod, node.name)
                 if keeps(node):
@@ -133,9 +159,13 @@ class DeviceRoom:
                     return str(node.name)
         return ""
 
+    def _free_on(self, node: Node) -> tuple[int]:
+        pools = self._book.slices.pools_of(node)
+        return (sum(not self._book.taken.is_consumed(each.id) for pool in pools for each in pool.devices),)
+
 
 def fewest(
-    pods: Sequence[PodInfo], is_enough: Callable[[Sequence[PodInfo]], bool], most: int
+    pods: Sequence[PodInfo], is_enough: Callable[[Sequence[PodInfo]], bool], most: int, least: int = 1
 ) -> tuple[PodInfo, ...]:
     """The smallest set of pods that is enough, the first of equals; empty where none of ``most`` is.
 
@@ -143,11 +173,12 @@ def fewest(
         pods: The cheapest first.
         is_enough: Of a set; of more pods it is never false where it is true of fewer.
         most: How many.
+        least: No set of fewer pods is enough.
     """
     if not pods or not is_enough(pods):
         return ()
     left = MOST_SETS
-    for size in range(1, min(most, len(pods)) + 1):
+    for size in range(least, min(most, len(pods)) + 1):
         left -= comb(len(pods), size)
         if left < 0:
             break
@@ -160,10 +191,3 @@ def fewest(
         if is_enough(rest):
             kept = rest
     return tuple(kept) if len(kept) <= most else ()
-
-
-def free_devices(node: Node, book: DeviceBook) -> int:
-    """How many devices of those that a node reaches are not in use."""
-    return sum(
-        not book.taken.is_consumed(each.id) for pool in book.slices.pools_of(node) for each in pool.devices
-    )

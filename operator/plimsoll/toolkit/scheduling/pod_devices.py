@@ -14,7 +14,7 @@ import numpy as np
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.extended_resources import ExtendedRequests, claim_for, may_be_served, requests_for
 from plimsoll.devices.holds import DeviceHold
-from plimsoll.devices.node_answers import FREE, NodeAnswer, NodeAnswers, points_of, shape_of
+from plimsoll.devices.node_answers import FAILED, FREE, NodeAnswer, NodeAnswers, points_of, shape_of
 from plimsoll.devices.pod_claims import (
     ClaimProblem,
     are_unavailable,
@@ -147,7 +147,9 @@ class PodDevices:
         """Why the search failed on the first of these rows where it did; "" where it did on none."""
         for group in self._groups:
             if group.answers is not None:
-                for row in rows[group.rows[rows]].tolist():
+                may_fail = group.answers.codes[rows] == FAILED
+                may_fail |= np.isin(rows, list(self._opened))
+                for row in rows[group.rows[rows] & may_fail].tolist():
                     if error := self._answer(group.answers, row).failure(group.claims):
                         return error
         return ""
