@@ -121,3 +121,42 @@ async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch:
 
     told = [orjson.loads(each.removeprefix("data: ")) for each in events]
     assert [len(each["nodes"]) for each in told] == [1, 0, 0]
+
+
+async def test_nothing_is_looked_at_unless_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither while the page is served, nor for callers who are refused, nor after the last stream ended."""
+    monkeypatch.setattr(live_page, "PERIOD_S", 0.01)
+    looks = 0
+    views, clock = some_views(a_cache("a")), FakeClock()
+
+    async def look(seen: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        await clock.advance(5.0)
+        return views.since(seen)
+
+    page = LivePage(CallerGate(Reviews(), clock), look)
+    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, None, page)
+    before = asyncio.all_tasks()
+    async with (
+        serving("127.0.0.1", [0], said) as (port,),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
+    ):
+        jane, joe = ({"Authorization": f"Bearer {name}'s"} for name in ("jane", "joe"))
+        async with http.get("/ui") as answer:
+            await answer.read()
+        async with http.get(STREAM, headers=joe) as answer:
+            await answer.read()
+        assert looks == 0
+
+        async with http.get(STREAM, headers=jane) as answer:
+            await answer.read()
+        ended = looks
+        assert ended > 0
+        await asyncio.sleep(0.2)  # twenty periods
+        assert looks == ended
+
+        async with http.get(STREAM, headers=jane) as answer:
+            await answer.content.readline()
+            answer.close()  # the tab is closed in the middle of a stream
+    assert asyncio.all_tasks() <= before | {asyncio.current_task()}

@@ -6,12 +6,29 @@ const nodes = new Map();
 let token = sessionStorage.getItem("token") || "";
 let current = 0; // which stream is the latest; older ones end
 
+// Seconds as people write them: the two largest units.
+class Duration {
+  constructor(seconds) { this.seconds = seconds; }
+
+  toString() {
+    const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+    let left = this.seconds;
+    const parts = units.map(([unit, size]) => {
+      const count = Math.floor(left / size);
+      left -= count * size;
+      return count ? `${count}${unit}` : "";
+    });
+    return parts.filter(Boolean).slice(0, 2).join("") || "0s";
+  }
+}
+
 // What a cluster says is put in as text, never as markup.
 function row(cells) {
   const line = document.createElement("tr");
   for (const [place, cell] of cells.entries()) {
     const field = line.insertCell();
-    if (typeof cell === "number") field.className = "number";
+    if (typeof cell === "number" || cell instanceof Duration) field.className = "number";
+    else if (String(cell).length < 44 && !String(cell).includes(" ")) field.className = "whole";
     if (place === 0 && String(cell).includes("/")) {
       const button = document.createElement("button");
       button.type = "button";
@@ -42,19 +59,43 @@ function draw(node) {
     tile.type = "button";
     tile.tabIndex = nodes.size ? -1 : 0;
     tile.dataset.node = node.node;
-    tile.append(document.createElement("i"), document.createElement("i"));
+    tile.append(document.createElement("i"), document.createElement("i"), document.createElement("span"), document.createElement("span"));
     nodes.set(node.node, tile);
     const place = document.createElement("li");
     place.append(tile);
     byId("tiles").append(place);
   }
-  const [cpu, memory] = tile.children;
+  const [cpu, memory, name, shares] = tile.children;
+  name.textContent = node.node;
+  shares.textContent = `${node.cpuPercent} %, ${node.memoryPercent} %`;
   cpu.className = `s${step(node.cpuPercent)}`;
   memory.className = `s${step(node.memoryPercent)}`;
   tile.className = node.isOpen ? "tile" : "tile closed";
   const closed = node.isOpen ? "" : ", closed to new pods";
   tile.title = `${node.node}: cpu ${node.cpuPercent} %, memory ${node.memoryPercent} %, ${node.pods} pods${closed}`;
   tile.setAttribute("aria-label", tile.title);
+}
+
+// Few nodes have their names and figures in their tiles.
+const NAMED = 60;
+
+// What a replica that does not lead cannot know, and where it is.
+function standby(standing) {
+  const leads = standing.startsWith("leading");
+  const note = byId("standby");
+  note.hidden = leads;
+  if (leads) return;
+  const leader = /standing by for (\S+)/.exec(standing);
+  const where = leader ? ` The leader is ${leader[1]}; where that is a pod's name, kubectl port-forward pod/${leader[1].split("_")[0]} 8081 reaches its page.` : "";
+  note.textContent = `This replica stands by: queue and moves under way are the leader's, and are not shown here.${where} This page follows by itself when this replica leads.`;
+}
+
+// A condition that is not as it should be.
+const isTrouble = (condition) => ["Accepted", "Ready"].includes(condition.type) !== (condition.status === "True");
+
+function marked(line, when) {
+  line.classList.toggle("trouble", when);
+  return line;
 }
 
 const cells = (each) => [each.pod, each.fromNode, each.targetNode, each.phase, each.policy, each.strategy, each.message];
@@ -68,13 +109,15 @@ function show(view, isFirst) {
   }
   view.nodes.forEach(draw);
   if (nodes.size && !document.querySelector('.tile[tabindex="0"]')) nodes.values().next().value.tabIndex = 0;
+  byId("tiles").classList.toggle("named", nodes.size <= NAMED);
+  standby(view.standing);
   byId("depths").replaceChildren(...Object.entries(view.depths).map(([name, count]) => {
     const item = document.createElement("li");
     item.textContent = `${name}: ${count}`;
     return item;
   }));
-  fill("waiting", view.queue.map((each) => row([each.pod, each.queue, each.attempts, each.waitedSeconds, each.rejectedBy.join(", ")])), 5);
-  fill("conditions", view.policies.flatMap((policy) => policy.conditions.map((each) => row([policy.policy, each.type, each.status, each.reason, each.message]))), 5);
+  fill("waiting", view.queue.map((each) => row([each.pod, each.queue, each.attempts, new Duration(each.waitedSeconds), each.rejectedBy.join(", ")])), 5);
+  fill("conditions", view.policies.flatMap((policy) => policy.conditions.map((each) => marked(row([policy.policy, each.type, each.status, each.reason, each.message]), isTrouble(each)))), 5);
   fill("open", view.moves.map((each) => row(cells(each))), 7);
   fill("ended", view.records.map((each) => row(cells(each))), 7);
   document.body.classList.remove("stale");
