@@ -143,6 +143,9 @@ def _of_scheduling(operator: Operator) -> Iterator[str]:
         if uid not in cache.waiting and reservation.holder.key not in moves:
             why = f"for {uid}, {reservation.reason}"
             yield f"room on {reservation.node} is reserved {why}, and no pod waits for it"
+    for node, nominated in book.nominator.by_node.items():
+        for uid in sorted(nominated.keys() - book._by_uid.keys()):
+            yield f"room on {node} is held for {uid}, whose reservation has ended"
 
 
 def _of_moves(operator: Operator, records: Collection[str]) -> Iterator[str]:

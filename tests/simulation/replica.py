@@ -56,7 +56,7 @@ class ReplicaClock:
 
     def run_at(self, rate: float) -> None:
         """Go faster or slower from now on."""
-        self._base, self._from = self._reading(), self._loop.time()
+        self._base, self._from = self._reading(), max(self._loop.time(), self._busy_until)
         self.rate = rate
 
     def slow_down(self, reads: int, seconds: float, then: Callable[[], object]) -> None:

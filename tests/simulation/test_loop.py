@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from simulation.loop import PROCESS, OutsideWorldError, StandstillError, VirtualLoop
-from simulation.replica import Life
+from simulation.replica import Life, ReplicaClock
 
 
 def ran(work: Coroutine[Any, Any, Any], seed: int = 1) -> Any:
@@ -134,3 +134,19 @@ def test_a_task_of_a_living_process_that_fails_unseen_is_noted(is_dead: bool) ->
 
     noted = ["a task of red.0, failing, has failed unseen: ValueError('unseen')"]
     assert loop.unseen == ([] if is_dead else noted)
+
+
+def test_a_clock_whose_rate_changes_in_a_slow_step_counts_the_step_once() -> None:
+    """Else a lease is taken seconds too early, without a fault of the operator (seed 893)."""
+    loop = VirtualLoop(Random(1))
+    clock = ReplicaClock(loop, 0.0, 1.1)
+    process = PROCESS.set(Life("red", 0))
+    try:
+        clock.slow_down(1, 12.0, lambda: None)
+        after_the_step = clock.monotonic()
+        clock.run_at(1.0)
+
+        assert clock.monotonic() == after_the_step == pytest.approx(12.0 * 1.1)
+    finally:
+        PROCESS.reset(process)
+        loop.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from plimsoll.app.operator import Operator
@@ -98,6 +99,16 @@ def tries_once(operator: Operator) -> None:
 def keeps_reservations(operator: Operator) -> None:
     """Reserved room is never free again, though its holder has it."""
     replaced(operator.wing.pipeline._book, "release_uid", lambda _: lambda uid: None)
+
+
+def clears_nominations_late(operator: Operator) -> None:
+    """A nomination that has ended holds its room for five more minutes."""
+    nominator = operator.wing.pipeline._book.nominator
+
+    def made(remove: Any) -> Any:
+        return lambda uid: asyncio.get_running_loop().call_later(300.0, remove, uid)
+
+    replaced(nominator, "remove", made)
 
 
 def keeps_ghosts(operator: Operator) -> None:
