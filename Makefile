@@ -128,8 +128,8 @@ simulate: $(STAMP) ## two operators in virtual time, with faults by seed: SEEDS=
 chaos: $(STAMP) ## two operators on sockets, through a proxy that does harm: MINUTES=30 [KUBECONFIG=<test cluster>] [SEED=7]
 	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-devices-race: $(STAMP) ## two operators allocate from the same slices under churn, judged from outside: MINUTES=10 [SEED=7]
-	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+devices-race: $(STAMP) ## two schedulers allocate from the same slices under churn, judged from outside: MINUTES=10 [KUBECONFIG=<test cluster>] [RIVAL=default-scheduler] [SEED=7]
+	PYTHONPATH=operator:devcluster/src:tests:benchmarks $(BIN)/python -m device_race $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig $(KUBECONFIG)) $(if $(RIVAL),--rival $(RIVAL)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: $(STAMP) ## hostile input for all that reads what others wrote: MINUTES=5 [TARGET=quantity] [SEED=1], or TARGET=quantity INPUT=<file>
 	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m fuzzing $(if $(MINUTES),--minutes $(MINUTES)) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) $(if $(INPUT),--input $(INPUT)) $(ARGS)

@@ -1,4 +1,4 @@
-"""A real control plane for benchmarks: etcd, kube-apiserver and what ends namespaces, on loopback."""
+"""A real control plane on loopback: etcd, kube-apiserver, controllers of namespaces and resource claims."""
 
 import secrets
 import shutil
@@ -73,7 +73,9 @@ def control_plane(programs: Path, folder: Path) -> Iterator[Path]:
             process(
                 program(programs, "kube-controller-manager"),
                 f"--kubeconfig={kubeconfig}",
-                "--controllers=namespace-controller",
+                "--controllers=namespace-controller,resourceclaim-controller",
+                "--kube-api-qps=2000",
+                "--kube-api-burst=2000",
                 "--leader-elect=false",
                 "--secure-port=0",
                 log=folder / "kube-controller-manager.log",

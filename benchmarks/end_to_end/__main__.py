@@ -14,6 +14,8 @@ that wait, and only then the scheduler is started, so that it never waits for ne
 * p50 and p99: from a pod's appearance in the watch to its node's, with pods made at a fixed rate;
 * alone: the same, p50, with pods made one at a time, each when the one before has its node;
 * peak memory of the process, as the kernel saw it;
+* the family *devices* (not among the defaults) needs the controller that makes claims from templates: pods
+  whose claims it has made wait, each for one GPU; of pods that arrive its work is a part of the latency;
 * events that the API server has of them afterwards: a scheduler that drops some spares their cost.
 
 What one bound pod costs, without start-up, before and after a change, three times in turn::
@@ -170,10 +172,14 @@ class Measurement:
             count = min(most, int(scale.nodes * pattern["perNode"]))
             await load.pods(f"initial{index}", pattern, scheduler, count)
             self.ceiling_per_s = await load.bind(f"initial{index}", count, scale.nodes)
+        if what.has_claims:
+            await load.devices.publish(f"{NAME}-{number:05}" for number in range(scale.nodes))
         if what.churns:
             await load.pods("large", WORKLOADS["unschedulable"]["measured"], scheduler, UNSCHEDULABLE)
-        async with watching(load.session, NAME) as sightings:
+        async with watching(load.session, NAME, has_claims=what.has_claims) as sightings:
             await load.pods("pod", what.measured, scheduler, waiting)
+            if what.has_claims:
+                await load.devices.until_claimed()
             running = Running(self.contestant, self.log)
             churning = asyncio.create_task(load.churn(scheduler)) if what.churns else None
             try:
@@ -306,7 +312,7 @@ async def main() -> None:
     parser.add_argument("--alone", type=int, default=50, help="pods one at a time, at most")
     parser.add_argument("--per-node", type=float, default=0.0, help="pods on a node; 0: the family's")
     parser.add_argument("--variant", action="append", help="of plimsoll: LABEL, or LABEL:NAME=VALUE ...")
-    parser.add_argument("--pairs", type=int, default=1, help="measure the variants so many times, in turn")
+    parser.add_argument("--pairs", type=int, default=1, help="measure all so many times, in turn")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds a measurement takes at most")
     parser.add_argument("--kubeconfig", type=Path, help="left out: a development cluster is started")
     parser.add_argument("--programs", type=Path, help="folder of etcd, kube-apiserver and kube-scheduler")
@@ -337,12 +343,13 @@ async def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with a_cluster(chosen.kubeconfig, chosen.programs, folder) as kubeconfig:
             variants = [] if chosen.only_other else chosen.variant or ["plimsoll"]
-            contestants = [ours(kubeconfig, NAME, each) for each in variants * chosen.pairs]
+            contestants = [ours(kubeconfig, NAME, each) for each in variants]
             if chosen.programs:
                 contestants.append(kube_scheduler(chosen.programs, kubeconfig, folder))
             if chosen.scheduler_command:
                 contestants.append(another(chosen.scheduler_command, chosen.scheduler_name))
-            results = compare(kubeconfig, scales, chosen.families.split(","), contestants, folder)
+            families = chosen.families.split(",")
+            results = compare(kubeconfig, scales, families, contestants * chosen.pairs, folder)
             async for result in results:
                 print(row(result), flush=True)
                 if chosen.output:

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 import yaml
+from device_load import POD, DeviceLoad
 
 from plimsoll.kube.session.errors import APIError, NotFound
 from plimsoll.kube.session.session import Session
@@ -45,6 +46,7 @@ class Family:
         measured: The pattern of the pods that are measured.
         most: How many pods of it the nodes can take, by node.
         churns: Whether pods that fit nowhere come and go meanwhile.
+        has_claims: Whether its pods have resource claims, and the nodes devices.
     """
 
     name: str
@@ -52,10 +54,13 @@ class Family:
     measured: Mapping[str, Any]
     most: float = 10.0
     churns: bool = False
+    has_claims: bool = False
 
 
 def family(name: str) -> Family:
     """A family by its name."""
+    if name == "devices":
+        return Family(name, (), POD, most=POD["perNode"], has_claims=True)
     found = copy.deepcopy(WORKLOADS[name])
     if found.get("zones") == 1:  # all families share the nodes, which have three zones in one region
         found = orjson.loads(orjson.dumps(found).replace(ZONE.encode(), REGION.encode()))
@@ -99,6 +104,10 @@ def a_pod(name: str, pattern: Mapping[str, Any], scheduler: str, variety: int) -
     if "priority" in pattern.get("spec", {}):
         spec["priorityClassName"] = NAME
     requests = pattern.get("requests", {"cpu": "100m", "memory": 500 * 2**20})
+    resources: dict[str, Any] = {"requests": {key: str(value) for key, value in requests.items()}}
+    if claims := pattern.get("claims"):
+        spec["resourceClaims"] = [{"name": each, "resourceClaimTemplateName": NAME} for each in claims]
+        resources["claims"] = [{"name": each} for each in claims]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -117,7 +126,7 @@ def a_pod(name: str, pattern: Mapping[str, Any], scheduler: str, variety: int) -
                 {
                     "name": "main",
                     "image": "registry.k8s.io/pause:3.10",
-                    "resources": {"requests": {key: str(value) for key, value in requests.items()}},
+                    "resources": resources,
                 }
             ],
         },
@@ -144,6 +153,7 @@ class Load:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.devices = DeviceLoad(session, NAME)
 
     async def install(self) -> None:
         """Install our definitions, the namespace and the priority class, unless they are there."""
@@ -262,6 +272,7 @@ class Load:
             with suppress(APIError):
                 page = await self.session.request("GET", path, params={"limit": "1"})
                 if not orjson.loads(page)["items"]:
+                    await self.devices.empty()
                     return
             await asyncio.sleep(0.2)
         raise RuntimeError(f"the pods of {NAME} do not go")
@@ -269,6 +280,7 @@ class Load:
     async def clean(self, nodes: int) -> None:
         """Take everything away, and wait until the namespace is gone: a control plane needs a moment."""
         await self.empty()
+        await self.devices.clean()
         for path in (
             f"/apis/plimsoll.dev/v1alpha1/schedulingpolicies/{NAME}",
             f"/apis/scheduling.k8s.io/v1/priorityclasses/{NAME}",

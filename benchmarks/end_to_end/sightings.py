@@ -34,6 +34,9 @@ _EVENT, _POD = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Pod)
 class Sightings:
     """Moments by pod name, in seconds that never go back.
 
+    Args:
+        has_claims: Whether the claim controller changes pods before the scheduler does.
+
     Attributes:
         seen: When a pod appeared.
         bound: When it had a node.
@@ -41,7 +44,8 @@ class Sightings:
         began: When a pod that was there first changed: a scheduler's first write that is seen. None before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_claims: bool = False) -> None:
+        self._has_claims = has_claims
         self.seen: dict[str, float] = {}
         self.bound: dict[str, float] = {}
         self.bound_by_prefix: Counter[str] = Counter()
@@ -62,7 +66,8 @@ class Sightings:
             return pod.metadata.resourceVersion
         name = pod.metadata.name
         self.seen.setdefault(name, now)
-        if event.type == "MODIFIED" and self.began is None:
+        is_schedulers = bool(pod.spec.nodeName) or not self._has_claims
+        if event.type == "MODIFIED" and self.began is None and is_schedulers:
             self.began = now
         if pod.spec.nodeName and name not in self.bound:
             self.bound[name] = now
@@ -92,10 +97,10 @@ class Sightings:
 
 
 @asynccontextmanager
-async def watching(session: Session, namespace: str) -> AsyncIterator[Sightings]:
+async def watching(session: Session, namespace: str, *, has_claims: bool = False) -> AsyncIterator[Sightings]:
     """Watch the pods of a namespace while in the block."""
     path = f"/api/v1/namespaces/{namespace}/pods"
-    sightings = Sightings()
+    sightings = Sightings(has_claims=has_claims)
     begun = asyncio.Event()
 
     async def look() -> None:

@@ -25,6 +25,7 @@ CONTROLLERS = (
     "pod-garbage-collector-controller",
     "node-lifecycle-controller",
     "taint-eviction-controller",
+    "resourceclaim-controller",
 )
 
 

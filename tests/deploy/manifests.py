@@ -87,8 +87,8 @@ def grants(overlay: str) -> set[tuple[str, str, str]]:
 
 
 @cache
-def grants_with(overlay: str, component: str) -> set[tuple[str, str, str]]:
-    """Likewise, with a component added to the overlay."""
+def documents_with(overlay: str, component: str) -> list[Obj]:
+    """The objects of an overlay with a component added to it."""
     with tempfile.TemporaryDirectory() as folder:
         # kubectl takes no absolute paths.
         deploy = os.path.relpath(DEPLOY, Path(folder).resolve())
@@ -99,7 +99,13 @@ def grants_with(overlay: str, component: str) -> set[tuple[str, str, str]]:
             "components": [f"{deploy}/components/{component}"],
         }
         (Path(folder) / "kustomization.yaml").write_text(yaml.safe_dump(kustomization), encoding="utf-8")
-        return operators_grants(parsed(run("kubectl", "kustomize", folder)))
+        return parsed(run("kubectl", "kustomize", folder))
+
+
+@cache
+def grants_with(overlay: str, component: str) -> set[tuple[str, str, str]]:
+    """Likewise, with a component added to the overlay."""
+    return operators_grants(documents_with(overlay, component))
 
 
 def operators_grants(objects: list[Obj]) -> set[tuple[str, str, str]]:

@@ -1,7 +1,10 @@
-"""Two operators allocate from the same slices, in two processes, and are judged from outside.
+"""Two schedulers allocate from the same slices, in two processes, and are judged from outside.
 
 make devices-race MINUTES=10    on the development cluster; replicas share the work, each has a scheduler
 make devices-race MINUTES=2 ARGS="--planted ignores_rivals"    a planted bug, which must be found
+make devices-race KUBECONFIG=file    any test cluster: nodes, with kubelets that are played, are made there
+make devices-race KUBECONFIG=file RIVAL=default-scheduler    one operator, against a scheduler that runs there
+make devices-race ARGS="--programs FOLDER --rival kube-scheduler"    etcd, kube-apiserver ... of a folder
 """
 
 from __future__ import annotations
@@ -10,23 +13,34 @@ import argparse
 import asyncio
 import gzip
 import heapq
+import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from chaos.planes import end
+from chaos.planes import Plane, end
 from chaos.sightings import Lookout, Sighting
-from device_race.world import GPU, SCHEDULERS, World
+from device_race.world import GPU, GPUS, NODES, World
 from e2e.speaker import Speaker, speaking
 from promises.commits import UNKNOWN, Commit, Obj
-from promises.devices import CLAIMS, SLICES, DevicePromise, allocation_of, devices, devices_of
+from promises.devices import (
+    CLAIMS,
+    SLICES,
+    DevicePromise,
+    allocation_of,
+    devices,
+    devices_of,
+    scheduler_of,
+)
 from promises.findings import Findings
 from promises.pods import is_leaving, node_of
 from promises.view import View
@@ -44,15 +58,22 @@ SETTLING_S = 3.0
 #: Seconds after the churn in which everything must have come to an end, and until operators are ready.
 REST_S, READY_S = 40.0, 90.0
 
+#: The schedulers of two operators.
+OURS = ("red", "blue")
+
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
 class Referee:
-    """Has commits judged in the order of their versions."""
+    """Has commits judged in the order of their versions.
 
-    def __init__(self) -> None:
+    Args:
+        others: Schedulers that are not ours.
+    """
+
+    def __init__(self, others: frozenset[str]) -> None:
         self.view, self.findings = View(), Findings()
-        self.promise = DevicePromise(self.view, self.findings)
+        self.promise = DevicePromise(self.view, self.findings, others)
         self.commits = 0
         self._waiting: list[tuple[int, int, Sighting]] = []
         self._told = 0
@@ -78,16 +99,43 @@ class Referee:
         self._told = len(self.findings.violations)
 
 
+@dataclass(frozen=True, slots=True)
+class RacePlan:
+    """What is run.
+
+    Attributes:
+        folder: For logs and records.
+        seconds: With churn.
+        pods: That are there at a time.
+        planted: The name of a bug, or "".
+        kubeconfig: Of a test cluster; None: the development cluster, or one of ``programs``.
+        programs: Folder of a control plane to start.
+        rival: The name of another scheduler, for which half of the pods are; "": a second operator's.
+    """
+
+    folder: Path
+    seed: int
+    seconds: float
+    pods: int
+    planted: str = ""
+    kubeconfig: Path | None = None
+    programs: Path | None = None
+    rival: str = ""
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        """The schedulers of our operators, of which each has one."""
+        return OURS[:1] if self.rival else OURS
+
+
 class Race:
     """One run."""
 
-    def __init__(self, folder: Path, seed: int, seconds: float, wanted: int, planted: str) -> None:
-        self._folder, self._seconds, self._wanted = folder, seconds, wanted
-        self._random = Random(seed)
-        self._planted = planted
+    def __init__(self, plan: RacePlan) -> None:
+        self._plan = plan
+        self._random = Random(plan.seed)
         self._began = time.monotonic()
-        self.referee = Referee()
-        self.sizes: list[str] = []
+        self.referee = Referee(frozenset({plan.rival} - {""}))
 
     def now(self) -> float:
         """Seconds since the beginning."""
@@ -95,21 +143,24 @@ class Race:
 
     async def run(self) -> list[str]:
         """From the first object to the verdict: what is wrong."""
-        kubeconfig = self._folder / "cluster.kubeconfig"
-        kubeconfig.unlink(missing_ok=True)
+        plan, task = self._plan, asyncio.current_task()
+        assert task is not None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with AsyncExitStack() as stack:
-            command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(kubeconfig), "--nodes", "5"]
-            self._start(
-                stack, "roadstead", [*command, "--devices", "count=4,numa=2", "--start-seconds", "0.5"]
-            )
-            await asyncio.to_thread(_until_there, kubeconfig)
-            speaker = await stack.enter_async_context(speaking(kubeconfig))
-            world = World(speaker, self._random, self._wanted)
-            await world.make()
-            for name in SCHEDULERS:
-                self._start(stack, name, self._operator(kubeconfig))
+            plane = await self._plane(stack)
+            speaker = await stack.enter_async_context(speaking(plane.kubeconfig))
+            schedulers = [*plan.ours, *([plan.rival] if plan.rival else ())]
+            world = World(speaker, self._random, plan.pods, schedulers)
+            if plane.plays_kubelets:
+                stack.push_async_callback(world.clear)
+            await world.make(plan.ours, simulates_nodes=not plane.plays_kubelets)
+            for name in plan.ours:
+                self._start(stack, name, self._operator(plane.kubeconfig))
+            if plan.rival and plan.programs is not None:
+                self._start(stack, plan.rival, self._kube_scheduler(plane.kubeconfig))
             file = stack.enter_context(
-                gzip.open(self._folder / "commits.jsonl.gz", "wt", compresslevel=1)  # noqa: SIM115 - the stack closes it
+                gzip.open(plan.folder / "commits.jsonl.gz", "wt", compresslevel=1)  # noqa: SIM115 - the stack closes it
             )
             lookout = Lookout(speaker, self.now, file, self.referee.see, COLLECTIONS, nodes={})
             await lookout.begin()
@@ -118,7 +169,7 @@ class Race:
             await self._ready(speaker)
             churn = asyncio.create_task(world.churn(), name="churn")
             try:
-                await self._pass(self._seconds, [*watches, churn])
+                await self._pass(plan.seconds, [*watches, churn])
             finally:
                 await _ended(churn)
             await self._pass(REST_S, watches)
@@ -126,19 +177,57 @@ class Race:
             print(f"{world.created} pods were created, {world.deleted} deleted before their end")
             return [*self.referee.findings.violations, *self.referee.promise.unfinished(), *self._left()]
 
+    async def _plane(self, stack: AsyncExitStack) -> Plane:
+        """The cluster: the one that was named, one of given programs, or a development cluster."""
+        plan = self._plan
+        if plan.kubeconfig is not None:
+            return Plane(plan.kubeconfig)
+        if plan.programs is not None:
+            from chaos.control_planes import control_plane  # noqa: PLC0415 - benchmarks have what it needs
+
+            return await stack.enter_async_context(control_plane(plan.programs, plan.folder))
+        kubeconfig = plan.folder / "cluster.kubeconfig"
+        kubeconfig.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "roadstead", "--kubeconfig", str(kubeconfig), "--nodes", str(NODES)]
+        devices = f"count={GPUS},numa=2"
+        self._start(stack, "roadstead", [*command, "--devices", devices, "--start-seconds", "0.5"])
+        await asyncio.to_thread(_until_there, kubeconfig)
+        return Plane(kubeconfig, plays_kubelets=False)
+
     def _operator(self, kubeconfig: Path) -> list[str]:
         words = [sys.executable, "-m", "plimsoll"]
-        if self._planted:
-            words = [sys.executable, "-m", "device_race.planted_operator", self._planted]
+        if self._plan.planted:
+            words = [sys.executable, "-m", "device_race.planted_operator", self._plan.planted]
         words += ["run", "--kubeconfig", str(kubeconfig), "--share-work", "true", "--log-format", "text"]
         return [*words, "--metrics-port", "0", "--health-port", "0", "--bind-address", "127.0.0.1"]
 
+    def _kube_scheduler(self, kubeconfig: Path) -> list[str]:
+        """kube-scheduler of the programs, which serves the rival's pods."""
+        from control_plane import program  # noqa: PLC0415 - likewise
+
+        assert self._plan.programs is not None
+        configuration = self._plan.folder / "kube-scheduler.yaml"
+        connection = {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 10000}
+        configuration.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "kubescheduler.config.k8s.io/v1",
+                    "kind": "KubeSchedulerConfiguration",
+                    "clientConnection": connection,
+                    "leaderElection": {"leaderElect": False},
+                    "profiles": [{"schedulerName": self._plan.rival}],
+                }
+            )
+        )
+        words = [program(self._plan.programs, "kube-scheduler"), f"--config={configuration}"]
+        return [*words, "--secure-port=0"]
+
     def _start(self, stack: AsyncExitStack, name: str, command: list[str]) -> None:
-        log = stack.enter_context((self._folder / f"{name}.log").open("wb"))
+        log = stack.enter_context((self._plan.folder / f"{name}.log").open("wb"))
         stack.callback(end, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
 
     async def _ready(self, speaker: Speaker) -> None:
-        """Until each of both operators has a role."""
+        """Until each operator has a role."""
         deadline = self.now() + READY_S
         while self.now() < deadline:
             await asyncio.sleep(0.5)
@@ -146,12 +235,12 @@ class Race:
             holders = {
                 each["spec"]["holderIdentity"]
                 for each in leases
-                if any(name in each["metadata"]["name"] for name in SCHEDULERS)
+                if any(name in each["metadata"]["name"] for name in self._plan.ours)
                 and each["spec"].get("holderIdentity")
             }
-            if len(holders) == 2:
+            if len(holders) == len(self._plan.ours):
                 return
-        raise RuntimeError(f"each of two operators serves no profile of its own: {self._folder}")
+        raise RuntimeError(f"not each operator serves a profile of its own: {self._plan.folder}")
 
     async def _pass(self, seconds: float, tasks: list[asyncio.Task[None]]) -> None:
         until = self.now() + seconds
@@ -169,6 +258,7 @@ class Race:
         pods = [each for each in view.objects("pods") if not is_leaving(each)]
         waiting = [each for each in pods if not node_of(each)]
         print(f"{len(pods) - len(waiting)} pods have a node at the end, {len(waiting)} wait")
+        waiting = [each for each in waiting if scheduler_of(each) in self._plan.ours]
         taken = {device for claim in view.objects(CLAIMS) for device in devices_of(allocation_of(claim))}
         free = Counter(
             each["spec"]["nodeName"]
@@ -210,19 +300,40 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=34, help="pods that are there at a time")
     parser.add_argument("--folder", type=Path, help="where logs and records go")
     parser.add_argument("--planted", default="", help="the name of a bug of device_race.planted_operator")
+    parser.add_argument("--kubeconfig", type=Path, help="a test cluster; left out: the development cluster")
+    parser.add_argument("--programs", type=Path, help="of a control plane to start: kube-apiserver and so on")
+    parser.add_argument(
+        "--rival",
+        default="",
+        help="a scheduler that is not ours, by its name: with --programs kube-scheduler is started under it, "
+        "else it runs in the cluster; left out: a second operator",
+    )
     chosen = parser.parse_args()
     seed = random.randrange(10**6) if chosen.seed is None else chosen.seed
     folder = chosen.folder or Path(tempfile.mkdtemp(prefix="plimsoll-race-"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, logs and records in {folder}", flush=True)
     os.environ["PYTHONUNBUFFERED"] = "1"
-    race = Race(folder, seed, chosen.minutes * 60.0, chosen.pods, chosen.planted)
+    plan = RacePlan(
+        folder,
+        seed,
+        chosen.minutes * 60.0,
+        chosen.pods,
+        chosen.planted,
+        chosen.kubeconfig,
+        chosen.programs,
+        chosen.rival,
+    )
+    race = Race(plan)
     wrong = asyncio.run(race.run())
     promise = race.referee.promise
+    bound = ", ".join(f"{count:,} by {name}" for name, count in sorted(promise.bound.items()))
     print(
-        f"{race.referee.commits:,} commits, {promise.bound:,} pods with claims bound, "
+        f"{race.referee.commits:,} commits, pods with claims bound: {bound}; "
         f"{promise.contested} times one device for two claims, {len(wrong)} violations"
     )
+    if chosen.rival:
+        print(f"{len(promise.theirs)} times a device was in use twice that {chosen.rival} had allocated last")
     for each in wrong:
         print(f"VIOLATION {each}")
     return int(bool(wrong)) if not chosen.planted else int(not wrong)

@@ -1,21 +1,27 @@
-"""The world of a race: nodes with GPUs, partitions and shared devices; pods of two schedulers for them."""
+"""The world of a race: nodes with GPUs, partitions and shared devices; pods of two schedulers for them.
+
+Where the cluster simulates nodes, these have GPUs already; elsewhere nodes, their kubelets and the slices of
+their GPUs are made here, and taken away at the end.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import yaml
 
+from e2e.scene import LABEL, Scene
 from e2e.speaker import Answer, Speaker
 from promises.commits import Obj
 from promises.pods import is_leaving, is_over, node_of
+from roadstead.kubelets.devices import Devices
 
 NAMESPACE = "plimsoll-race"
-SCHEDULERS = ("red", "blue")
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 GROUP = "/apis/resource.k8s.io/v1"
 SPACE = f"{GROUP}/namespaces/{NAMESPACE}"
@@ -26,6 +32,9 @@ GPU, PARTS, SHARED = "gpu.example.com", "parts.example.com", "shared.example.com
 
 #: Claims that pods of both schedulers name.
 NAMED = ("common-1", "common-2")
+
+#: Nodes, with GPUs each, that are made where the cluster simulates none, and their number with other devices.
+NODES, GPUS, NODES_WITH_OTHERS = 5, 4, 3
 
 #: Seconds until a kind must be served.
 SERVED_S = 60.0
@@ -73,19 +82,28 @@ class World:
         speaker: To the API server.
         random: What is made, and what leaves.
         wanted: Pods that are there at a time.
+        schedulers: Their schedulers.
     """
 
-    def __init__(self, speaker: Speaker, random: Random, wanted: int) -> None:
+    def __init__(self, speaker: Speaker, random: Random, wanted: int, schedulers: Sequence[str]) -> None:
         self._speaker = speaker
         self._random = random
         self._wanted = wanted
+        self._schedulers = schedulers
+        self._scene = Scene(speaker, NAMESPACE)
+        self._selector: dict[str, str] = {}
         self.created = self.deleted = 0
 
     async def _ask(self, method: str, path: str, body: Obj | None = None) -> Answer:
         return await self._speaker.request(method, path, body)
 
-    async def make(self) -> None:
-        """Definitions, policies, classes, templates and slices."""
+    async def make(self, ours: Sequence[str], *, simulates_nodes: bool) -> None:
+        """Definitions, policies, classes, templates, slices, and nodes where the cluster has none of ours.
+
+        Args:
+            ours: The schedulers that get a policy.
+            simulates_nodes: Whether the cluster has nodes with GPUs and kubelets.
+        """
         folder = Path(__file__).parents[2] / "crds"
         for path in sorted(folder.glob("*.yaml")):
             definition = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
@@ -95,27 +113,43 @@ class World:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{POLICIES} is not served")
             await asyncio.sleep(0.2)
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        await self._speaker.install("/api/v1/namespaces", space)
-        for name in SCHEDULERS:
+        await self._scene.begin()
+        for name in ours:
             policy = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "SchedulingPolicy"}
             spec: Obj = {"scheduling": {"schedulerName": name}}
-            await self._speaker.install(POLICIES, {**policy, "metadata": {"name": name}, "spec": spec})
+            await self._scene.make(POLICIES, {**policy, "metadata": {"name": name}, "spec": spec})
         for name, driver in (("race-gpu", GPU), ("race-parts", PARTS), ("race-shared", SHARED)):
             selectors = [{"cel": {"expression": f'device.driver == "{driver}"'}}]
             await self._make("DeviceClass", f"{GROUP}/deviceclasses", name, {"selectors": selectors})
         for name, devices in TEMPLATES.items():
             spec = {"spec": {"devices": devices}}
             await self._make("ResourceClaimTemplate", f"{SPACE}/resourceclaimtemplates", name, spec)
-        nodes = (await self._ask("GET", "/api/v1/nodes")).accepted()["items"]
-        for node in [each["metadata"]["name"] for each in nodes][:3]:
+        nodes = await self._simulated() if simulates_nodes else await self._played()
+        for node in nodes[:NODES_WITH_OTHERS]:
             for name, spec in _slices(node):
                 await self._make("ResourceSlice", f"{GROUP}/resourceslices", name, spec)
+
+    async def _simulated(self) -> list[str]:
+        nodes = (await self._ask("GET", "/api/v1/nodes")).accepted()["items"]
+        return [each["metadata"]["name"] for each in nodes]
+
+    async def _played(self) -> list[str]:
+        self._selector = {LABEL: NAMESPACE}
+        nodes = [await self._scene.node(f"n{number}", cpu="64") for number in range(NODES)]
+        for node in nodes:
+            pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+            spec = {"driver": GPU, "nodeName": node, "pool": pool, "devices": Devices(GPUS).listed(node)}
+            await self._make("ResourceSlice", f"{GROUP}/resourceslices", f"{node}-gpus", spec)
+        return nodes
+
+    async def clear(self) -> None:
+        """Take away what was made; the definitions stay."""
+        await self._scene.end()
 
     async def _make(self, kind: str, path: str, name: str, spec: Obj) -> None:
         metadata = {"name": name}
         document = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
-        (await self._ask("POST", path, document)).accepted()
+        await self._scene.make(path, document)
 
     async def churn(self) -> None:
         """Pods arrive and leave, until cancelled."""
@@ -161,7 +195,8 @@ class World:
             "kind": "Pod",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
-                "schedulerName": self._random.choice(SCHEDULERS),
+                "schedulerName": self._random.choice(self._schedulers),
+                "nodeSelector": self._selector,
                 "containers": [container],
                 "resourceClaims": claims,
                 "terminationGracePeriodSeconds": self._random.choice((0, 1)),

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from deploy.manifests import NAME, grants, grants_with, of_kind
 from deploy.manifests import documents as installed
-from deploy.manifests import grants, grants_with, of_kind
 from e2e.door import Door, door, kubeconfig_for
+from e2e.entitlement import address_of, entitled
 from e2e.operator_process import Operator
 from e2e.polls import eventually
 from e2e.scene import Scene
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
 
 ROOT = Path(__file__).parents[2]
+#: The variable that names a cluster to test on.
+NAMED = "PLIMSOLL_E2E_KUBECONFIG"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -115,6 +118,52 @@ Guarded = tuple[Scene, Door, Operator]
 
 #: Starts an operator behind a door, by a role of deploy/ and the trouble that the door makes, if any.
 StartGuarded = Callable[..., AbstractAsyncContextManager[Guarded]]
+
+
+@pytest.fixture
+def vacant(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The kubeconfig of a cluster without an operator: the named one, whose operator is ended meanwhile.
+
+    Without a named one it is a development cluster of the test's own.
+    """
+    if NAMED not in os.environ:
+        start: StartRoadstead = request.getfixturevalue("start_roadstead")
+        yield start().kubeconfig
+        return
+    operator: Operator = request.getfixturevalue("operator")
+    assert operator.terminate() == 0
+    yield request.getfixturevalue("defined")
+    operator.start().until_ready()
+
+
+@pytest.fixture
+def entitled_operator(
+    vacant: Path, guarded: StartGuarded, start_operator: Callable[..., Operator], tmp_path: Path
+) -> StartGuarded:
+    """As ``guarded``; on a named cluster, where its API server judges what the overlay's rights allow."""
+
+    @asynccontextmanager
+    async def start(role: str, *, component: str = "") -> AsyncIterator[Guarded]:
+        if NAMED not in os.environ:
+            async with guarded(role, component=component) as found:
+                yield found
+            return
+        server, tls = await address_of(vacant)
+        async with (
+            speaking(vacant) as speaker,
+            entitled(speaker, vacant, role, component) as token,
+            door(server, lambda _: True, tls) as entrance,
+        ):
+            entrance.is_judge = False
+            scene = await Scene(speaker).begin()
+            config = kubeconfig_for(tmp_path / "door", entrance.url, token)
+            operator = start_operator(config, "--leader-elect-resource-namespace", NAME)
+            try:
+                yield scene, entrance, operator
+            finally:
+                await scene.end()
+
+    return start
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -78,6 +79,7 @@ class Door:
     denied: list[str] = field(default_factory=list)  #: what policies said of others
     unserved: str = ""  #: beginning of paths that the server does not have
     held: dict[Call, asyncio.Event] = field(default_factory=dict)  #: streams that stand still until set
+    is_judge: bool = True  #: whether reviews are answered here, and not by the server
     _open: dict[int, web.Request] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -97,7 +99,7 @@ class Door:
             return _status(503, "ServiceUnavailable", "the server is currently unable to handle the request")
         if self.unserved and request.path.startswith(self.unserved):
             return _status(404, "NotFound", "the server could not find the requested resource")
-        if request.path == REVIEWS:
+        if request.path == REVIEWS and self.is_judge:
             return await self._review(request)
         is_watch = request.query.get("watch") in {"true", "1"}
         asked = asked_by(request.method, request.path, is_watch=is_watch)
@@ -107,6 +109,8 @@ class Door:
             taken = [call]
             if request.query.get("sendInitialEvents") == "true":  # a list, where a server streams none
                 taken.append(("list", *call[1:]))
+            if asked.resource == "resourceclaims/status":  # an API server of 1.36 asks for both
+                taken.append((asked.verb, asked.group, "resourceclaims/binding"))
             for verb, group, resource in taken:
                 if not self.permits(replace(asked, verb=verb)):
                     self.refused.add((verb, group, resource))
@@ -192,8 +196,10 @@ class Door:
             if name in request.headers
         }
         async with self.session.request(
-            request.method, self.server + request.path_qs, data=await request.read(), headers=headers
+            request.method, self.server + request.path_qs, data=await request.read() or None, headers=headers
         ) as answer:
+            if answer.status == 403 and not self.is_judge:
+                self.refused.add(call)
             if is_deaf and request.transport is not None:
                 await answer.read()
                 request.transport.abort()
@@ -214,16 +220,18 @@ def _status(code: int, reason: str, message: str) -> web.Response:
 
 
 @asynccontextmanager
-async def door(server: str, grants: set[Call] | Callable[[Asked], bool]) -> AsyncIterator[Door]:
+async def door(
+    server: str, grants: set[Call] | Callable[[Asked], bool], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Door]:
     """Open a door on loopback.
 
     Args:
         server: Behind the door.
         grants: What is let through: in all namespaces, or as a cluster's roles say.
+        tls: How the server's certificate is checked, if it has one.
     """
-    session = aiohttp.ClientSession(
-        timeout=aiohttp.ClientTimeout(total=None), connector=aiohttp.TCPConnector(limit=0)
-    )
+    connector = aiohttp.TCPConnector(limit=0, ssl=tls if tls is not None else True)
+    session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), connector=connector)
     if isinstance(grants, set):
         one = Door(server, lambda asked: (asked.verb, asked.group, asked.resource) in grants, session)
     else:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from e2e.scene import Obj, Scene
-    from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -95,11 +94,9 @@ async def one_after_the_other(scene: Scene, suffix: str, room: asyncio.Semaphore
     await asyncio.gather(*(live(f"{suffix}{number}") for number in range(PODS)))
 
 
-async def test_two_processes_hand_no_device_out_twice(
-    start_roadstead: StartRoadstead, tmp_path: Path
-) -> None:
+async def test_two_processes_hand_no_device_out_twice(vacant: Path, tmp_path: Path) -> None:
     """More pods than devices at every moment, of two schedulers that know nothing of each other's plans."""
-    async with two_replicas(start_roadstead, tmp_path) as (scene, first, second):
+    async with two_replicas(vacant, tmp_path) as (scene, first, second):
         await with_class(scene)
         await with_network_devices(scene)
         judge = Judge(scene)

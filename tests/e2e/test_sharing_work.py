@@ -86,15 +86,12 @@ class Work:
 
 
 @asynccontextmanager
-async def two_replicas(
-    start_roadstead: StartRoadstead, folder: Path
-) -> AsyncIterator[tuple[Scene, Operator, Operator]]:
+async def two_replicas(kubeconfig: Path, folder: Path) -> AsyncIterator[tuple[Scene, Operator, Operator]]:
     """Two replicas of which the first rebalances, and two policies with a scheduler name each."""
-    cluster = start_roadstead()
-    async with speaking(cluster.kubeconfig) as speaker:
+    async with speaking(kubeconfig) as speaker:
         await define(speaker)
         scene = await Scene(speaker).begin()
-        replicas = [Operator(cluster.kubeconfig, folder / f"{name}.log", options=SHARING) for name in "xy"]
+        replicas = [Operator(kubeconfig, folder / f"{name}.log", options=SHARING) for name in "xy"]
         try:
             for each in replicas:
                 each.start()
@@ -111,6 +108,9 @@ async def two_replicas(
         finally:
             for each in replicas:
                 each.kill()
+            await scene.end()
+            for role in await holders(scene):
+                await speaker.request("DELETE", f"{LEASES}/plimsoll-{role}")
 
 
 async def test_two_replicas_share_the_work_and_one_takes_over_all_of_it(
@@ -121,7 +121,7 @@ async def test_two_replicas_share_the_work_and_one_takes_over_all_of_it(
     Then the replica that rebalances is killed: the other's roles go on as they were, and it takes the rest.
     """
     async with (
-        two_replicas(start_roadstead, tmp_path) as (scene, first, second),
+        two_replicas(start_roadstead().kubeconfig, tmp_path) as (scene, first, second),
         witnessed(scene) as history,
     ):
         work = Work(scene)

@@ -5,10 +5,16 @@ claims. So what is judged is the moment when a pod is bound: no other claim with
 then, and of two such claims one must give way within :data:`CONTESTED_S`.
 
 A claim is in use when a pod that it is reserved for has a node and is neither over nor gone.
+
+Schedulers that do not look at what others have allocated, such as kube-scheduler, can be named. Of claims
+with one device the one that was allocated last is wrong: where such a scheduler has allocated it, that is
+counted, and no promise was broken.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from promises.commits import Commit, Obj
@@ -29,18 +35,26 @@ Device = tuple[str, str, str]
 class DevicePromise:
     """Judges claims and the bindings of pods that have some.
 
+    Args:
+        others: Names of schedulers that do not look at what others have allocated.
+
     Attributes:
         contested: How often two claims had one device.
-        bound: Pods with claims that were bound.
+        bound: Pods with claims that were bound, by the name of their scheduler.
+        theirs: What would be a violation, had not one of the others allocated last.
     """
 
-    def __init__(self, view: View, findings: Findings) -> None:
+    def __init__(self, view: View, findings: Findings, others: frozenset[str] = frozenset()) -> None:
         self._view = view
         self._findings = findings
+        self._others = others
+        self._allocated: dict[str, tuple[int, str]] = {}  # by uid: in which order, and for which scheduler
+        self.theirs: list[str] = []
         self._since: dict[Device, float] = {}
         self._told: set[Device] = set()
+        self._orders = 0
         self.contested = 0
-        self.bound = 0
+        self.bound: Counter[str] = Counter()
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""
@@ -49,20 +63,25 @@ class DevicePromise:
         elif commit.collection == "pods" and commit.type != "DELETED":
             node = node_of(commit.obj)
             if node and not node_of(commit.before) and claim_names(commit.obj):
-                self.bound += 1
-                for problem in self._unfit(commit.obj, node):
+                self.bound[scheduler_of(commit.obj)] += 1
+                for problem in self._unfit(commit.obj, node, commit.at):
                     name = commit.obj["metadata"]["name"]
                     self._findings.violated(commit.at, f"{name} was bound to {node}: {problem}")
         self._report_contested(commit.at)
 
     def unfinished(self) -> list[str]:
         """What must not be at the end."""
-        found = [f"{'/'.join(device)} is allocated twice at the end" for device in sorted(self._since)]
+        found = [
+            f"{'/'.join(device)} is allocated twice at the end"
+            for device in sorted(self._since)
+            if not self._is_theirs(self._holders(device))
+        ]
         for pod in self._view.objects("pods"):
             node = node_of(pod)
             if node and not is_over(pod) and not is_leaving(pod):
                 name = pod["metadata"]["name"]
-                found += [f"{name} on {node}, at the end: {problem}" for problem in self._unfit(pod, node)]
+                problems = self._unfit(pod, node, math.inf)
+                found += [f"{name} on {node}, at the end: {problem}" for problem in problems]
         return found
 
     # -- claims ------------------------------------------------------------------------------------------
@@ -72,10 +91,14 @@ class DevicePromise:
         before, after = allocation_of(commit.before), allocation_of(commit.obj)
         if commit.type == "DELETED":
             after = {}
+            self._allocated.pop(meta["uid"], None)
             if owner := self._living_owner(commit.obj):
                 self._findings.violated(at, f"the claim {meta['name']} of {owner} was deleted")
         if before and after and devices_of(before) != devices_of(after):
             self._findings.violated(at, f"the claim {meta['name']} was allocated to other devices")
+        if after and not before:
+            self._orders += 1
+            self._allocated[meta["uid"]] = self._orders, self._first_scheduler(commit.obj)
         if before and not after and commit.before is not None:
             for pod in self._users(commit.before):
                 self._findings.violated(
@@ -94,7 +117,23 @@ class DevicePromise:
             if at - since > CONTESTED_S and device not in self._told:
                 self._told.add(device)
                 names = ", ".join(each["metadata"]["name"] for each in self._holders(device))
-                self._findings.violated(at, f"{'/'.join(device)} was allocated twice for long: {names}")
+                problem = f"{'/'.join(device)} was allocated twice for long: {names}"
+                if self._is_theirs(self._holders(device)):
+                    self.theirs.append(f"{at:.3f} {problem}")
+                else:
+                    self._findings.violated(at, problem)
+
+    def _first_scheduler(self, claim: Obj) -> str:
+        """For whose pod a claim was allocated; "" where that is not known."""
+        for consumer in (claim.get("status") or {}).get("reservedFor") or ():
+            pod = self._view.find("pods", claim["metadata"].get("namespace") or "", consumer["name"])
+            return "" if pod is None or pod["metadata"]["uid"] != consumer["uid"] else scheduler_of(pod)
+        return ""
+
+    def _is_theirs(self, claims: Iterable[Obj]) -> bool:
+        """Whether the one of these claims that was allocated last was so by one of the others."""
+        orders = [self._allocated.get(each["metadata"]["uid"], (0, "")) for each in claims]
+        return max(orders, default=(0, ""))[1] in self._others
 
     def _all_claims(self) -> list[Obj]:
         return list(self._view.objects(CLAIMS))
@@ -125,8 +164,8 @@ class DevicePromise:
 
     # -- bindings ----------------------------------------------------------------------------------------
 
-    def _unfit(self, pod: Obj, node: str) -> Iterator[str]:
-        """Why a pod must not have that node."""
+    def _unfit(self, pod: Obj, node: str, at: float) -> Iterator[str]:
+        """Why a pod must not have that node; what others are wrong in is noted."""
         meta = pod["metadata"]
         own = []
         for name in claim_names(pod):
@@ -147,7 +186,12 @@ class DevicePromise:
         ]
         for device in {device for each in own for device in devices_of(allocation_of(each))}:
             if problem := self._is_overdrawn(device, [*own, *used]):
-                yield problem
+                sharing = [each for each in [*own, *used] if device[:2] in _pools_of(each)]
+                same = [each for each in sharing if device in devices_of(allocation_of(each))]
+                if self._is_theirs(same if len(same) > 1 else sharing):
+                    self.theirs.append(f"{at:.3f} {pod['metadata']['name']} on {node}: {problem}")
+                else:
+                    yield problem
 
     def _is_reached(self, allocation: Obj, node: str) -> bool:
         selector = allocation.get("nodeSelector")
@@ -201,6 +245,16 @@ class DevicePromise:
         ]
         latest = max((each["spec"]["pool"]["generation"] for each in found), default=0)
         return [each for each in found if each["spec"]["pool"]["generation"] == latest]
+
+
+def scheduler_of(pod: Obj) -> str:
+    """The name of the scheduler that is to bind it."""
+    return str(pod["spec"].get("schedulerName") or "")
+
+
+def _pools_of(claim: Obj) -> set[tuple[str, str]]:
+    """Drivers and pools of its devices."""
+    return {device[:2] for device in devices_of(allocation_of(claim))}
 
 
 def claim_names(pod: Obj) -> list[str]:

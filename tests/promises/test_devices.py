@@ -13,9 +13,9 @@ from promises.view import View
 class Story:
     """Commits of a cluster with one node and a GPU, a shared device and two parts of a third one on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *others: str) -> None:
         self.view, self.findings = View(), Findings()
-        self.promise = DevicePromise(self.view, self.findings)
+        self.promise = DevicePromise(self.view, self.findings, frozenset(others))
         self.write("nodes", {"metadata": {"name": "n"}})
         counters = {"sharedCounters": [{"name": "s", "counters": {"m": {"value": "4"}}}]}
         draws = [{"counterSet": "s", "counters": {"m": {"value": "3"}}}]
@@ -52,12 +52,21 @@ class Story:
         meta = {"name": name, "namespace": "x", "uid": name, "ownerReferences": [owner] if users else []}
         self.write(CLAIMS, {"metadata": meta, "status": status}, at)
 
-    def pod(self, name: str, *claims: str, node: str = "n", at: float = 0.0) -> None:
-        """A pod that is created and bound."""
+    def waiting(self, name: str, *claims: str, scheduler: str = "", at: float = 0.0) -> Obj:
+        """A pod that is created."""
         meta = {"name": name, "namespace": "x", "uid": name}
         wants = [{"name": each, "resourceClaimName": each} for each in claims]
-        self.write("pods", {"metadata": meta, "spec": {"resourceClaims": wants}}, at, "ADDED")
-        self.write("pods", {"metadata": meta, "spec": {"resourceClaims": wants, "nodeName": node}}, at)
+        pod = {"metadata": meta, "spec": {"resourceClaims": wants, "schedulerName": scheduler}}
+        self.write("pods", pod, at, "ADDED")
+        return pod
+
+    def pod(self, name: str, *claims: str, node: str = "n", at: float = 0.0) -> None:
+        """A pod that is created and bound."""
+        self.bind(self.waiting(name, *claims, at=at), node, at)
+
+    def bind(self, pod: Obj, node: str = "n", at: float = 0.0) -> None:
+        """A pod gets a node."""
+        self.write("pods", {**pod, "spec": {**pod["spec"], "nodeName": node}}, at)
 
     @property
     def found(self) -> list[str]:
@@ -166,3 +175,28 @@ def test_a_lost_claim_is_found() -> None:
         "the claim one lost its devices while a has a node",
         "the claim one of a was deleted",
     ]
+
+
+@pytest.mark.parametrize("first_bound", ["ours", "other"])
+@pytest.mark.parametrize("last", ["ours", "other"])
+@pytest.mark.parametrize(("device", "second"), [("gpu", "gpu"), ("part-1", "part-2")])
+def test_of_two_claims_the_one_allocated_last_is_wrong(
+    first_bound: str, last: str, device: str, second: str
+) -> None:
+    """In whichever order they are bound; a scheduler that was said not to look at others is only counted."""
+    story = Story("other")
+    pods = {
+        "a": story.waiting("a", "one", scheduler="other" if last == "ours" else "ours"),
+        "b": story.waiting("b", "two", scheduler=last),
+    }
+    story.claim("one", device, users="a")
+    story.claim("two", second, users="b")
+    for pod in sorted(pods.values(), key=lambda each: each["spec"]["schedulerName"] != first_bound):
+        story.bind(pod)
+    for at in (0.0, CONTESTED_S + 1):
+        story.write("nodes", {"metadata": {"name": "n"}}, at)
+
+    assert bool(story.found) is (last == "ours")
+    assert bool(story.promise.unfinished()) is (last == "ours")
+    assert bool(story.promise.theirs) is (last == "other")
+    assert story.promise.bound == {"ours": 1, "other": 1}
