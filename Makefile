@@ -198,6 +198,7 @@ docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/reference, docs/metr
 	PYTHONPATH=tools $(BIN)/python -m pages.answers docs/cli/json.md
 	PYTHONPATH=tools $(BIN)/python -m pages.fields docs/reference/kinds
 	PYTHONPATH=tools $(BIN)/python -m pages.vocabulary docs/reference
+	PYTHONPATH=tools $(BIN)/python -m pages.conditions docs/reference/conditions.md
 	$(MAKE) site
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
 

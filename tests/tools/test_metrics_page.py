@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from pages.metric_counterparts import COUNTERPARTS
+from pages.metric_counterparts import COUNTERPARTS, kube_scheduler_rows
 from pages.metrics import families, page
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.planning.limits import LimitLevel
@@ -57,6 +57,29 @@ def test_the_table_of_counterparts_names_metrics_labels_and_values_that_exist() 
         "descheduler_build_info",
         "",
     }
+
+
+def test_every_metric_of_kube_scheduler_has_a_row_and_ours_exist() -> None:
+    """And each of ours that has kube-scheduler's name is in the table, so a new one needs a row."""
+    known = {family.name + ("_total" if family.type == "counter" else "") for family, _ in families()}
+    rows = kube_scheduler_rows()
+
+    assert {ours for _, ours, _ in rows if ours} <= known
+    assert all(ours or note for _, ours, note in rows)
+    named = {ours for _, ours, _ in rows}
+    of_our_own = {
+        "binding_failures_total",
+        "contested_devices_total",
+        "extender_asks_total",
+        "extender_duration_seconds",
+        "inflight_bindings",
+        "kubelet_refusals_total",
+        "plugin_failures_total",
+        "pod_scheduled_after_flush_total",
+        "stalled_pods",
+    }
+    scheduling = {name for name in known if name.startswith("plimsoll_scheduler_")}
+    assert scheduling - named <= {f"plimsoll_scheduler_{name}" for name in of_our_own}
 
 
 def test_a_unit_is_read_from_the_name() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import textwrap
 from pathlib import Path
 
-from pages import fields, vocabulary
+import pytest
+
+from pages import conditions, fields, meanings, vocabulary
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.rebalancing.breakers import STOP
 
@@ -17,7 +21,8 @@ def present(folder: Path) -> dict[str, str]:
 
 
 def test_the_pages_are_as_the_code_is() -> None:
-    assert present(REFERENCE) == vocabulary.pages(), "run `make docs`"
+    written = {**vocabulary.pages(), "conditions.md": conditions.page()}
+    assert present(REFERENCE) == written, "run `make docs`"
     assert present(REFERENCE / "kinds") == fields.pages(), "run `make docs`"
 
 
@@ -45,3 +50,37 @@ def test_keys_and_events_are_found() -> None:
     assert {"Scheduled", "FailedScheduling", "Preempted"} <= {
         reason for reason, *_ in vocabulary.events(found)
     }
+
+
+def test_a_new_reason_of_a_condition_needs_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a key of what degrades a policy, as a key that is set, as a reason of an error."""
+    found = vocabulary.modules()
+    said = """
+    def of(self):
+        found = {"AddedHere": 1} | {A_CONSTANT: 2}
+        found["AddedThere"] = 3
+        self.degrade("AddedByCall", "")
+    """
+    tree = ast.parse(textwrap.dedent(said))
+    added = vocabulary.Module("rebalancing.runs.degraded_reasons", tree, {"A_CONSTANT": "AddedByConstant"})
+
+    assert conditions.reasons([added]) == {"AddedHere", "AddedThere", "AddedByCall", "AddedByConstant"}
+    monkeypatch.setattr(conditions, "modules", lambda: [*found, added])
+    with pytest.raises(KeyError, match="AddedBy"):
+        conditions.page()
+
+
+def test_every_reason_that_a_run_of_the_tests_has_seen_is_known() -> None:
+    """Of each kind of object, one that is written in another way than the others."""
+    known = conditions.reasons(vocabulary.modules())
+
+    assert {"SolverMissing", "TwoYardsticks", "SamePods", "ExtenderFailed", "StartTimedOut"} - known == {
+        "StartTimedOut"  # an event, no condition
+    }
+
+
+def test_a_word_without_a_meaning_fails() -> None:
+    with pytest.raises(KeyError, match="New"):
+        meanings.check("events", {*meanings.EVENTS, "New"}, meanings.EVENTS)
+    with pytest.raises(KeyError, match="Gone"):
+        meanings.check("events", meanings.EVENTS, {**meanings.EVENTS, "Gone": ""})

@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Metric
 
-from pages.metric_counterparts import counterparts_table
+from pages.metric_counterparts import counterparts_table, kube_scheduler_table
 from plimsoll.telemetry.process import ProcessMetrics
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.scheduling import MetricsObserver
@@ -76,6 +76,7 @@ def page(metrics: Iterable[tuple[Metric, tuple[str, ...]]]) -> str:
         + "\n".join(rows)
         + "\n"
         + counterparts_table()
+        + kube_scheduler_table()
     )
 
 

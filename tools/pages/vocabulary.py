@@ -1,7 +1,7 @@
 """Writes pages of words that the operator writes: ``python -m pages.vocabulary docs/reference``.
 
-Refusals, events, phases, annotations and labels, as the code has them. ``make docs`` writes the pages, and a
-test fails when they lag behind.
+Refusals, events, phases, annotations and labels, as the code has them, with their meanings. ``make docs``
+writes the pages, and a test fails when they lag behind.
 """
 
 import ast
@@ -11,20 +11,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pages import meanings
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, SUCCESSORS, Phase
 from plimsoll.api.v1alpha1.pod_group import GroupPhase
 from plimsoll.planning.limits import LimitLevel
+from plimsoll.rebalancing.runs.status import DONE
 
 PRODUCT = Path(__file__).parents[2] / "operator" / "plimsoll"
 REFUSALS_LEAD = (
     "Why a pod stays where it is: the reasons in `status.counts.refused` of a policy, in `plimsoll plan` and"
-    " in the metric `plimsoll_rebalancer_refused_candidates_total`. … is a name or a number. An empty cell is"
-    " a sentence that is made of the facts of the case. What to do:"
+    " in the metric `plimsoll_rebalancer_refused_candidates_total`. … is a name or a number. What is in"
+    " italics describes a sentence that is made of the facts of the case. What to do:"
     " [nothing is evicted](../how-to/nothing-is-evicted.md)."
 )
+#: Calls that emit an event, with the places of its reason and action; that of a PodGroup's is fixed.
+EMITTED: Mapping[str, tuple[int, int | None]] = {"EventNote": (1, 2), "EmitEvent": (1, 2), "note": (1, None)}
 EVENTS_LEAD = (
-    "Events with a fixed reason. A policy also gets a Warning event for each new reason of its condition"
-    " `Degraded` ([conditions](../rebalancing.md#conditions)), and moves have events on pod and owner."
+    "Every event that the operator emits. In addition a policy gets a Warning event for each new reason of"
+    " its condition `Degraded` ([conditions](conditions.md)); its reason is that of the condition."
 )
 WRITTEN = "Written by `make docs` from the code: change that.\n"
 _KEY = re.compile(r"plimsoll\.dev/[a-z][a-z-]*")
@@ -88,12 +92,17 @@ def events(found: list[Module]) -> list[tuple[str, str, str, str]]:
     """Returns reason, action, type and module of every event that the operator emits under a fixed reason."""
     rows = set()
     for module in found:
-        for call in _calls(module, "EventNote"):
-            words = [module.text(each) for each in call.args[1:3]]
-            if len(words) == 2 and words[0] and words[1]:
-                warns = any(each.arg == "is_warning" for each in call.keywords)
-                rows.add((words[0], words[1], "Warning" if warns else "Normal", module.name))
-    return sorted(rows)
+        for name, (place, action_place) in EMITTED.items():
+            for call in _calls(module, name):
+                if len(call.args) <= place:
+                    continue
+                reason = module.text(call.args[place])
+                action = "Scheduling" if action_place is None else module.text(call.args[action_place])
+                if reason and action and "…" not in reason:
+                    warns = any(each.arg == "is_warning" for each in call.keywords)
+                    rows.add((reason, action, "Warning" if warns else "Normal", module.name))
+    ends = [(reason, "Rebalancing", "Normal", "rebalancing.runs.status") for reason, _ in DONE.values()]
+    return sorted({*rows, *ends})
 
 
 def keys(found: list[Module]) -> list[tuple[str, str]]:
@@ -109,55 +118,67 @@ def keys(found: list[Module]) -> list[tuple[str, str]]:
 def pages() -> dict[str, str]:
     """Returns the pages, keyed by their files' names."""
     found = modules()
+    meanings.check("events", {reason for reason, *_ in events(found)}, meanings.EVENTS)
+    meanings.check("keys", {key for key, _ in keys(found)}, meanings.KEYS)
     return {
         "refusals.md": _refusals_page(refusals(found)),
-        "events.md": _table(
+        "events.md": table(
             "Events",
             EVENTS_LEAD,
-            ("Reason", "Action", "Type", "Module"),
-            [(f"`{reason}`", action, kind, f"`{name}`") for reason, action, kind, name in events(found)],
+            ("Reason", "Action", "Type", "Meaning", "Module"),
+            [
+                (f"`{reason}`", action, kind, meanings.EVENTS[reason], f"`{name}`")
+                for reason, action, kind, name in events(found)
+            ],
         ),
-        "keys.md": _table(
+        "keys.md": table(
             "Annotations, labels and taints",
-            "Keys of `plimsoll.dev`, and the modules that define them.",
-            ("Key", "Module"),
-            [(f"`{key}`", where) for key, where in keys(found)],
+            "Keys of `plimsoll.dev`, what bears them, and the modules that define them.",
+            ("Key", "Meaning", "Module"),
+            [(f"`{key}`", meanings.KEYS[key], where) for key, where in keys(found)],
         ),
         "phases.md": _phases_page(),
     }
 
 
 def _refusals_page(said: Mapping[str, list[str]]) -> str:
-    return _table(
+    silent = {reason for reason, sentences in said.items() if not any(sentences)}
+    meanings.check("refusals", silent, meanings.REFUSALS)
+    return table(
         "Refusals",
         REFUSALS_LEAD,
         ("Reason", "Sentences"),
         [
-            (f"`{reason}`", "<br>".join(_cell(each) for each in sentences))
+            (f"`{reason}`", "<br>".join(map(_cell, sentences)) or f"*{meanings.REFUSALS[reason]}*")
             for reason, sentences in said.items()
         ],
     )
 
 
 def _phases_page() -> str:
+    meanings.check("phases", set(Phase), meanings.PHASES)
+    meanings.check("phases of PodGroups", set(GroupPhase), meanings.GROUP_PHASES)
     moves = [
         (
             f"`{phase}`",
+            meanings.PHASES[phase],
             ", ".join(f"`{each}`" for each in Phase if each in SUCCESSORS[phase]) or "none: finished",
         )
         for phase in Phase
     ]
-    head = _table(
+    head = table(
         "Phases",
         "Phases of an Eviction record, and those that may follow. "
         f"Finished records, which retention may drop: {', '.join(f'`{each}`' for each in FINISHED)}.",
-        ("Phase", "Followed by"),
+        ("Phase", "Meaning", "Followed by"),
         moves,
     )
-    return head + f"\nPhases of a PodGroup: {', '.join(f'`{each}`' for each in GroupPhase)}.\n"
+    rows = "".join(f"| `{each}` | {meanings.GROUP_PHASES[each]} |\n" for each in GroupPhase)
+    return f"{head}\n## Phases of a PodGroup\n\n| Phase | Meaning |\n| --- | --- |\n{rows}"
 
 
-def _table(title: str, lead: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def table(title: str, lead: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Returns a page with one table, in Markdown."""
     body = "".join(f"| {' | '.join(row)} |\n" for row in rows)
     rule = " | ".join("---" for _ in columns)
     return f"# {title}\n\n{lead}\n\n{WRITTEN}\n| {' | '.join(columns)} |\n| {rule} |\n{body}"
@@ -165,8 +186,9 @@ def _table(title: str, lead: str, columns: tuple[str, ...], rows: Sequence[tuple
 
 def _calls(module: Module, name: str) -> Iterator[ast.Call]:
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
-            yield node
+        match node:
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called == name:
+                yield node
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -53,7 +53,7 @@ class RunResult(StrEnum):
 SENTENCE, STORY = 1024, 4096
 
 #: Reason of the policy's event, and what becomes of the moves of a plan.
-_DONE = {
+DONE = {
     Mode.DRY_RUN: ("Predicted", "would be moved"),
     Mode.APPROVE: ("Proposed", "wait for approval"),
     Mode.ENFORCE: ("Rebalanced", "are moved"),
@@ -243,7 +243,7 @@ def _notes(totals: RunTotals) -> Iterator[EventNote]:
     for each in made.failures:
         yield EventNote(policy, "StrategyFailed", "Rebalancing", sentence_of(each), is_warning=True)
     if made.moves:
-        reason, _ = _DONE[totals.spec.mode]
+        reason, _ = DONE[totals.spec.mode]
         yield EventNote(policy, reason, "Rebalancing", _counted(totals))
 
 
@@ -251,7 +251,7 @@ def _counted(totals: RunTotals) -> str:
     """What came of a run, in counts."""
     made = totals.plan
     mode, planned = totals.spec.mode, len(made.moves)
-    _, verb = _DONE[mode]
+    _, verb = DONE[mode]
     is_short = mode is Mode.ENFORCE and totals.completed is not None and totals.evicted < planned
     done = f"{totals.evicted} of {planned} planned" if is_short else str(planned)
     return (

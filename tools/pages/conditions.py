@@ -1,0 +1,243 @@
+"""Writes conditions and their reasons: ``python -m pages.conditions docs/reference/conditions.md``.
+
+The reasons are read from the code, in the functions that say them; their meanings are here. A reason without
+a row, or a row without a reason, fails ``make docs`` and a test.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pages.vocabulary import Module, modules, table
+
+#: Functions whose dictionaries, tuples and arguments ``why`` and ``reason`` hold reasons, by module.
+SAID_IN: Mapping[str, frozenset[str]] = {
+    "policies.status": frozenset({"describe"}),
+    "policies.judgement": frozenset({"judge", "divide"}),
+    "policies.profiles": frozenset({"failing"}),
+    "rebalancing.runs.degraded_reasons": frozenset({"of", "look_back"}),
+    "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
+    "rebalancing.eviction_requests.probe": frozenset({"reason"}),
+    "planning.proven.load_lines": frozenset({"by_load_conditions"}),
+    "scheduling.orphaned_pods": frozenset({"advice"}),
+    "scheduling.gangs.status": frozenset({"status_of"}),
+}
+_REASON = re.compile(r"[A-Z][a-z]+[A-Za-z]*")
+
+#: Words that the functions say and that are types of conditions.
+TYPES = frozenset({"Accepted", "Ready", "Degraded", "Overlapping", "PodsOrphaned"})
+
+_REJECTED, _DEGRADED = "`Accepted=False`, `Ready=False`, `Degraded=True`", "`Degraded=True`"
+_LAST = "the spec cannot be used; the last accepted one remains in effect"
+
+#: Reason: condition, meaning, remedy.
+MEANINGS: Mapping[str, tuple[str, str, str]] = {
+    "Valid": ("`Accepted=True`", "every part of the spec can be used", ""),
+    "Serving": ("`Ready=True`", "the policy is at work; the message says what it does", ""),
+    "AsExpected": ("`Degraded=False`, and others that ended", "nothing is missing", ""),
+    "Suspended": (
+        "`Ready=False`",
+        "`spec.suspend` is true; nothing is decided",
+        "`kubectl plimsoll resume NAME`",
+    ),
+    "NotAccepted": ("`Ready=False`", "the operator has not looked at the spec yet", "wait, or see its log"),
+    "InvalidSpec": (_REJECTED, _LAST, "change the field that the message names"),
+    "InvalidConfiguration": (_REJECTED, _LAST, "change the plugin, strategy or argument that it names"),
+    "PluginFailed": (
+        f"{_REJECTED}, or `Degraded=True` alone",
+        "a plugin raised when it was built, or raises while it decides",
+        "see the log; change its arguments, or disable it",
+    ),
+    "SolverMissing": (
+        _REJECTED,
+        "`planner: Optimal` needs a solver that is not installed; the image has it",
+        "`pip install 'plimsoll[optimal]'`, or another planner",
+    ),
+    "SchedulerNameTaken": (_REJECTED, "an older policy serves the scheduler name", "choose another name"),
+    "QueueSortDiffers": (
+        _REJECTED,
+        "one queue serves all policies, and an older one sorts it otherwise",
+        "use the same queueSort plugin with the same arguments",
+    ),
+    "NotAllowed": (
+        "`Ready=False` or `Degraded=True`",
+        "rights are missing that the policy needs; nothing that is not allowed is attempted",
+        "apply the manifest that the message names",
+    ),
+    "ExtensionLeftOut": (_DEGRADED, "a plugin package could not be loaded", "see the message; reinstall it"),
+    "EvictionsShadowed": (
+        _DEGRADED,
+        "another kind has the short name that commands use for records",
+        "write `evictions.plimsoll.dev` in full",
+    ),
+    "ExtenderFailed": (_DEGRADED, "an HTTP extender failed; the message says how", "see the extender"),
+    "EvictionRequestsNotOffered": (
+        _DEGRADED,
+        "the policy evicts by request, and the server has no EvictionRequest API",
+        "enable the API, or evict directly",
+    ),
+    "EvictionRequestsUnattended": (
+        _DEGRADED,
+        "nothing responded to eviction requests; pods are not moved by them for a while",
+        "see the responders",
+    ),
+    "Stopped": (_DEGRADED, "the stop button is pressed: no policy moves pods", "`kubectl plimsoll resume`"),
+    "Hanging": (_DEGRADED, "a plan was abandoned, and still runs", "check strategies of other packages"),
+    "RunFailed": (_DEGRADED, "the latest run crashed or timed out", "see the log of the operator"),
+    "RunOverdue": (
+        _DEGRADED,
+        "a run takes long, and due runs were skipped",
+        "run less often, narrow the scope",
+    ),
+    "Resting": (
+        _DEGRADED,
+        "five moves in a row achieved nothing; the policy pauses for an hour",
+        "see history",
+    ),
+    "PodsDisplaced": (
+        _DEGRADED,
+        "pods lost their place since moves began; moves pause until they have one",
+        "make room, or wait",
+    ),
+    "StrategySuspended": (
+        _DEGRADED,
+        "a strategy ignores a workload after five fruitless moves in a row",
+        "find out why its pods return; delete the records to try again",
+    ),
+    "StrategyFailed": (_DEGRADED, "a strategy raised or could not judge the cluster", "see the message"),
+    "TwoYardsticks": (
+        _DEGRADED,
+        "a strategy moves pods by what nodes use, a profile places them by requests alone",
+        "enable `NodeLoad` in the profile",
+    ),
+    "NotMeasured": (
+        _DEGRADED,
+        "the planner `Optimal` plans by what nodes use, and none is measured",
+        "make the metrics API answer",
+    ),
+    "SurgeForbidden": (_DEGRADED, "a surge was refused by the API server", "grant what the message names"),
+    "ScopeEmpty": (
+        _DEGRADED,
+        "for a minute the scope has matched no pod with a node",
+        "correct the selectors",
+    ),
+    "ScopeNameUnknown": (_DEGRADED, "the scope names a namespace or class that does not exist", "correct it"),
+    "SamePods": (
+        "`Overlapping=True`",
+        "another enforcing policy may move the same pods",
+        "separate the scopes, or accept it",
+    ),
+    "SchedulerNameUnknown": (
+        "`PodsOrphaned=True`",
+        "pods wait whose `schedulerName` is similar to the policy's and served by none",
+        "recreate the pods with the right name",
+    ),
+    "Scheduled": (
+        "`Scheduled=True` of a PodGroup",
+        "as many members as `minMember` have, or had, a node",
+        "",
+    ),
+    "TimedOut": (
+        "`Scheduled=False` of a PodGroup",
+        "the members did not get their nodes within `scheduleTimeoutSeconds`",
+        "see the message",
+    ),
+    "Unschedulable": (
+        "`Scheduled=False` of a PodGroup, `PodScheduled=False` of a pod",
+        "too few members exist, or not all have room; of a pod: no node takes it",
+        "`plimsoll explain pod`",
+    ),
+    "SchedulerError": (
+        "`PodScheduled=False` of a pod",
+        "an attempt failed for another reason than room, such as a rejected binding",
+        "see the message; it is tried again",
+    ),
+    "PreemptionByScheduler": (
+        "`DisruptionTarget=True` of a pod",
+        "the pod leaves to make room for one of higher priority",
+        "",
+    ),
+}
+LEAD = (
+    "Conditions that the operator writes, most of them of a SchedulingPolicy, with every reason that a"
+    " condition can have. A policy that is degraded for several reasons has the first one here, all sentences"
+    " in its message, and all reasons in the metric `plimsoll_policy_degraded`. What to do about the"
+    " commonest: [the policy does nothing](../how-to/the-policy-does-nothing.md)."
+)
+
+
+def reasons(found: list[Module]) -> set[str]:
+    """Returns every reason of a condition that the code can write."""
+    said = {each for module in found for each in _said(module) if _REASON.fullmatch(each)}
+    return said - TYPES
+
+
+def page() -> str:
+    """Returns the page.
+
+    Raises:
+        KeyError: A reason has no row, or a row no reason.
+    """
+    known = reasons(modules())
+    if known != set(MEANINGS):
+        raise KeyError(f"conditions without a row: {known - set(MEANINGS)}; rows: {set(MEANINGS) - known}")
+    order = sorted(MEANINGS, key=lambda reason: (MEANINGS[reason][0], reason))
+    rows = [(MEANINGS[reason][0], f"`{reason}`", *MEANINGS[reason][1:]) for reason in order]
+    return table("Conditions", LEAD, ("Condition", "Reason", "Meaning", "Remedy"), rows)
+
+
+def _said(module: Module) -> Iterator[str]:
+    names = SAID_IN.get(module.name, frozenset())
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in names:
+                yield from _in_function(module, node)
+            case ast.AnnAssign(target=ast.Name(id="reason"), value=ast.Constant(value=str(value))):
+                yield value  # of an error that refuses a configuration
+            case ast.Call(func=ast.Attribute(attr="degrade" | "_degrade"), args=[first, *_]):
+                yield module.text(first) or ""
+            case ast.Call(func=ast.Attribute(attr="explain" | "_explain"), args=[_, reason, *_]):
+                yield module.text(reason) or ""
+            case ast.Dict(keys=keys, values=values) if module.name == "kube.pods":
+                written = {module.text(key): value for key, value in zip(keys, values, strict=True) if key}
+                if written.get("type") is not None and "reason" in written:
+                    yield module.text(written["reason"]) or ""
+
+
+def _in_function(module: Module, function: ast.AST) -> Iterator[str]:
+    for node in ast.walk(function):
+        found: list[ast.expr | None] = []
+        match node:
+            case ast.Dict(keys=keys):
+                found = [*keys]
+            case ast.Subscript(slice=index, ctx=ast.Store()):
+                found = [index]
+            case ast.Tuple(elts=[first, *_]):
+                found = [first]
+            case ast.keyword(arg="why" | "reason", value=value):
+                found = [value]
+            case ast.Assign(targets=[ast.Name(id="why")], value=value):
+                found = [value]
+            case ast.Return(value=value):
+                found = [value]
+            case ast.BoolOp(values=values):
+                found = [*values]
+        for each in found:
+            yield from _texts(module, each)
+
+
+def _texts(module: Module, node: ast.expr | None) -> Iterator[str]:
+    match node:
+        case None:
+            return
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from _texts(module, body)
+            yield from _texts(module, orelse)
+        case _:
+            yield module.text(node) or ""
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
