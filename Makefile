@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit image lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit image image-layout lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -214,8 +214,12 @@ $(SITE): docs/requirements.lock
 
 presubmit: lint test site ## what CI runs: formatting, lint, types, layers, the whole test suite, the site
 
-image: ## build the container image: [IMAGE=plimsoll] (needs docker)
-	docker build --tag $(or $(IMAGE),plimsoll) .
+EXTRAS ?= optimal,devices
+image: ## build the container image: [IMAGE=plimsoll] [EXTRAS=optimal,devices] (needs docker)
+	docker build --build-arg EXTRAS=$(EXTRAS) --tag $(or $(IMAGE),plimsoll) .
+
+image-layout: $(STAMP) ## build the same image from Debian's packages, without a registry, as OCI layout in dist/image: [EXTRAS=optimal,devices] (needs root, mmdebstrap, buildah)
+	$(BIN)/python deploy/image/build.py dist/image $(EXTRAS)
 
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 

@@ -3,30 +3,40 @@
 No shell, no package manager, no compiler: an image that consists of these files can run Python programs and
 nothing else. Runs in the first stage of the Dockerfile and in tests/deploy; needs the standard library only.
 
-    python assemble.py ROOT INSTALLED
+    EXTRAS=optimal,devices python assemble.py ROOT INSTALLED
 
 ROOT is the folder that becomes the image's root; INSTALLED is a folder that ``pip install --target`` filled.
+EXTRAS are names with commas between, by default all: packages of other extras are left out. What each part
+weighs, and why it is there, is in docs/adr/0038.
 """
 
+import hashlib
+import os
 import py_compile
 import re
 import shutil
+import site
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from importlib import metadata
 from pathlib import Path
+
+import api_client
 
 #: Parts of the standard library that an operator does not import.
 DEVELOPMENT = (
     "config-*", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "site-packages", "test", "tests", "tkinter",
     "turtledemo", "turtle.py", "_ctypes_test*", "_test*", "_tkinter*", "_xx*", "xxlimited*", "nis.*",
-    "curses", "_curses*", "readline*", "sqlite3", "_sqlite3*", "dbm", "_dbm*", "_gdbm*",
+    "curses", "_curses*", "readline*", "sqlite3", "_sqlite3*", "dbm", "_dbm*", "_gdbm*", "dist-packages",
+    "sitecustomize.py", "distutils", "unittest", "doctest.py", "msilib", "EXTERNALLY-MANAGED",
 )  # fmt: skip
 #: Parts of packages that only their authors need.
 AUTHORS = (
     "__pycache__",
     "tests",
+    "*_test.py",
     "*.pyi",
     "*.pxd",
     "*.pyx",
@@ -38,8 +48,22 @@ AUTHORS = (
     "distutils",
     "bin",
 )
-#: Packages that nothing imports: extensions of the CEL library, each of which holds its engine once more.
-UNUSED = ("cel_expr_python/ext",)
+#: Files that nothing imports: extensions of the CEL library, each of which holds its engine once more; what
+#: numpy tests itself with; colours for several hundred languages; lists of files, which are not all there.
+UNUSED = (
+    "cel_expr_python/ext",
+    "numpy/_core/_simd*",
+    "numpy/_core/_*_tests*",
+    "numpy/random/lib",
+    "numpy/testing",
+    "pygments/lexers/*",
+    "*.dist-info/RECORD",
+)
+USED = tuple(f"pygments/lexers/{name}.py" for name in ("__init__", "_mapping", "data", "python", "special"))
+#: The distributions that only an extra of pyproject.toml brings.
+EXTRAS = {"optimal": ("highspy",), "devices": ("cel-expr-python", "protobuf")}
+#: Where packages lie in every image, whichever interpreter it has: others copy theirs to them.
+PACKAGES = "usr/local/lib/python{}/site-packages"
 #: Who may be found on the system; those that are there are taken along.
 SYSTEM = ("etc/ld.so.cache", "etc/nsswitch.conf", "etc/ssl/certs/ca-certificates.crt")
 USER = 65532
@@ -79,7 +103,47 @@ def put(path: Path, root: Path) -> None:
         shutil.copy2(path.resolve(), target)
 
 
-def assemble(root: Path, installed: Path) -> None:
+def drop(packages: Path, names: Iterable[str]) -> None:
+    """Remove distributions, as their records list the files."""
+    for name in names:
+        for file in (
+            metadata.Distribution.at(next(packages.glob(f"{name.replace('-', '_')}-*.dist-info"))).files or ()
+        ):
+            (packages / file).unlink(missing_ok=True)
+    for folder in sorted(packages.rglob("*/"), reverse=True):
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def slim(folder: Path) -> None:
+    """Remove symbols for debuggers from shared libraries, and second copies of a library in one folder."""
+    strip = shutil.which("strip")
+    seen: dict[tuple[Path, bytes], Path] = {}
+    for file in sorted(path for path in folder.rglob("*.so*") if is_loaded(path)):
+        # Libraries that were moved into a wheel do not survive it: their segments are no longer aligned.
+        if strip is not None and not file.parent.name.endswith(".libs"):
+            subprocess.run([strip, "--strip-debug", str(file)], check=True)  # noqa: S603 - of this stage
+        key = (file.parent, hashlib.sha256(file.read_bytes()).digest())
+        if (first := seen.setdefault(key, file)) is not file:
+            file.unlink()
+            file.symlink_to(first.name)
+
+
+def install(packages: Path, installed: Path, extras: Iterable[str]) -> None:
+    """Copy the packages that the operator needs with these extras, without what nothing imports."""
+    shutil.copytree(installed, packages, ignore=shutil.ignore_patterns(*AUTHORS))
+    drop(packages, (name for extra in EXTRAS.keys() - set(extras) for name in EXTRAS[extra]))
+    kept = {packages / name for name in USED}
+    for path in {path for name in UNUSED for path in packages.glob(name)} - kept:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    api_client.prune(packages)
+    slim(packages)
+
+
+def assemble(root: Path, installed: Path, extras: Iterable[str]) -> None:
     """Fill ``root``."""
     root.mkdir(parents=True)
     for link in ("lib", "lib64"):
@@ -88,7 +152,8 @@ def assemble(root: Path, installed: Path) -> None:
             (root / target).mkdir(parents=True, exist_ok=True)
             (root / link).symlink_to(target)
 
-    interpreter = Path(sys.base_prefix, "bin", f"python{sysconfig.get_python_version()}")
+    version = sysconfig.get_python_version()
+    interpreter = Path(sys.base_prefix, "bin", f"python{version}")
     put(interpreter, root)
     (root / interpreter.relative_to("/")).with_name("python").symlink_to(interpreter.name)
     library = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix}))
@@ -96,19 +161,28 @@ def assemble(root: Path, installed: Path) -> None:
     shutil.copytree(
         library, inside, ignore=shutil.ignore_patterns("__pycache__", *DEVELOPMENT), symlinks=True
     )
-    packages = inside / "site-packages"
-    shutil.copytree(installed, packages, ignore=shutil.ignore_patterns(*AUTHORS))
-    for name in UNUSED:
-        shutil.rmtree(packages / name)
-    # A start costs three times the CPU without bytecode, and a read-only root cannot keep it.
+    packages = root / PACKAGES.format(version)
+    packages.parent.mkdir(parents=True, exist_ok=True)
+    install(packages, installed, extras)
+    # Where this interpreter looks: the same folder, or a link to it.
+    own = root / site.getsitepackages([sys.base_prefix])[0].lstrip("/")
+    if own != packages:
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.symlink_to(Path("/", packages.relative_to(root)))
+    # A start costs three times the CPU without bytecode, and a read-only root cannot keep it. Of the standard
+    # library nothing else is kept, as in Python's embeddable package; packages keep sources, for tracebacks.
     for path in imported(packages):
-        file = inside / path.relative_to(library) if path.is_relative_to(library) else path
+        is_standard = path.is_relative_to(library)
+        file = inside / path.relative_to(library) if is_standard else path
         py_compile.compile(
             str(file),
+            cfile=str(file.with_suffix(".pyc")) if is_standard else None,
             dfile=f"/{file.relative_to(root)}",
             doraise=True,
             invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
         )
+        if is_standard:
+            file.unlink()
 
     for path in libraries([path for path in root.rglob("*") if is_loaded(path)]):
         if not path.is_relative_to(root):
@@ -122,4 +196,5 @@ def assemble(root: Path, installed: Path) -> None:
 
 
 if __name__ == "__main__":
-    assemble(Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute())
+    chosen = os.environ.get("EXTRAS", ",".join(EXTRAS)).split(",")
+    assemble(Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute(), chosen)

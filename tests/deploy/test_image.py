@@ -125,9 +125,9 @@ def test_a_user_without_rights_may_not_write(image: Path) -> None:
 
 
 def test_it_holds_what_the_operator_loads_and_no_more(image: Path) -> None:
-    """No shell, no package manager, no development cluster's libraries; less than 228 MB, unpacked.
+    """No shell, no package manager, no development cluster's libraries; less than 150 MB, unpacked.
 
-    17 MB of them evaluate selectors of devices: the engine of the CEL library, and protobuf.
+    16 MB of them evaluate selectors of devices: the engine of the CEL library, and protobuf.
     """
     names = {path.name for path in image.rglob("*")}
 
@@ -152,7 +152,7 @@ def test_it_holds_what_the_operator_loads_and_no_more(image: Path) -> None:
     # An interpreter has 13 MB of machine code when stripped, as in images; this machine's may not be.
     own = [*image.rglob("libpython*"), *image.rglob("lib-dynload/*"), *image.rglob("bin/python3*")]
     files = {path for path in image.rglob("*") if path.is_file() and not path.is_symlink()} - set(own)
-    assert sum(path.stat().st_size for path in files) < 228_000_000 - 13_000_000
+    assert sum(path.stat().st_size for path in files) < 150_000_000 - 13_000_000
 
 
 def test_selectors_of_devices_are_evaluated_in_it(image: Path) -> None:

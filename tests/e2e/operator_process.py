@@ -6,20 +6,21 @@ import asyncio
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
+from deploy.container import Container, restricted
 from forked import Forked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Seconds to start, and to end.
 READY_S, END_S = 90.0, 30.0
@@ -38,6 +39,11 @@ def free_port() -> int:
             one.bind(("127.0.0.1", port))
             return port
     raise AssertionError("all ports of this worker are taken")
+
+
+def optional_path(variable: str) -> Path | None:
+    """What a variable of the environment names."""
+    return Path(named) if (named := os.environ.get(variable)) else None
 
 
 def summed(scraped: str, name: str, **labels: str) -> float:
@@ -61,14 +67,19 @@ class Operator:
     health_port: int = field(default_factory=free_port)
     environment: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
-    _process: Forked | subprocess.Popen[bytes] | None = None
+    #: An unpacked image, to run it in place of this checkout: ``PLIMSOLL_E2E_BUNDLE`` names it for all tests.
+    bundle: Path | None = field(default_factory=lambda: optional_path("PLIMSOLL_E2E_BUNDLE"))
+    _process: Forked | Container | subprocess.Popen[bytes] | None = None
 
     def start(self) -> Operator:
         """Start a process; ``until_ready`` waits for it."""
         args = ["run", "--kubeconfig", str(self.kubeconfig), "--bind-address", "127.0.0.1"]
         args += ["--log-format", "text", "--metrics-port", str(self.metrics_port)]
         args += ["--health-port", str(self.health_port), *self.options]
-        if self.environment:  # an interpreter reads it when it starts
+        if self.bundle is not None:
+            with self.log.open("ab") as sink:
+                self._process = self._contained(self.bundle, args, sink)
+        elif self.environment:  # an interpreter reads it when it starts
             with self.log.open("ab") as sink:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "plimsoll", *args],
@@ -79,6 +90,15 @@ class Operator:
         else:
             self._process = Forked("plimsoll", *args, output=self.log)
         return self
+
+    def _contained(self, bundle: Path, args: list[str], output: IO[bytes]) -> Container:
+        """The image as a container, which has the kubeconfig and nothing else of this machine."""
+        folder = Path(tempfile.mkdtemp())
+        shutil.copy(self.kubeconfig, folder / "kubeconfig")
+        (folder / "kubeconfig").chmod(0o644)
+        files = {str(self.kubeconfig): folder / "kubeconfig"}
+        config = restricted(bundle, files, self.environment, *args)
+        return Container(folder / f"plimsoll-{next(_TURNS)}", config, output)
 
     @property
     def status(self) -> int | None:
