@@ -173,7 +173,7 @@ class Measurement:
             await load.pods(f"initial{index}", pattern, scheduler, count)
             self.ceiling_per_s = await load.bind(f"initial{index}", count, scale.nodes)
         if what.has_claims:
-            await load.devices.publish(f"{NAME}-{number:05}" for number in range(scale.nodes))
+            await load.with_devices(scale.nodes)
         if what.churns:
             await load.pods("large", WORKLOADS["unschedulable"]["measured"], scheduler, UNSCHEDULABLE)
         async with watching(load.session, NAME, has_claims=what.has_claims) as sightings:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from plimsoll.kube.session.session import Session
 
 #: GPUs of a node.
 GPUS = 8
-DRIVER = "gpu.example.com"
+DRIVER = "benchmark.plimsoll.dev"
 GROUP = "/apis/resource.k8s.io/v1"
 SLICES, CLASSES = f"{GROUP}/resourceslices", f"{GROUP}/deviceclasses"
 #: Seconds until the claim controller has done its part.
@@ -36,24 +36,26 @@ class DeviceLoad:
         self._space = f"{GROUP}/namespaces/{name}"
         self._published: set[str] = set()
 
-    async def publish(self, nodes: Iterable[str]) -> None:
-        """Give each node a slice, unless it has one, and create the class and the template."""
+    async def begin(self) -> None:
+        """Create the class and the template, unless they are there."""
         selectors = [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]
         exactly = {"deviceClassName": self._name, "allocationMode": "ExactCount", "count": 1}
         template = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
         await self._make(CLASSES, "DeviceClass", self._name, {"selectors": selectors})
         kind = "ResourceClaimTemplate"
         await self._make(f"{self._space}/resourceclaimtemplates", kind, self._name, template)
-        for node in nodes:
-            if node in self._published:
-                continue
-            self._published.add(node)
-            pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-            devices = [
-                {"name": f"gpu-{number}", "attributes": {"index": {"int": number}}} for number in range(GPUS)
-            ]
-            spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
-            await self._make(SLICES, "ResourceSlice", node, spec)
+
+    async def publish(self, node: str) -> None:
+        """Give a node its slice, unless it has one."""
+        if node in self._published:
+            return
+        self._published.add(node)
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        devices = [
+            {"name": f"gpu-{number}", "attributes": {"index": {"int": number}}} for number in range(GPUS)
+        ]
+        spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
+        await self._make(SLICES, "ResourceSlice", node, spec)
 
     async def _make(self, path: str, kind: str, name: str, spec: dict[str, Any]) -> None:
         document = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
@@ -77,9 +79,12 @@ class DeviceLoad:
 
     async def clean(self) -> None:
         """Delete the slices and the class; the template goes with its namespace."""
-        for path in (*(f"{SLICES}/{node}" for node in self._published), f"{CLASSES}/{self._name}"):
+        if not self._published:
+            return
+        selector = {"fieldSelector": f"spec.driver={DRIVER}"}
+        for path, params in ((SLICES, selector), (f"{CLASSES}/{self._name}", None)):
             with suppress(APIError):
-                await self._session.request("DELETE", path)
+                await self._session.request("DELETE", path, params=params, timeout_s=60)
         self._published.clear()
 
     async def _until(self, path: str, done: Callable[[list[Any]], bool]) -> None:

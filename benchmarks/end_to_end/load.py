@@ -187,6 +187,11 @@ class Load:
 
         await all_of(create, numbers)
 
+    async def with_devices(self, nodes: int) -> None:
+        """Give the nodes devices, and what pods need to claim them."""
+        await self.devices.begin()
+        await all_of(lambda number: self.devices.publish(f"{NAME}-{number:05}"), range(nodes))
+
     async def pod(self, pod: Mapping[str, Any]) -> None:
         """Create a pod; a new namespace takes a moment until its service account is there."""
         for left in reversed(range(TRIES)):
