@@ -240,12 +240,13 @@ def refused(scene: Scene) -> dict[str, str]:
     return {each["reason"]: each["message"] for each in found}
 
 
+@pytest.mark.parametrize("planner", ["Proven", "Optimal"])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-async def test_the_devices_are_the_replacements_and_no_rivals(kind: Kind) -> None:
+async def test_the_devices_are_the_replacements_and_no_rivals(kind: Kind, planner: str) -> None:
     """From the eviction until the replacement has them; then the move is verified, and nothing is held."""
     scene = of_kind(kind)
 
-    async with scene.running(a_policy(**MOVABLE)):
+    async with scene.running(a_policy(planner=planner, **MOVABLE)):
         await scene.run()
         during, early = held(scene), decided(scene, user("rival"))
         gone(scene, "one")

@@ -1,7 +1,8 @@
 """A cluster as :mod:`plimsoll.planning.optimal.problem` sees it, and solutions as moves.
 
-Resources and topology spread are arithmetic in the program; every other filter is asked once for each
-template, on a copy of the cluster without the pods that may move, so that what they block does not count.
+Resources, devices and topology spread are arithmetic in the program; every other filter is asked once for
+each template, on a copy of the cluster without the pods that may move, so that what they block does not
+count.
 """
 
 from collections import Counter, defaultdict
@@ -16,6 +17,7 @@ from plimsoll.framework.descheduling.strategy import MendsSpread
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.moves import Move, Objective, RebalancingConfig, replacement_of
+from plimsoll.planning.optimal.device_terms import device_terms, shares_claim, without_served
 from plimsoll.planning.optimal.load_encoding import LoadEncoding
 from plimsoll.planning.optimal.load_terms import LoadTerms
 from plimsoll.planning.optimal.problem import NOWHERE, Ints, PlacementProblem, Solution, SpreadProblem, Stock
@@ -76,6 +78,8 @@ class Setting:
 
         def may_go_by_load(pod: PodInfo, node: str) -> bool:
             assert loads is not None
+            if shares_claim(pod, book.context.cluster):
+                return False
             name = heated[pod.uid].strategy if pod.uid in heated else rebalancing.goal.objective.value
             return (
                 node in sources
@@ -92,6 +96,8 @@ class Setting:
             if by_load and pod.uid not in seeded and pod.uid not in wishes:
                 is_concerned = concerned is not None and pod.template in concerned
                 return may_go_by_load(pod, node) or (is_concerned and book.may_be_sent(pod, node, ""))
+            if pod.uid not in seeded and shares_claim(pod, book.context.cluster):
+                return False
             if node in left_alone and pod.uid not in seeded and pod.uid not in wishes:
                 return False
             return (concerned is None or pod.template in concerned) and (
@@ -118,7 +124,12 @@ class Setting:
         highest = min(pod.priority for pod in waiting)
 
         def may_go(pod: PodInfo, node: str) -> bool:
-            return pod.priority <= highest and pod.pod.node_name == node and book.may_be_sent(pod, node, "")
+            return (
+                pod.priority <= highest
+                and pod.pod.node_name == node
+                and not shares_claim(pod, book.context.cluster)
+                and book.may_be_sent(pod, node, "")
+            )
 
         goal = replace(rebalancing.goal, objective=Objective.FEWEST_VIOLATIONS)
         return cls._of(replace(rebalancing, goal=goal), book, {}, tuple(nodes), may_go, waiting=waiting)
@@ -161,13 +172,24 @@ class Setting:
         for at, row in enumerate(amounts):
             requests[at, : len(row)] = row
         snapshot = Snapshot(cluster).at(np.asarray([cluster.rows[name] for name in nodes], dtype=np.intp))
+        used, allocatable = (each.astype(np.float64) for each in (snapshot.requested, snapshot.allocatable))
+        empty = _without_movable(cluster, listed)
+        most = _most(
+            rebalancing, cluster, empty, listed, (templates, nodes), wishes, _targets(rebalancing, loads)
+        )
+        devices = device_terms(listed, nodes, len(templates), cluster, empty)
+        if devices is not None:
+            columns = {name: at for at, name in enumerate(cluster.resources)}
+            movable = sum(len(each) for _, each in listed)
+            without_served(devices, columns, movable, requests, used, allocatable)
+            requests = np.hstack((requests, devices.requests))
+            used = np.hstack((used, devices.used))
+            allocatable = np.hstack((allocatable, devices.allocatable))
         problem = PlacementProblem(
             requests=requests,
-            used=snapshot.requested.astype(np.float64),
-            allocatable=snapshot.allocatable.astype(np.float64),
-            most=_most(
-                rebalancing, cluster, listed, (templates, nodes), wishes, _targets(rebalancing, loads)
-            ),
+            used=used,
+            allocatable=allocatable,
+            most=most,
             stocks=tuple(stock for stock, _ in listed),
             spreads=tuple(_spread_problem(spread, nodes, number) for spread in spreads),
             objective=rebalancing.goal.objective,
@@ -205,7 +227,10 @@ class Setting:
             template = number.get(move.pod.template)
             if template is None or not move.target or move.target not in self._node:
                 continue
-            leaving[self._stock[template, self._node[move.source]]] += 1
+            stock = self._stock.get((template, self._node[move.source]))
+            if stock is None:
+                continue  # it goes along with a pod that it shares a claim with
+            leaving[stock] += 1
             arriving[template, self._node[move.target]] += 1
         return leaving, arriving
 
@@ -278,6 +303,7 @@ def _spread_problem(
 def _most(
     rebalancing: RebalancingConfig,
     cluster: Cluster,
+    empty: Cluster,
     listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]],
     names: tuple[Sequence[PodTemplate], Sequence[str]],
     wishes: Mapping[str, Wish],
@@ -288,7 +314,6 @@ def _most(
     Those that no strategy wants elsewhere go to ``targets`` only, unless that is None.
     """
     templates, nodes = names
-    empty = cluster.fork()
     movable: Counter[int] = Counter()
     samples: dict[int, PodInfo] = {}
     evenly: set[int] = set()
@@ -298,9 +323,6 @@ def _most(
         samples.setdefault(stock.template, pods[0])
         if any(pod.uid in wishes and wishes[pod.uid].evenly for pod in pods):
             evenly.add(stock.template)
-        for pod in pods:
-            if not stock.waits:
-                empty.displace(pod.uid)
     schedulers = ForkSchedulers(rebalancing.profiles, empty)
     most = np.zeros((len(templates), len(nodes)), dtype=np.int64)
     shown = _emptiest(cluster, nodes, max(PAIRS // max(len(templates), 1), 1))
@@ -324,6 +346,15 @@ def _most(
             for at in np.flatnonzero(most[number]).tolist():
                 most[number, at] = min(most[number, at], max(share - standing[nodes[at]], 0))
     return most
+
+
+def _without_movable(cluster: Cluster, listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]]) -> Cluster:
+    """A fork without the pods that may move."""
+    empty = cluster.fork()
+    for stock, pods in listed:
+        for pod in pods if not stock.waits else ():
+            empty.displace(pod.uid)
+    return empty
 
 
 def _rows_of(cluster: Cluster, template: PodTemplate) -> Iterable[int]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from plimsoll.framework import PluginError, PodTemplate
 from plimsoll.framework.descheduling.measurements import Planner
-from plimsoll.framework.descheduling.proposals import Candidate
+from plimsoll.framework.descheduling.proposals import Bundle, Candidate
 from plimsoll.framework.descheduling.strategy import ServesPending
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.aftermath import aftermath
@@ -46,6 +46,7 @@ from plimsoll.planning.optimal.spread_repair import mend_exactly
 from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.optimal.wishes import wishes_of
 from plimsoll.planning.proven.bundles import hear
+from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
 
@@ -258,8 +259,14 @@ def _first_steps(
 def _limited(moves: Sequence[Move], rebalancing: RebalancingConfig, judge: _Judge) -> PlanBuilder:
     """As many of the moves, in their order, as the policy's limits allow in one cycle; all are directed."""
     book = PlanBuilder(rebalancing, judge.cluster, judge.context)
-    for move in moves:
-        candidate = Candidate(move.pod, move.source, move.reason, move.target)
-        if book.judge(candidate, move.strategy) is None:
+    together: dict[str, list[Move]] = {}
+    for move in moves:  # pods that share a claim are judged together
+        together.setdefault(move.bundle or move.pod.uid, []).append(move)
+    for each in together.values():
+        found = tuple(Candidate(move.pod, move.source, move.reason, move.target) for move in each)
+        proposal = Bundle(found) if len(found) > 1 else found[0]
+        if any(move.pod.uid in book.moved for move in each):
+            continue
+        if judged(book, proposal, each[0].strategy) is None:
             break
     return book

@@ -46,6 +46,10 @@ def _step(
 ) -> bool:
     """Send a pod to the best target that takes it now; whether there is one."""
     source = setting.source_of(pod)
+    if pod.uid in book.moved:  # with one that it shares a claim with
+        target = next((move.target for move in book.moves if move.pod.uid == pod.uid), "")
+        open_targets[target] = max(open_targets[target] - 1, 0)
+        return True
     ranking = book.ranked(pod)
     if ranking is None:
         return False
