@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import conditions, fields, meanings, vocabulary
+from pages import conditions, fields, links, meanings, vocabulary
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.rebalancing.breakers import STOP
 
@@ -21,7 +21,11 @@ def present(folder: Path) -> dict[str, str]:
 
 
 def test_the_pages_are_as_the_code_is() -> None:
-    written = {**vocabulary.pages(), "conditions.md": conditions.page()}
+    written = {
+        **vocabulary.pages(),
+        "conditions.md": conditions.page(),
+        "links.md": links.page(links.links()),
+    }
     assert present(REFERENCE) == written, "run `make docs`"
     assert present(REFERENCE / "kinds") == fields.pages(), "run `make docs`"
 

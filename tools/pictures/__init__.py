@@ -1,0 +1,1 @@
+"""Pictures of the documentation, drawn from a small source."""
