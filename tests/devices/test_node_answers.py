@@ -4,7 +4,7 @@ import numpy as np
 
 from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.node_answers import FAILED, FREE, NOT_FREE, NodeAnswers
+from plimsoll.devices.node_answers import FAILED, FEW, FREE, NOT_FREE, NodeAnswers
 from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
@@ -13,6 +13,8 @@ from plimsoll.model.kinds.devices.resource_claim import AllocationResult, Resour
 from plimsoll.testing.builders import a_node
 
 NODES = [a_node(name) for name in ("n0", "n1", "n2")]
+#: Takes 50 steps.
+SLOW = "[1, 2, 3, 4, 5, 6, 7, 8, 9].all(a, [1, 2, 3, 4].all(b, a + b > 0))"
 EVERY = np.ones(3, dtype=np.bool_)
 
 
@@ -149,6 +151,83 @@ def test_a_claim_that_takes_too_long_is_not_searched_for_again() -> None:
     assert answers.searches == 1
     assert asked(answers, book, claim) == [FAILED] * 3
     assert answers.searches == 2
+
+
+def test_nodes_behind_one_that_takes_too_long_are_left_alone_until_it_changes() -> None:
+    """Each attempt took their answers down again; now they are asked when that node has another answer."""
+    devices = [a_device(f"d{at}") for at in range(24)]
+    slices = [a_slice("n0", devices), a_slice("n1", [a_device("a")]), a_slice("n2", [])]
+    book, answers = a_book(slices), NodeAnswers(is_selected, 2_000)
+    claim = a_claim("c", {"name": "r", "exactly": exactly(20)}, {"name": "never", "exactly": exactly(10)})
+    first = asked(answers, book, claim)
+    kept = answers.answer(2)
+
+    again = asked(answers, book, claim)
+    is_kept = answers.answer(2) is kept
+    book.set_slice(a_slice("n0", []))
+
+    assert (first, again) == ([FAILED] * 3, [FAILED] * 3)
+    assert is_kept
+    assert asked(answers, book, claim) == [NOT_FREE] * 3
+    assert answers.searches == 1 + 3
+
+
+MANY = [a_node(f"m{number}") for number in range(200)]
+
+
+def parted(answers: NodeAnswers, book: DeviceBook, claim: ResourceClaim | None = None) -> int:
+    """Ask many nodes in parts; how many there were."""
+    wanted, parts = [wanted_claim(claim or a_claim(), book.classes.get)], 1
+    while answers.renew_part(wanted, MANY, 0, book, np.ones(len(MANY), dtype=np.bool_)):
+        parts += 1
+    return parts
+
+
+def test_parts_answer_like_the_whole() -> None:
+    """Each is short; what they leave is little, and what they have answered is not asked again."""
+    devices = [a_device("d0"), a_device("d1")]
+    book = a_book([a_slice(node.name, devices[: 1 + at % 2]) for at, node in enumerate(MANY)])
+    whole, answers = NodeAnswers(is_selected, 1_000), NodeAnswers(is_selected, 1_000)
+    claim = a_claim("c", {"name": "r", "exactly": exactly(2, selectors=[{"cel": {"expression": SLOW}}])})
+    wanted, every = [wanted_claim(claim, book.classes.get)], np.ones(len(MANY), dtype=np.bool_)
+    whole.renew(wanted, MANY, 0, book, every)
+
+    parts = parted(answers, book, claim)
+    by_parts = answers.searches
+    answers.renew(wanted, MANY, 0, book, every)
+
+    assert parts > 3
+    assert by_parts >= len(MANY) - FEW
+    assert answers.searches == len(MANY)
+    assert answers.codes.tolist() == whole.codes.tolist()
+
+
+def test_parts_share_the_steps_of_one_attempt() -> None:
+    """A claim that is hard everywhere is given up after as many steps as without parts."""
+    book = a_book([a_slice(node.name, [a_device(f"d{at}") for at in range(10)]) for node in MANY])
+    claim = a_claim("c", {"name": "r", "exactly": exactly(5)}, {"name": "never", "exactly": exactly(6)})
+    wanted, every = [wanted_claim(claim, book.classes.get)], np.ones(len(MANY), dtype=np.bool_)
+    whole, answers = NodeAnswers(is_selected, 10_000), NodeAnswers(is_selected, 10_000)
+    whole.renew(wanted, MANY, 0, book, every)
+
+    parted(answers, book, claim)
+    answers.renew(wanted, MANY, 0, book, every)
+
+    assert 0 < whole.searches < len(MANY)
+    assert answers.searches == whole.searches
+    assert answers.codes.tolist() == whole.codes.tolist()
+
+
+def test_parts_end_with_a_search_that_takes_too_long() -> None:
+    """The attempt says so."""
+    book = a_book([a_slice(node.name, [a_device(f"d{at}") for at in range(24)]) for node in MANY])
+    claim = a_claim("c", {"name": "r", "exactly": exactly(20)}, {"name": "never", "exactly": exactly(10)})
+    answers = NodeAnswers(is_selected, 2_000)
+
+    assert parted(answers, book, claim) == 1
+    answers.renew([wanted_claim(claim, book.classes.get)], MANY, 0, book, np.ones(len(MANY), dtype=np.bool_))
+    assert answers.searches == 1
+    assert answers.codes.tolist() == [FAILED] * len(MANY)
 
 
 def test_nodes_that_reach_the_same_devices_are_asked_once() -> None:

@@ -28,6 +28,12 @@ FREE, NOT_FREE, INVALID, FAILED = range(4)
 #: Steps that a node may take on average, beyond those that one may take.
 STEPS_A_NODE = 300
 
+#: Steps after which a part of the search ends: 5 to 20 ms.
+STEPS_A_PART = 600
+
+#: Nodes that are not worth a part of their own.
+FEW = 50
+
 
 class NodeAnswer(NamedTuple):
     """What one node answers.
@@ -80,6 +86,9 @@ class NodeAnswers:
         self._rows_of: dict[PoolKey, list[int]] = {}  #: in addition to those
         self._is_shared = False
         self._late: set[int] = set()  #: rows on which the search took too long
+        #: rows that have the answer of such a row in place of one of their own
+        self._is_behind: BoolArray = np.zeros(0, dtype=np.bool_)
+        self._left: int | None = None  #: steps that parts have left for the attempt that follows
         self._version = self._shape_version = -1
         self._node_mark: Hashable = None
         self.codes: IntArray = np.zeros(0, dtype=np.int64)
@@ -103,12 +112,9 @@ class NodeAnswers:
             book: What is taken.
             rows: Which nodes are asked about.
         """
-        self._note_stale(nodes, node_mark, book)
-        asked = np.flatnonzero(self._is_stale & rows).tolist()
-        if asked:
-            self._own()
-        late = next((row for row in self._late if rows[row] and not self._is_stale[row]), None)
-        left = self._most_steps + STEPS_A_NODE * len(asked)
+        asked, late = self._to_ask(nodes, node_mark, book, rows)
+        left = self._most_steps + STEPS_A_NODE * len(asked) if self._left is None else self._left
+        self._left = None
         reached: dict[int, NodeAnswer] = {}
         for place, row in enumerate(asked):
             if late is None and left > 0:
@@ -116,12 +122,46 @@ class NodeAnswers:
                 left -= answer.steps
                 late = row if answer.is_late else None
                 continue
-            # As long on every node that is left: an attempt with one such node fails anyway.
-            error = f"node {nodes[row].name}: {TIMED_OUT}"
-            self._postpone(
-                asked[place:], NodeAnswer(FAILED, error=error) if late is None else self._answers[late]
-            )
+            self._postpone(asked[place:], nodes, late)
             break
+
+    def renew_part(
+        self,
+        claims: Sequence[WantedClaim],
+        nodes: Sequence[Node],
+        node_mark: Hashable,
+        book: DeviceBook,
+        rows: BoolArray,
+    ) -> bool:
+        """Do a part of :meth:`renew` that takes little time; whether another part is worth it.
+
+        The parts and the call of ``renew`` that follows may together take as many steps as that call alone.
+
+        Args:
+            claims: Of the shape.
+            nodes: By row.
+            node_mark: Equal while these are the same.
+            book: What is taken.
+            rows: Which nodes are asked about, shape (N,).
+        """
+        if book.slices.judge_some():
+            return True
+        asked, late = self._to_ask(nodes, node_mark, book, rows)
+        if late is not None or len(asked) <= FEW:
+            return False
+        if self._left is None:
+            self._left = self._most_steps + STEPS_A_NODE * len(asked)
+        before, reached = self._left, dict[int, NodeAnswer]()
+        for row in asked:
+            if self._left <= 0:
+                return False
+            answer = self._ask(row, claims, nodes[row], book, reached)
+            self._left -= answer.steps
+            if answer.is_late:
+                return False
+            if before - self._left > STEPS_A_PART:
+                return True
+        return False
 
     def answer(self, row: int) -> NodeAnswer:
         """What one node answers."""
@@ -153,7 +193,7 @@ class NodeAnswers:
         twin._answers, twin._nodes, twin._is_stale = self._answers, self._nodes, self._is_stale
         twin._rows_below, twin.codes, twin.points = self._rows_below, self.codes, self.points
         twin._version, twin._shape_version = self._version, self._shape_version
-        twin._late = set(self._late)
+        twin._late, twin._is_behind = set(self._late), self._is_behind
         twin.searches = self.searches  # another cluster's rows may be other nodes: they are compared
         self._is_shared = twin._is_shared = True
         return twin
@@ -162,7 +202,7 @@ class NodeAnswers:
         """What is written from here on, no copy sees."""
         if self._is_shared:
             self._answers, self._nodes = list(self._answers), list(self._nodes)
-            self._is_stale = self._is_stale.copy()
+            self._is_stale, self._is_behind = self._is_stale.copy(), self._is_behind.copy()
             self.codes, self.points = self.codes.copy(), self.points.copy()
             self._is_shared = False
 
@@ -173,6 +213,7 @@ class NodeAnswers:
             self._answers, self._nodes = [NodeAnswer(FREE)] * count, list(nodes)
             self._rows_below, self._rows_of, self._is_shared, self._late = {}, {}, False, set()
             self._is_stale = np.ones(count, dtype=np.bool_)
+            self._is_behind = np.zeros(count, dtype=np.bool_)
             self.codes, self.points = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         else:
             if touched := self.rows_of(changed):
@@ -185,11 +226,34 @@ class NodeAnswers:
                         self._nodes[row], self._is_stale[row] = node, True
         self._version, self._shape_version, self._node_mark = book.version, book.shape_version, node_mark
 
-    def _postpone(self, rows: Sequence[int], late: NodeAnswer) -> None:
-        """These nodes are not asked now: it would take too long, as it did on one."""
+    def _to_ask(
+        self, nodes: Sequence[Node], node_mark: Hashable, book: DeviceBook, rows: BoolArray
+    ) -> tuple[list[int], int | None]:
+        """Rows that are to be asked, and one on which the search has taken too long; None without one."""
+        self._note_stale(nodes, node_mark, book)
+        late = next((row for row in self._late if rows[row] and not self._is_stale[row]), None)
+        if late is None and self._is_behind.any():
+            self._own()
+            self._is_stale |= self._is_behind
+            self._is_behind[:] = False
+        asked: list[int] = np.flatnonzero(self._is_stale & rows).tolist()
+        if asked:
+            self._own()
+        return asked, late
+
+    def _postpone(self, rows: Sequence[int], nodes: Sequence[Node], late: int | None) -> None:
+        """These nodes are not asked now, as it would take too long.
+
+        Where it did on one node, as long is expected of every other: an attempt with one such node fails
+        anyway, so these have its answer until it has another. Else they are asked in the next attempt.
+        """
+        if late is None:
+            answer = NodeAnswer(FAILED, error=f"node {nodes[rows[0]].name}: {TIMED_OUT}")
+        else:
+            answer = self._answers[late]
         for row in rows:
-            self._note(row, late._replace(pools=self._answers[row].pools))
-        self._is_stale[rows] = True
+            self._note(row, answer._replace(pools=self._answers[row].pools))
+        (self._is_stale if late is None else self._is_behind)[rows] = True
 
     def _ask(
         self,
@@ -240,7 +304,7 @@ class NodeAnswers:
     def _note(self, row: int, answer: NodeAnswer, points: int = 0) -> None:
         self._answers[row] = answer
         self.codes[row], self.points[row] = answer.code, points
-        self._is_stale[row] = False
+        self._is_stale[row] = self._is_behind[row] = False
 
 
 def points_of(found: Found, claims: Sequence[WantedClaim]) -> int:

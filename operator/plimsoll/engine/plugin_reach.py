@@ -32,6 +32,7 @@ from plimsoll.framework.capabilities import (
     Marked,
     NodeSignature,
     NotesSkips,
+    PreparesAttempts,
     RunsInParallel,
     reads_of,
 )
@@ -111,6 +112,7 @@ class Capabilities:
         ruled_scores: Score plugins that may, and do not normalise.
         parallel: PreBind plugins that may run simultaneously with their neighbours.
         binds_by_port: Whether every pod is bound through the port in its state.
+        preparing: Plugins that work something out before an attempt.
     """
 
     signed: Mapping[str, NodeSignature]
@@ -125,6 +127,7 @@ class Capabilities:
     ruled_scores: Mapping[str, RuledScore]
     parallel: frozenset[str]
     binds_by_port: bool
+    preparing: tuple[PreparesAttempts, ...]
 
 
 class StandingVerdicts(NamedTuple):
@@ -187,6 +190,7 @@ def capabilities_of(
             plugin.name for plugin in pre_bind if isinstance(plugin, RunsInParallel) and plugin.is_parallel
         ),
         binds_by_port=any(isinstance(plugin, BindsByPort) and plugin.binds_by_port for plugin in bind[:1]),
+        preparing=tuple(plugin for plugin in everyone if isinstance(plugin, PreparesAttempts)),
     )
 
 

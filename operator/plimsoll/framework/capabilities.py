@@ -54,6 +54,20 @@ class FailsOnNodes(Protocol):
 
 
 @runtime_checkable
+class PreparesAttempts(Protocol):
+    """A plugin that may have much to work out for the first pod of its kind.
+
+    What it has worked out it keeps itself; the attempt is the same with and without.
+    """
+
+    def prepare(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Work something out, for some 10 ms; whether enough is left to be called again.
+
+        Between two calls other tasks of the process run, and the cluster may change.
+        """
+
+
+@runtime_checkable
 class NodeSignature(Protocol):
     """A filter or score plugin that reads NODE and evaluates equal templates once.
 

@@ -37,7 +37,13 @@ from plimsoll.framework.devices import (
 )
 from plimsoll.framework.devices.ports import Booking, DevicesPort
 from plimsoll.toolkit.scheduling.fork_bookings import DecidedBookings
-from plimsoll.toolkit.scheduling.pod_devices import UNAVAILABLE, PodDevices, claims_wanted, resources_of
+from plimsoll.toolkit.scheduling.pod_devices import (
+    UNAVAILABLE,
+    PodDevices,
+    claims_wanted,
+    pod_devices,
+    resources_of,
+)
 
 NOT_SERVED = "resource claims are not served by this scheduler; remove spec.resourceClaims or use another"
 IN_FLIGHT = "is in the process of being allocated"
@@ -47,6 +53,9 @@ DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
 NOT_FOUND = "claim allocation not found for node"
 STILL_NOT_SCHEDULABLE = "still not schedulable"
+
+#: Kinds of pods that are known to need no preparation.
+MOST_PREPARED = 256
 
 #: The code of every node while a claim of an earlier attempt exists.
 LEFT_OVER = 17
@@ -108,6 +117,8 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs) -> None:
         self._most_steps = int(args.filter_timeout_s * STEPS_A_SECOND)
         self._binding_timeout_s = args.binding_timeout_s
+        self._prepared: set[Hashable] = set()  #: kinds of pods for whose claims all nodes were searched
+        self._prepared_mark: Hashable = None
 
     def pre_enqueue(self, pod: fwk.PodInfo) -> fwk.Status:
         """Nothing is known of a pod by itself."""
@@ -141,6 +152,37 @@ class DynamicResources(
         # Only names with a domain can be served by devices.
         asks = template.sample.spec.resource_claims or any("/" in name for name in template.requests)
         return None if asks else ()
+
+    def prepare(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> bool:
+        """Search on some of the nodes; the first pod whose claims have a new shape would search on all."""
+        book = snapshot.objects.known_ledger(DeviceBook)
+        if book is None or not book.is_served:
+            return False
+        resources = resources_of(pod.template, book)
+        if not pod.pod.spec.resource_claims and not resources:
+            return False
+        mark = (id(book), book.shape_version, len(snapshot))
+        if mark != self._prepared_mark:
+            self._prepared_mark = mark
+            self._prepared.clear()
+        # Claims of one name, or from one template, have one shape as a rule; where not, the attempt searches.
+        written = tuple(
+            (each.resource_claim_name, each.resource_claim_template_name)
+            for each in pod.pod.spec.resource_claims
+        )
+        kind = (pod.namespace, written, resources)
+        if kind in self._prepared:
+            return False
+        try:
+            devices = pod_devices(pod, book)
+            if devices is not None and devices.search_part(snapshot, self._most_steps):
+                return True
+        except MissingClassError:
+            return False
+        if len(self._prepared) >= MOST_PREPARED:
+            self._prepared.clear()
+        self._prepared.add(kind)
+        return False
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Look at the pod's claims, and ask the nodes about those that have no devices yet."""

@@ -1,6 +1,7 @@
 """The scheduling loop: pops one pod after the other and tries it.
 
-One attempt at a time, in the event loop, touching nothing but memory; what follows a decision
+One attempt at a time, in the event loop, touching nothing but memory; what plugins can work out before it is
+done in parts, between which other tasks run. What follows a decision
 (:mod:`plimsoll.scheduling.binding.pipeline`) runs in tasks, for many pods at the same time.
 """
 
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.scheduler import ProfileScheduler
+from plimsoll.framework import PodInfo, Snapshot
 from plimsoll.model.columns.columns import BoolArray
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
@@ -89,12 +91,40 @@ class SchedulingLoop:
                 await first_of(*waits)
                 turn = self._clock.monotonic()
                 continue
-            if not self._attempt(queued):
+            if not await self._prepared(queued) or not self._attempt(queued):
                 slots.release()
             if self._clock.monotonic() - turn > SLICE_S:
                 self._pipeline.post_collected()
                 await asyncio.sleep(0)
                 turn = self._clock.monotonic()
+
+    def _scheduler_of(self, queued: QueuedPod) -> ProfileScheduler | None:
+        """That of a pod that is to be tried; None for one that leaves, has a node, or is not ours."""
+        pod = queued.pod
+        scheduler = self._served.find(pod.pod.spec.scheduler_name)
+        if scheduler is None or pod.is_terminating or pod.uid in scheduler.cluster.pods:
+            return None
+        return scheduler
+
+    async def _prepared(self, queued: QueuedPod) -> bool:
+        """Prepare the attempt, while other tasks run in between; whether the pod is still to be tried."""
+        pod, is_first = queued.pod, True
+        try:
+            while (scheduler := self._scheduler_of(queued)) and _works_out(scheduler, queued.pod):
+                if is_first:
+                    # The pod sees the cluster as it is when it is tried: what happens until then is in that.
+                    self._queue.settled(pod.uid)
+                    is_first = False
+                self._pipeline.post_collected()
+                await asyncio.sleep(0)
+                if pod.uid not in self._queue:
+                    return False
+        except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
+            self._failures.broken(queued, exc)
+            return False
+        if not is_first:
+            self._queue.resumed(pod.uid)
+        return True
 
     def _home(self, scheduler: ProfileScheduler) -> BoolArray | None:
         """The nodes that this replica binds to itself; None where it binds to all."""
@@ -106,8 +136,8 @@ class SchedulingLoop:
         pod = queued.pod
         try:
             with self._timer.attempt(pod.pod.spec.scheduler_name):
-                scheduler = self._served.find(pod.pod.spec.scheduler_name)
-                if scheduler is None or pod.is_terminating or pod.uid in scheduler.cluster.pods:
+                scheduler = self._scheduler_of(queued)
+                if scheduler is None:
                     self._queue.remove(pod.uid)
                     return False
                 for taker in self._takers:
@@ -125,3 +155,9 @@ class SchedulingLoop:
         except Exception as exc:  # noqa: BLE001 - whatever breaks, the other pods are served
             self._failures.broken(queued, exc)
         return False
+
+
+def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
+    """Let plugins work out a part of what an attempt would do in one piece; whether there is more."""
+    cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
+    return bool(len(cluster)) and any(plugin.prepare(pod, Snapshot(cluster)) for plugin in preparing)

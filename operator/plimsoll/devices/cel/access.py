@@ -23,7 +23,13 @@ from plimsoll.devices.cel.values import (
 )
 
 _MAPS = frozenset({dict, DomainMap})
-_FIELDS = {"device.attributes": attrgetter("attributes"), "device.capacity": attrgetter("capacity")}
+_FIELDS_OF_DEVICE = {
+    "driver": attrgetter("device.driver"),
+    "attributes": attrgetter("attributes"),
+    "capacity": attrgetter("capacity"),
+    "allowMultipleAllocations": attrgetter("device.allow_multiple"),
+}
+_MAPS_OF_DEVICE = {f"device.{name}": _FIELDS_OF_DEVICE[name] for name in ("attributes", "capacity")}
 _KEYS = frozenset({bool, int, UInt, float, str})
 
 
@@ -59,24 +65,13 @@ def whole_device() -> Evaluate:
 
 def device_field(name: str) -> Evaluate:
     """One of the four fields."""
+    field_of = _FIELDS_OF_DEVICE[name]
 
-    def driver(frame: Frame) -> Any:
+    def run(frame: Frame) -> Any:
         frame.charge(2)
-        return frame.device.driver
+        return field_of(frame)
 
-    def attributes(frame: Frame) -> Any:
-        frame.charge(2)
-        return frame.attributes
-
-    def capacity(frame: Frame) -> Any:
-        frame.charge(2)
-        return frame.capacity
-
-    def allow_multiple(frame: Frame) -> Any:
-        frame.charge(2)
-        return frame.device.allow_multiple
-
-    return {"driver": driver, "attributes": attributes, "capacity": capacity}.get(name, allow_multiple)
+    return run
 
 
 def known_path(tree: Tree, scope: LocalNames) -> Evaluate | None:
@@ -91,7 +86,7 @@ def known_path(tree: Tree, scope: LocalNames) -> Evaluate | None:
     ):
         return None
 
-    field_of = _FIELDS.get(root.name)
+    field_of = _MAPS_OF_DEVICE.get(root.name)
     if field_of is None:
         return None
 

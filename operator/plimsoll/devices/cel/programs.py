@@ -73,7 +73,7 @@ def _name(tree: Name, scope: LocalNames) -> Evaluate:
     whole, dot, field = tree.name.partition(".")
     if whole == "device" and not dot:
         return access.whole_device()
-    if whole == "device":
+    if whole == "device" and field in _FIELDS:
         return access.device_field(field)
     if tree.name in _TYPES:
         return constant(_TYPES[tree.name])

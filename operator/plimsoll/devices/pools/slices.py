@@ -5,6 +5,7 @@ Source: Kubernetes v1.36, ``dynamic-resource-allocation/structured/internal/incu
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from plimsoll.devices.amounts import amounts_of
 from plimsoll.devices.pools.pool import Pool, PooledDevice, PoolKey, PoolState, pool_of
@@ -16,6 +17,9 @@ from plimsoll.model.kinds.devices.resource_slice import (
 )
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.selectors import NodeMatcher, compile_node_matcher
+
+#: Pools with counters that are judged at a time.
+POOLS_A_PART = 200
 
 
 class Reach:
@@ -77,8 +81,17 @@ class SlicedDevices:
     @cached_property
     def draws_on(self) -> frozenset[tuple[str, str]]:
         """The counters that its devices consume, by set and counter."""
-        consumed = (one for device in self.slice.spec.devices for one in device.consumes_counters)
-        return frozenset((one.counter_set, name) for one in consumed for name in one.counters)
+        drawn: set[tuple[str, str]] = set()
+        for device in self.slice.spec.devices:
+            for one in device.consumes_counters:
+                for name in one.counters:
+                    drawn.add((one.counter_set, name))
+        return frozenset(drawn)
+
+    @cached_property
+    def offers(self) -> frozenset[tuple[str, str]]:
+        """The counters that it has, by set and counter."""
+        return frozenset((one.name, name) for one in self.slice.spec.shared_counters for name in one.counters)
 
     def devices(self, node: Node | None) -> tuple[PooledDevice, ...]:
         """All devices; without a node none of those that select their nodes is reached."""
@@ -95,6 +108,19 @@ class SlicedDevices:
             near if reach.includes(node) else far
             for near, far, reach in zip(self._near, self._far, self._reaches, strict=True)
         )
+
+
+class _Judged(NamedTuple):
+    """A pool as some nodes see it, without its devices.
+
+    Attributes:
+        newest: Slices of the latest generation that concern the nodes, sorted.
+        rest: The others of that generation.
+    """
+
+    state: PoolState
+    newest: Sequence[SlicedDevices]
+    rest: Sequence[SlicedDevices]
 
 
 class Slices:
@@ -118,6 +144,7 @@ class Slices:
         self._shared: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._one_pool: dict[tuple[int, ...], Pool | None] = {}
         self._troubled: list[Pool] | None = None
+        self._states: dict[PoolKey, PoolState | None] = {}  #: of pools with counters, as :meth:`_trouble`
         for each in slices:
             self._add(SlicedDevices(each))
 
@@ -129,6 +156,7 @@ class Slices:
         twin._of_pool = {key: list(each) for key, each in self._of_pool.items()}
         twin._wide = list(self._wide)
         twin._known, twin._published = dict(self._known), dict(self._published)
+        twin._states = dict(self._states)
         twin._shared, twin._one_pool = dict(self._shared), dict(self._one_pool)
         return twin
 
@@ -139,6 +167,7 @@ class Slices:
         before = [self._trouble(key) for key in keys]
         for each in changed:
             self._published.pop(pool_of(each), None)
+            self._states.pop(pool_of(each), None)
         if old is not None:
             for held in self._holders(old):
                 held[:] = [each for each in held if each.slice.name != old.name]
@@ -181,6 +210,15 @@ class Slices:
             known = self._known[node.name] = node, self._found(node)
         return known[1]
 
+    def judge_some(self, most: int = POOLS_A_PART) -> bool:
+        """Judge so many pools with counters, which all nodes see if one is wrong; whether some are left."""
+        if self._troubled is not None:
+            return False
+        left = [key for key in self._counters if key not in self._states]
+        for key in left[:most]:
+            self._states[key] = self._trouble(key)
+        return len(left) > most
+
     def newest(self, key: PoolKey) -> Sequence[ResourceSlice]:
         """The slices of the latest generation of a pool, whatever nodes reach them."""
         slices = sorted((each.slice for each in self._of_pool.get(key, ())), key=lambda each: each.name)
@@ -211,9 +249,9 @@ class Slices:
         for each in slices:
             found.setdefault(pool_of(each.slice), []).append(each)
         if self._troubled is None:
-            self._troubled = [
-                Pool(key, state, ()) for key in self._counters if (state := self._trouble(key)) is not None
-            ]
+            self.judge_some(len(self._counters))
+            states = ((key, self._states[key]) for key in self._counters)
+            self._troubled = [Pool(key, state, ()) for key, state in states if state is not None]
         pools = [each for each in self._troubled if each.key not in found]
         for key, concerned in found.items():
             pool = self._pool_for(key, [*concerned, *self._counters.get(key, ())], node)
@@ -234,11 +272,26 @@ class Slices:
     def _trouble(self, key: PoolKey) -> PoolState | None:
         """The state of a pool with counters for nodes that reach no device of it; None where it is well."""
         slices = self._counters.get(key)
-        pool = self._pool(key, slices, None) if slices else None
-        return None if pool is None or pool.state is PoolState.COMPLETE else pool.state
+        found = self._judged(key, slices) if slices else None
+        return None if found is None or found.state is PoolState.COMPLETE else found.state
 
     def _pool(self, key: PoolKey, slices: Sequence[SlicedDevices], node: Node | None) -> Pool | None:
         """One pool; None where a newer generation is published elsewhere."""
+        found = self._judged(key, slices)
+        if found is None:
+            return None
+        devices = tuple(device for each in found.newest for device in each.devices(node))
+        others = tuple(device for each in found.rest for device in each.devices(node))
+        counters = {
+            (one.name, name): amount
+            for each in found.newest
+            for one in each.slice.spec.shared_counters
+            for name, amount in amounts_of(one.counters).items()
+        }
+        return Pool(key, found.state, devices, others, counters)
+
+    def _judged(self, key: PoolKey, slices: Sequence[SlicedDevices]) -> _Judged | None:
+        """A pool without its devices; None where a newer generation is published elsewhere."""
         generation = max(_pool_of(each).generation for each in slices)
         newest = sorted(
             (each for each in slices if _pool_of(each).generation == generation),
@@ -255,19 +308,11 @@ class Slices:
                 state = PoolState.INCOMPLETE
         else:
             same = newest
-        counters = {
-            (one.name, name): amount
-            for each in newest
-            for one in each.slice.spec.shared_counters
-            for name, amount in amounts_of(one.counters).items()
-        }
         names = {each.slice.name for each in newest}
         rest = [each for each in same if each.slice.name not in names] if left_out else []
-        if state is PoolState.COMPLETE and _is_invalid(newest, rest, counters):
+        if state is PoolState.COMPLETE and _is_invalid(newest, rest):
             state = PoolState.INVALID
-        devices = tuple(device for each in newest for device in each.devices(node))
-        others = tuple(device for each in rest for device in each.devices(node))
-        return Pool(key, state, devices, others, counters)
+        return _Judged(state, newest, rest)
 
 
 def _is_local(each: ResourceSlice) -> bool:
@@ -284,13 +329,10 @@ def _pool_of(each: SlicedDevices) -> ResourcePool:
     return each.slice.spec.pool
 
 
-def _is_invalid(
-    newest: Sequence[SlicedDevices],
-    others: Sequence[SlicedDevices],
-    counters: Mapping[tuple[str, str], int],
-) -> bool:
+def _is_invalid(newest: Sequence[SlicedDevices], others: Sequence[SlicedDevices]) -> bool:
     names = [device.name for each in newest for device in each.slice.spec.devices]
     sets = [one.name for each in newest for one in each.slice.spec.shared_counters]
     if len(set(names)) < len(names) or len(set(sets)) < len(sets):
         return True
-    return any(not each.draws_on <= counters.keys() for each in (*newest, *others))
+    offered = frozenset[tuple[str, str]]().union(*(each.offers for each in newest))
+    return any(not each.draws_on <= offered for each in (*newest, *others))

@@ -121,6 +121,20 @@ class PodDevices:
         self._leave_out(snapshot, book.now - timeout_s, codes)
         return codes
 
+    def search_part(self, snapshot: Snapshot, most_steps: int) -> bool:
+        """Search for devices on some nodes, beforehand; whether enough nodes are left for another part.
+
+        Args:
+            snapshot: Of all nodes.
+            most_steps: Of a search on one node.
+        """
+        book = snapshot.objects.ledger(DeviceBook)
+        return any(
+            group.answers is not None
+            and group.answers.renew_part(group.claims, snapshot.nodes, snapshot.node_mark, book, group.rows)
+            for group in self._grouped(snapshot, book, most_steps)
+        )
+
     def held_on(self, snapshot: Snapshot, row: int, most_steps: int, timeout_s: float) -> DeviceHold | None:
         """The devices that the pod would get on one node, to be held for it; None where it gets none.
 
