@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit image image-layout lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit image image-layout lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -214,6 +214,13 @@ $(SITE): docs/requirements.lock
 	.site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	@touch $@
 
+headlamp: contrib/headlamp/node_modules ## contrib/headlamp: lint, types, unit tests and the built plugin in contrib/headlamp/dist (needs node 20.11 or newer, and npm's registry once)
+	cd contrib/headlamp && npm run lint && npm run tsc && CI=true npm test && npm run build && cp package.json dist/
+
+contrib/headlamp/node_modules: contrib/headlamp/package-lock.json
+	cd contrib/headlamp && npm ci
+	@touch $@
+
 presubmit: lint test site ## what CI runs: formatting, lint, types, layers, the whole test suite, the site
 
 EXTRAS ?= optimal,devices
@@ -234,4 +241,4 @@ lock: ## renew the lock files (needs uv on the PATH: pip install uv): one for ev
 	$(LOCKING) --upgrade docs/requirements.in -o docs/requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .tools .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo .fuzzing
+	rm -rf $(VENV) .tools .site contrib/headlamp/node_modules contrib/headlamp/dist dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .demo .fuzzing
