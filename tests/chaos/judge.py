@@ -2,7 +2,8 @@
 
 The author of a commit is the passage whose answer bore its version; for bindings, evictions and deletions,
 whose answers bear none, a passage to that pod in whose time the commit lies. A commit without such a passage
-has no author: one of an operator may go unjudged, and one of somebody else is not laid to its charge.
+has no author: one of an operator may go unjudged, and one of somebody else is not laid to its charge. The
+answer to a write that changed nothing bears the version of the last commit, which may be somebody else's.
 """
 
 from __future__ import annotations
@@ -161,13 +162,20 @@ class Judge:
             sighting.obj["metadata"]["name"],
         )
         for passage, sub in candidates:
-            if passage.version == version and passage.status < 300:
+            is_removal = sub == "eviction" or passage.method == "DELETE"
+            if (
+                passage.version == version
+                and passage.status < 300
+                and (
+                    is_removal or not (begins_to_leave(sighting, before) or is_given_a_node(sighting, before))
+                )
+            ):
                 return passage
             if passage.answered is not None and passage.status >= 300:
                 continue
             if sub == "binding" and is_bound_by(passage, sighting.obj, before):
                 return passage
-            if (sub == "eviction" or passage.method == "DELETE") and is_removed_by(passage, sighting, before):
+            if is_removal and is_removed_by(passage, sighting, before):
                 return passage
             is_open = passage.answered is None and sighting.collection in OWN and not sub
             is_change = sighting.type != "DELETED" and passage.method != "DELETE"
@@ -186,11 +194,22 @@ def is_bound_by(passage: Passage, pod: Obj, before: Obj | None) -> bool:
     return asked["target"]["name"] == node and uid in (None, pod["metadata"]["uid"])
 
 
-def is_removed_by(passage: Passage, sighting: Sighting, before: Obj | None) -> bool:
-    """Whether an object has gone, or begun to go, in the time of an eviction or a deletion."""
+def begins_to_leave(sighting: Sighting, before: Obj | None) -> bool:
+    """Whether an object that stayed is gone, or is being deleted now."""
     if before is None or "deletionTimestamp" in before["metadata"]:
         return False
-    if sighting.type != "DELETED" and "deletionTimestamp" not in sighting.obj["metadata"]:
+    return sighting.type == "DELETED" or "deletionTimestamp" in sighting.obj["metadata"]
+
+
+def is_given_a_node(sighting: Sighting, before: Obj | None) -> bool:
+    """Whether a pod has got a node."""
+    has_none = before is not None and not (before.get("spec") or {}).get("nodeName")
+    return sighting.collection == "pods" and has_none and bool(sighting.obj["spec"].get("nodeName"))
+
+
+def is_removed_by(passage: Passage, sighting: Sighting, before: Obj | None) -> bool:
+    """Whether an object has gone, or begun to go, in the time of an eviction or a deletion."""
+    if not begins_to_leave(sighting, before):
         return False
     if passage.answered is not None and sighting.at > passage.answered + LAG_S:
         return False

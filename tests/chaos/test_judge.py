@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from chaos.judge import Judge
 from chaos.passage import Passage
 from chaos.sightings import COLLECTIONS, Sighting
@@ -117,6 +119,24 @@ def test_a_deletion_by_others_is_nobodys() -> None:
     )
 
     assert judge.checker.facts.evictions == 0
+
+
+@pytest.mark.parametrize(
+    "by_others",
+    [
+        pytest.param(a_pod(2.02, 7, deletionTimestamp="now"), id="deleted"),
+        pytest.param(a_pod(2.02, 7, "node"), id="bound"),
+    ],
+)
+def test_a_write_that_changed_nothing_made_no_commit(by_others: Sighting) -> None:
+    """Its answer bears the version of what somebody else wrote just before."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    same = a_passage("PATCH", f"{POD}/status", {"status": {"conditions": [condition]}}, 2.0, version="7")
+
+    judge = judged([RENEWAL, same], a_lease(1.02, 5), a_pod(1.5, 6, kind="ADDED"), by_others)
+
+    assert judge.checker.violations == []
+    assert judge.attributed == 1
 
 
 def test_a_renewal_whose_answer_never_came_counts() -> None:

@@ -132,11 +132,14 @@ async def test_a_pod_goes_where_its_volume_is(scene: Scene) -> None:
         return str(found["spec"].get("claimRef", {}).get("name", ""))
 
     assert await eventually(kept) == "data"
-    assert await scene.node_of("stateful") == ""
-    nominated = (await scene.a_pod("stateful"))["status"].get("nominatedNodeName")
-    await bind_claim(scene, name)
+    pod = await scene.a_pod("stateful")
+    if "nodeName" in pod["spec"]:  # a real control plane's volume controller need not be played
+        assert (await claim(scene))["status"]["phase"] == "Bound"
+    else:
+        assert pod["status"].get("nominatedNodeName") == node
+        await bind_claim(scene, name)
 
-    assert await scene.until_bound("stateful") == node == nominated
+    assert await scene.until_bound("stateful") == node
 
 
 async def test_a_claim_is_made_for_the_node_that_was_chosen(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,6 +115,20 @@ async def test_a_leader_without_an_api_server_stops_writing_and_ends() -> None:
             await task
     leases.trouble = None
     assert one.observer.failures == [("election", "the lease plimsoll: connection refused")]
+
+
+async def test_a_leader_whose_lease_was_taken_ends_and_says_by_whom() -> None:
+    """Although it has renewed in time."""
+    clock, leases = FakeClock(), FakeLeases()
+    one = Candidate(clock, leases)
+    async with one.running() as task:
+        assert leases.lease is not None
+        leases.lease = replace(leases.lease, holder="somebody-else", version="stolen")
+        await clock.advance(2.5)
+        assert not one.may_write
+
+        with pytest.raises(LeadershipLost, match="lost: somebody-else has taken the lease"):
+            await task
 
 
 async def test_a_short_outage_is_survived() -> None:

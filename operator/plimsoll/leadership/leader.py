@@ -181,7 +181,7 @@ class Elected:
             self._observer.leadership_changed(self._name, is_leading=False)
         self._fence.shut()
         ago_s = self._clock.monotonic() - self._renewed
-        why = self._problem or self._lateness() or "the lease was not renewed in time"
+        why = self._problem or self._lateness() or self._loss()
         raise LeadershipLost(f"leader election lost: {why}; last renewed {ago_s:.1f} s ago")
 
     def _now(self) -> Now:
@@ -235,6 +235,13 @@ class Elected:
         if pressure := self._process.pressure():
             parts.append(pressure)
         return "; ".join(parts)
+
+    def _loss(self) -> str:
+        """Why a lease that could be read and written in time is not ours any more."""
+        holder = self._election.holder
+        if holder in ("", self._election.identity):
+            return "the lease was not renewed in time"
+        return f"{holder} has taken the lease {self._name}"
 
     def _report(self, problem: str) -> None:
         if problem != self._problem:
