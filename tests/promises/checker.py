@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from promises.commits import Author, Commit
 from promises.conditions import ConditionPromise
+from promises.devices import DevicePromise
 from promises.election import ElectionPromise
 from promises.evictions import EvictionPromise
 from promises.final_state import FinalStatePromise
@@ -63,6 +64,7 @@ class Checker:
         self._conditions = ConditionPromise(self.view, lives)
         self._statuses = StatusPromise(self.view, book)
         self._rest = RestPromise(findings, lives, book)
+        self._devices = DevicePromise(self.view, findings)
         self._evictions = EvictionPromise(self.view, findings, self._election, book)
         self._followers = (
             lives,
@@ -71,6 +73,7 @@ class Checker:
             PlacementPromise(self.view, findings, self._election),
             self._gangs,
             self._preemption,
+            self._devices,
             ProtectionPromise(self.view, findings, lives, book),
             LimitPromise(self.view, findings, lives, book),
             self._statuses,
@@ -127,4 +130,6 @@ class Checker:
             *self._conditions.unfinished(scheduler, still_s, at),
             *self._statuses.unfinished(still_s, at),
             *self._rest.unfinished(calm_since),
+            *self._devices.unfinished(),
+            *self._devices.forgotten(scheduler),
         ]

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from promises.commits import Commit, Obj
 from promises.findings import Findings
+from promises.placeable import Places
 from promises.pods import is_leaving, is_over, node_of
 from promises.quantities import milli
 from promises.view import View
@@ -27,6 +28,9 @@ CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.
 
 #: Seconds for which two claims may have one device before one gives way.
 CONTESTED_S = 30.0
+
+#: More devices than any node has: what a pod wants is not evaluated here.
+UNKNOWN = math.inf
 
 #: Driver, pool and name.
 Device = tuple[str, str, str]
@@ -83,6 +87,51 @@ class DevicePromise:
                 problems = self._unfit(pod, node, math.inf)
                 found += [f"{name} on {node}, at the end: {problem}" for problem in problems]
         return found
+
+    def forgotten(self, scheduler: str) -> list[str]:
+        """Claims that have devices for no pod, and pods that wait though devices and a node are there."""
+        found = []
+        pods = list(self._view.objects("pods"))
+        named = {(each["metadata"].get("namespace"), name) for each in pods for name in claim_names(each)}
+        for claim in self._all_claims():
+            meta = claim["metadata"]
+            if allocation_of(claim) and (meta.get("namespace"), meta["name"]) not in named:
+                found.append(f"the claim {meta['name']} has devices at the end, and no pod names it")
+        places = Places(self._view)
+        for pod in pods:
+            if node_of(pod) or is_over(pod) or pod["spec"].get("schedulerName") != scheduler:
+                continue
+            wanted = self._wanted(pod)
+            plain = {**pod, "spec": {key: pod["spec"][key] for key in pod["spec"] if key != "resourceClaims"}}
+            place = next((each for each in places.of(plain) if wanted <= self._free_on(each)), "")
+            if 0 < wanted < UNKNOWN and place:
+                found.append(f"{pod['metadata']['name']} is not placed, though {place} has devices")
+        return found
+
+    def _wanted(self, pod: Obj) -> float:
+        """How many devices the claims of a pod still want; :data:`UNKNOWN` where that is not sure."""
+        count = 0.0
+        for name in claim_names(pod):
+            claim = self._view.find(CLAIMS, pod["metadata"].get("namespace") or "", name)
+            asked = ((claim or {}).get("spec") or {}).get("devices") or {}
+            if claim is None or allocation_of(claim) or asked.get("constraints"):
+                return UNKNOWN
+            for each in asked.get("requests") or ():
+                exactly = each.get("exactly") or {}
+                if exactly.get("allocationMode") != "ExactCount" or exactly.get("selectors"):
+                    return UNKNOWN
+                count += exactly.get("count", 1)
+        return count
+
+    def _free_on(self, node: str) -> int:
+        """Devices of a node's own pools that no claim has, of plain ones."""
+        taken = {device for claim in self._all_claims() for device in devices_of(allocation_of(claim))}
+        return sum(
+            _key(each, device) not in taken
+            for each in self._view.objects(SLICES)
+            if each["spec"].get("nodeName") == node and not each["metadata"].get("deletionTimestamp")
+            for device in devices(each)
+        )
 
     # -- claims ------------------------------------------------------------------------------------------
 

@@ -200,3 +200,45 @@ def test_of_two_claims_the_one_allocated_last_is_wrong(
     assert bool(story.promise.unfinished()) is (last == "ours")
     assert bool(story.promise.theirs) is (last == "other")
     assert story.promise.bound == {"ours": 1, "other": 1}
+
+
+def waiting(story: Story, **asked: Any) -> None:
+    """A node with room, and a pod of ours that waits for its claim."""
+    status = {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [{"type": "Ready", "status": "True"}]}
+    story.write("nodes", {"metadata": {"name": "n"}, "spec": {}, "status": {}})
+    story.write("nodes", {"metadata": {"name": "free"}, "spec": {}, "status": status})
+    pool = {"name": "q", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": "free", "pool": pool, "devices": [{"name": "gpu"}]}
+    story.write(SLICES, {"metadata": {"name": "near"}, "spec": spec})
+    request = {"name": "r", "exactly": {"allocationMode": "ExactCount", "count": 1, **asked}}
+    meta = {"name": "wants", "namespace": "x", "uid": "wants"}
+    story.write(CLAIMS, {"metadata": meta, "spec": {"devices": {"requests": [request]}}})
+    pod = {"schedulerName": "ours", "resourceClaims": [{"name": "gpu", "resourceClaimName": "wants"}]}
+    pod["containers"] = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+    story.write("pods", {"metadata": {**meta, "name": "a"}, "spec": pod, "status": {}}, kind="ADDED")
+
+
+def test_a_pod_that_waits_though_devices_are_free_is_found() -> None:
+    """Only where it is certain that it would get them."""
+    story = Story()
+    waiting(story)
+
+    assert story.promise.forgotten("ours") == ["a is not placed, though free has devices"]
+    assert story.promise.forgotten("theirs") == []
+
+
+@pytest.mark.parametrize("asked", [{"count": 2}, {"selectors": ["..."]}, {"allocationMode": "All"}])
+def test_a_pod_whose_claim_may_get_nothing_is_let_wait(asked: Obj) -> None:
+    """Too few devices, or what is not evaluated here."""
+    story = Story()
+    waiting(story, **asked)
+
+    assert story.promise.forgotten("ours") == []
+
+
+def test_a_claim_that_keeps_its_devices_for_no_pod_is_found() -> None:
+    """Its pod is gone."""
+    story = Story()
+    story.claim("one", "gpu", users="a")
+
+    assert story.promise.forgotten("ours") == ["the claim one has devices at the end, and no pod names it"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from simulation.directed import directed
 from simulation.minimal_plan import NONE, RUNS, Search, command, entry
-from simulation.planted_bugs import NARROW, PLANTED, SEARCH, found
+from simulation.planted_bugs import FEATURED, NARROW, PLANTED, SEARCH, found
 from simulation.regressions import REGRESSIONS, broken
 from simulation.run import FAULTY_S, Outcome, Plan, fresh_tasks, simulated
 from simulation.tally import ENOUGH, Tally, total
@@ -125,7 +125,7 @@ def main() -> int:
     parser.add_argument("--wire", action="store_true", help="HTTP as bytes between in-memory sockets")
     given = parser.parse_args()
     if given.planted is not None:
-        return bool(planted(given.jobs, given.planted or [*PLANTED, *NARROW]))
+        return bool(planted(given.jobs, given.planted or [*PLANTED, *NARROW, *FEATURED]))
     if given.seed is not None:
         plan = Plan(given.seed, faulty_s=given.faulty, left_out=frozenset(given.without), is_wired=given.wire)
         if given.only is not None:

@@ -46,6 +46,7 @@ GROUPS = (
     Group((Feature.BUNDLES,), (FaultKind.MOVE_MEDDLED, FaultKind.RECORD_DELETED), (41, 56), 180.0),
     Group((Feature.EVICTED_VICTIMS, Feature.LONG_GOODBYES), (), range(8, 40, 8)),
     Group((Feature.APPROVALS, Feature.SLOW_STARTS), _SUCCEEDED, range(14, 16), 240.0),
+    Group((Feature.DEVICES,), (FaultKind.AT_CLAIM_STATUS,), range(1, 5)),
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
     Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 16)),
 )

@@ -47,6 +47,7 @@ class FaultKind(StrEnum):
     AT_LEASE = "fault at the write of the lease"
     AT_POD_STATUS = "fault at the write of a pod's status"
     AT_POLICY_STATUS = "fault at the write of a policy's status"
+    AT_CLAIM_STATUS = "fault at the write of a resource claim's status"
     COMPACTION = "etcd compaction: 410 for watches that resume"
     API_RESTART = "API server restart"
     REPLICA_KILLED = "replica killed"
@@ -142,6 +143,7 @@ AT_WRITES = {
     FaultKind.AT_LEASE: 0.05,
     FaultKind.AT_POD_STATUS: 0.2,
     FaultKind.AT_POLICY_STATUS: 0.1,
+    FaultKind.AT_CLAIM_STATUS: 0.3,
     FaultKind.MOVE_MEDDLED: 0.3,
     FaultKind.MOVE_ANSWER_LATE: 0.4,
     FaultKind.SURGE_TURNED_BACK: 0.7,

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from plimsoll.app.operator import Operator
 from simulation.faults import FaultKind
 from simulation.faults import FaultKind as K
-from simulation.planted import election_slips, leftovers, move_slips, placement_slips
+from simulation.planted import device_slips, election_slips, leftovers, move_slips, placement_slips
 from simulation.run import Plan, simulated
+from simulation.world.features import Feature
 
 #: Seeds within which a planted bug must be found.
 SEARCH = 200
@@ -83,6 +84,15 @@ NARROW: dict[str, tuple[Slip, frozenset[FaultKind]]] = {
     )
 }
 
+#: Found in worlds with this feature, with these kinds of faults or, with None, those that seeds draw.
+FEATURED: dict[str, tuple[Slip, Feature, frozenset[FaultKind] | None]] = {
+    slip.__name__: (slip, feature, kinds)
+    for slip, feature, kinds in (
+        (device_slips.looks_at_no_other_claim, Feature.DEVICES, None),
+        (device_slips.never_gives_way, Feature.DEVICES, frozenset((K.AT_CLAIM_STATUS,))),
+    )
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Find:
@@ -113,6 +123,9 @@ class Find:
 
 def planned(bug: str, seed: int) -> Plan:
     """The run in which a bug is looked for; those that need picked kinds of faults have these."""
+    if bug in FEATURED:
+        slip, feature, kinds = FEATURED[bug]
+        return Plan(seed, features=(feature,), kinds=kinds, stops=True, mutate=slip)
     slip, kinds = NARROW[bug] if bug in NARROW else (PLANTED[bug], None)
     return Plan(seed, features=(), kinds=kinds, stops=True, mutate=slip)
 

@@ -13,7 +13,7 @@ import pytest
 
 from plimsoll.app.operator import Operator
 from simulation.planted.surgery import replaced
-from simulation.planted_bugs import NARROW, PLANTED, found, planned
+from simulation.planted_bugs import FEATURED, NARROW, PLANTED, found, planned
 from simulation.regressions import REGRESSIONS
 from simulation.run import Outcome, Plan, Simulation, fresh_tasks, simulated
 from simulation.world.features import Feature
@@ -105,8 +105,9 @@ def test_a_bug_that_cannot_be_planted_any_more_is_an_error() -> None:
 
 def test_each_planted_bug_has_a_run() -> None:
     """Also those that need picked kinds of faults, which the whole table comes to last."""
-    for bug in (*PLANTED, *NARROW):
+    for bug in (*PLANTED, *NARROW, *FEATURED):
         plan = planned(bug, 7)
 
         assert plan.mutate.__name__ == bug
-        assert (plan.kinds is not None) == (bug in NARROW)
+        picked = NARROW[bug][1] if bug in NARROW else FEATURED[bug][2] if bug in FEATURED else None
+        assert plan.kinds == picked

@@ -21,6 +21,7 @@ from simulation.deeds.scene import Scene, Way, attempted
 from simulation.exchanges import Exchange
 from simulation.faults import FaultKind
 from simulation.replica import Replica
+from simulation.world.devices import results_of, taken
 
 #: Which write a request is, by method and path.
 WRITES = [
@@ -47,6 +48,13 @@ WRITES = [
         re.compile(
             r"(POST|PUT|PATCH|DELETE) /apis/plimsoll.dev/[^/]+/namespaces/(?P<ns>[^/]+)"
             r"/evictions(/(?P<record>[^/]+))?"
+        ),
+    ),
+    (
+        FaultKind.AT_CLAIM_STATUS,
+        re.compile(
+            r"(PATCH|PUT) /apis/resource.k8s.io/v1/namespaces/(?P<ns>[^/]+)"
+            r"/resourceclaims/(?P<claim>[^/]+)/status"
         ),
     ),
     (
@@ -123,6 +131,8 @@ class WriteFaults:
             ways["the record is deleted"] = lambda: self._scene.api.delete(
                 RECORDS, names["ns"], names["record"]
             )
+        if kind is FaultKind.AT_CLAIM_STATUS and not is_after:
+            ways |= self._of_claim(exchange)
         if kind is FaultKind.AT_BINDING:
             ways |= self._of_node(_body(exchange).get("target", {}).get("name", ""))
         what = self._random.choice(list(ways))
@@ -160,6 +170,17 @@ class WriteFaults:
             api.delete("pods", meta["namespace"], meta["name"], grace_seconds=self._random.choice((None, 0)))
 
         return {"the pod is deleted": delete, "the pod is replaced": lambda: replace_pod(self._scene, pod)}
+
+    def _of_claim(self, exchange: Exchange) -> dict[str, Way]:
+        results = results_of(_body(exchange))
+        if not results:
+            return {}
+
+        def take() -> None:
+            name = self._scene.named("rival")
+            taken(self._scene.cluster, name, results[0]["pool"], results[0]["device"])
+
+        return {f"a rival takes a device ({number})": take for number in range(6)}
 
     def _of_node(self, name: str) -> dict[str, Way]:
         scene = self._scene

@@ -30,6 +30,7 @@ class Feature(StrEnum):
     BUNDLES = "moves that are made all or none"
     LONG_GOODBYES = "victims of preemption that do not leave for six minutes"
     SLOW_STARTS = "pods that take seconds to be ready, and impatient rollouts"
+    DEVICES = "devices of nodes, claims made from templates, and another allocator"
 
 
 #: Features that came after the others, with the share of runs that have each. A source of its own draws it,
@@ -42,11 +43,12 @@ LATER = {
     Feature.BUNDLES: 0.05,
     Feature.LONG_GOODBYES: 0.03,
     Feature.SLOW_STARTS: 0.05,
+    Feature.DEVICES: 0.05,
 }
 
 #: Those of them that are drawn with another number: with it, as with that of the others, the first eight
 #: seeds, and those that have found something, have none.
-PICKY = frozenset((Feature.BUNDLES, Feature.LONG_GOODBYES, Feature.SLOW_STARTS))
+PICKY = frozenset((Feature.BUNDLES, Feature.LONG_GOODBYES, Feature.SLOW_STARTS, Feature.DEVICES))
 
 #: Share of the runs without any, and of each in the others.
 SMALL, SHARES = 0.4, (0.15, 0.3, 0.45)

@@ -50,6 +50,8 @@ class Happening(StrEnum):
     EXTENDER_ASKED = "requests to extenders that were well"
     EXTENDER_FAILED = "requests to extenders that were not"
     EXTENDER_BOUND = "pods bound by extenders"
+    BOUND_WITH_DEVICES = "pods with devices bound"
+    DEVICES_GIVEN_BACK = "claims deallocated"
 
 
 class Happenings:
@@ -108,6 +110,7 @@ def of_pod(pod: Obj, before: Obj) -> list[Happening]:
         Happening.BOUND_WITH_INIT: bool(spec.get("initContainers") or spec.get("overhead")),
         Happening.BOUND_WITH_GADGET: GADGET in str(spec["containers"]),
         Happening.SECOND_BOUND: spec["schedulerName"] == "plimsoll-batch",
+        Happening.BOUND_WITH_DEVICES: bool(spec.get("resourceClaims")) and spec["schedulerName"] != "rival",
     }
     return found + [kind for kind, holds in kinds.items() if holds]
 
@@ -138,6 +141,12 @@ def of_claim(claim: Obj, before: Obj) -> list[Happening]:
     if _phase(claim) == "Bound" != _phase(before):
         found.append(Happening.CLAIM_BOUND)
     return found
+
+
+def of_device_claim(claim: Obj, before: Obj) -> list[Happening]:
+    """What has become of a resource claim."""
+    has, had = ("allocation" in (each.get("status") or {}) for each in (claim, before))
+    return [Happening.DEVICES_GIVEN_BACK] if had and not has else []
 
 
 def of_volume(volume: Obj, before: Obj) -> list[Happening]:
@@ -200,6 +209,7 @@ LOOKS = {
     "podgroups.plimsoll.dev": of_group,
     "persistentvolumeclaims": of_claim,
     "persistentvolumes": of_volume,
+    "resourceclaims.resource.k8s.io": of_device_claim,
     "evictionrequests.lifecycle.k8s.io": of_request,
     "evictions.plimsoll.dev": of_record,
     "schedulingpolicies.plimsoll.dev": of_policy,

@@ -14,6 +14,7 @@ from simulation.world.approvals import Approvals
 from simulation.world.bundles import Bundles
 from simulation.world.definitions import Definitions
 from simulation.world.demands import Demands
+from simulation.world.devices import Devices
 from simulation.world.extenders import Extenders
 from simulation.world.features import LATER, Feature, source_of
 from simulation.world.gangs import Gangs
@@ -53,6 +54,7 @@ PARTS: dict[Feature, Callable[[SimulatedCluster, Random], Part]] = {
     Feature.BUNDLES: Bundles,
     Feature.LONG_GOODBYES: LongGoodbyes,
     Feature.SLOW_STARTS: SlowStarts,
+    Feature.DEVICES: Devices,
 }
 
 #: Features that begin after all others, as they look at what these have made.
