@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit image image-layout lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -108,10 +108,11 @@ dashboards: $(STAMP) ## write deploy/dashboards/*.json from deploy/dashboards/pa
 dashboards-check: $(STAMP) $(TOOLS) ## the real Prometheus scrapes the demo: every panel has data, every alert its unit test
 	$(BIN)/python -m pytest tests/deploy/test_dashboards.py tests/deploy/test_alerts.py tests/e2e/test_dashboards.py $(ARGS)
 
-sbom: $(TOOLS) ## write dist/plimsoll.cdx.json: what the image is made of, in CycloneDX
-	@mkdir -p dist
+SBOM ?= dist/plimsoll.cdx.json
+sbom: $(TOOLS) ## write dist/plimsoll.cdx.json: what the image is made of, in CycloneDX: [SBOM=<file>]
+	@mkdir -p $(dir $(SBOM))
 	.tools/bin/cyclonedx-py requirements requirements-runtime.lock --pyproject pyproject.toml --mc-type application \
-		--output-reproducible --of JSON -o dist/plimsoll.cdx.json
+		--output-reproducible --of JSON -o $(SBOM)
 
 licences: $(STAMP) ## the licences of what the image is made of; fails for one that is not allowed
 	$(BIN)/python tools/licences.py requirements-runtime.lock
@@ -222,6 +223,9 @@ contrib/headlamp/node_modules: contrib/headlamp/package-lock.json
 	@touch $@
 
 presubmit: lint test site ## what CI runs: formatting, lint, types, layers, the whole test suite, the site
+
+release: $(STAMP) $(TOOLS) ## what a release publishes but for images, in dist: VERSION=0.1.0 [ARGS="--dry-run"]
+	PYTHONPATH=tools $(BIN)/python -m release $(VERSION) dist $(ARGS)
 
 EXTRAS ?= optimal,devices
 image: ## build the container image: [IMAGE=plimsoll] [EXTRAS=optimal,devices] (needs docker)

@@ -82,7 +82,8 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         elif version != "editable":
             build_data["force_include"][str(target)] = f"{FOLDER}/{LIBRARY}"
             build_data["pure_python"] = False
-            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            own = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            platform = os.environ.get("PLIMSOLL_WHEEL_PLATFORM", own)  # a release names what it has compared
             build_data["tag"] = f"py3-none-{platform}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002

@@ -1,0 +1,105 @@
+"""Makes what a release publishes: ``python -m release VERSION FOLDER [options]``.
+
+The wheels, the source archive, both charts as archives and OCI layouts, the definitions in one file, the bill
+of materials, release notes and checksums. Times are those of the last commit, so that two runs give the same
+bytes. ``--dry-run`` takes the entries under Unreleased as the notes.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from release import charts, notes, wheels
+
+ROOT = Path(__file__).parents[2]
+
+
+def stated_versions() -> dict[str, str]:
+    """What each file that states the version says."""
+    found = {"operator/plimsoll/__init__.py": ROOT / "operator/plimsoll/__init__.py"}
+    (operator,) = re.findall(r'__version__ = "(.+)"', found["operator/plimsoll/__init__.py"].read_text())
+    said = {"operator/plimsoll/__init__.py": operator}
+    for chart in charts.CHARTS:
+        file = ROOT / "deploy" / chart / "Chart.yaml"
+        said[str(file.relative_to(ROOT))] = yaml.safe_load(file.read_text(encoding="utf-8"))["version"]
+    return said
+
+
+def run(*command: str) -> str:
+    """What a program says that must succeed."""
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", "0")}
+    done = subprocess.run(  # noqa: S603 - commands of ours
+        command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout
+
+
+def epoch() -> int:
+    """SOURCE_DATE_EPOCH, or the time of the last commit."""
+    if named := os.environ.get("SOURCE_DATE_EPOCH"):
+        return int(named)
+    return int(run("git", "log", "-1", "--format=%ct"))
+
+
+def program(name: str) -> str:
+    """Of ``make tools``, or on the PATH."""
+    found = shutil.which(name, path=ROOT / ".tools/bin") or shutil.which(name)
+    if found is None:
+        sys.exit(f"{name} is not installed: make tools")
+    return found
+
+
+def write_definitions(out: Path) -> None:
+    """All custom resource definitions in one file, in the order of their names."""
+    parts = [file.read_text(encoding="utf-8").strip() for file in sorted((ROOT / "crds").glob("*.yaml"))]
+    (out / "crds.yaml").write_text("\n---\n".join(parts) + "\n", encoding="utf-8")
+
+
+def write_checksums(out: Path) -> None:
+    """SHA256SUMS of all files, as ``sha256sum --check`` reads it."""
+    files = sorted(each for each in out.rglob("*") if each.is_file() and each.name != "SHA256SUMS")
+    lines = [f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.relative_to(out)}\n" for each in files]
+    (out / "SHA256SUMS").write_text("".join(lines), encoding="ascii")
+
+
+def main() -> None:
+    """Make it, or end with a sentence."""
+    parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
+    parser.add_argument("version")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only-wheels", action="store_true")
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument(
+        "--files", default="", help="where the repository's files are seen, such as .../blob/v1.0.0"
+    )
+    given = parser.parse_args()
+    wrong = {name: said for name, said in stated_versions().items() if said != given.version}
+    if wrong:
+        sys.exit(f"{given.version} is not what is stated: {wrong}")
+    out = given.folder.absolute()
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    wheels.build(ROOT, out, epoch())
+    if not given.only_wheels:
+        text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        try:
+            section = notes.section(text, "Unreleased" if given.dry_run else given.version)
+        except notes.NoSectionError as exc:
+            sys.exit(str(exc))
+        (out / "notes.md").write_text(notes.linked(section, given.files), encoding="utf-8")
+        charts.pack(program("helm"), ROOT, out, notes.artifacthub_changes(section), epoch())
+        write_definitions(out)
+        # The programs are there, whatever make makes of their times.
+        run("make", "--old-file=.tools/.installed", "sbom", f"SBOM={out}/plimsoll.cdx.json")
+    write_checksums(out)
+
+
+if __name__ == "__main__":
+    main()
