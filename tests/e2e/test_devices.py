@@ -132,6 +132,29 @@ async def test_devices_are_handed_out_once(scene: Scene) -> None:
     assert set(later) > set(first) - {gone}
 
 
+async def test_an_unused_allocation_out_of_reach_is_taken_back(scene: Scene) -> None:
+    """The claim has a device of a node that is gone: it gets another one, and the pod is bound."""
+    node = await scene.node("gpus")
+    await with_class(scene)
+    await with_devices(scene, node, 1)
+    await with_claim(scene, "one")
+    match = {"key": "metadata.name", "operator": "In", "values": ["gone"]}
+    gone = {"request": "gpu", "driver": f"{scene.name}.example.com", "pool": "gone", "device": "gpu-0"}
+    allocation = {
+        "devices": {"results": [gone]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [match]}]},
+    }
+    found = await claim(scene, "one")
+    path = scene.path("resourceclaims/one/status", GROUP)
+    (await scene.speaker.request("PUT", path, {**found, "status": {"allocation": allocation}})).accepted()
+    await scene.scheduling()
+
+    await scene.pod("trains", **using("one"))
+    await scene.until_bound("trains")
+
+    assert devices_of(await claim(scene, "one")) == [f"{node}/gpu-0"]
+
+
 async def test_the_component_s_rights_are_enough(entitled_operator: StartGuarded) -> None:
     """A named claim and an extended resource; nothing is refused, and nothing is granted in vain."""
     async with entitled_operator("enforce", component="devices") as (scene, entrance, operator):

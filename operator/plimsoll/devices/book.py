@@ -192,10 +192,15 @@ class DeviceBook:
         return hold
 
     def open_to(self, pod: Pod) -> tuple[DeviceHold, ...]:
-        """What is held for the pod itself, or for pods of a lower priority."""
-        return tuple(
-            each for each in self.holds.values() if each.uid == pod.uid or each.priority < pod.priority
-        )
+        """What is held for the pod itself, for pods of a lower priority, and for claims that it names."""
+        named = {f"{pod.namespace}/{each.resource_claim_name}" for each in pod.spec.resource_claims}
+        found = []
+        for each in self.holds.values():
+            if each.uid == pod.uid or each.priority < pod.priority:
+                found.append(each)
+            elif shared := {key: each.given[key] for key in named & each.given.keys()}:
+                found.append(each._replace(given=shared))
+        return tuple(found)
 
     def serve(self, *, is_served: bool, why_not: str = "") -> None:
         """The objects are watched from now on, or not yet, or no longer."""

@@ -35,7 +35,7 @@ from plimsoll.framework.devices import (
     claims_of,
     wanted_claim,
 )
-from plimsoll.framework.devices.ports import Booking, DevicesPort
+from plimsoll.framework.devices.ports import DEALLOCATED, DELETED, Booking, DevicesPort
 from plimsoll.toolkit.scheduling.fork_bookings import DecidedBookings
 from plimsoll.toolkit.scheduling.pod_devices import (
     UNAVAILABLE,
@@ -49,8 +49,6 @@ NOT_SERVED = "resource claims are not served by this scheduler; remove spec.reso
 IN_FLIGHT = "is in the process of being allocated"
 STILL_USED = "is still allocated to pods that are leaving"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
-DEALLOCATED = "deallocation of ResourceClaim completed"
-DELETED = "deletion of ResourceClaim completed"
 NOT_FOUND = "claim allocation not found for node"
 STILL_NOT_SCHEDULABLE = "still not schedulable"
 

@@ -1,11 +1,14 @@
 """Ends attempts that place no pod: says why, nominates where preemption makes room, requeues the pod."""
 
+import asyncio
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
 from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Nomination, PodInfo
+from plimsoll.framework.devices.ports import DEALLOCATED, DELETED
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -65,8 +68,7 @@ class AttemptFailures:
         nomination = decision.nomination
         if unschedulable and nomination is not None:
             plugins |= nomination.waits_for
-        if nomination is not None:
-            self._pipeline.give_back(pod, nomination)
+        given = () if nomination is None else self._pipeline.give_back(pod, nomination)
         # After an error, or without a PostFilter plugin to keep it, a nomination ends.
         node = "" if nomination is None else nomination.node
         reason = "Unschedulable" if unschedulable else "SchedulerError"
@@ -79,10 +81,33 @@ class AttemptFailures:
             self.start_preemption(queued, nomination, plugins)
             self._explanations.explain(pod.pod, reason, decision.message, node)
             return
-        self._explanations.explain(pod.pod, reason, decision.message, node)
         if node == "" and not self._book.awaits_devices(queued.pod.uid):
             self._book.release_uid(queued.pod.uid)
+        if given:
+            self._pipeline.start(self._wait_again(queued, reason, decision.message, node, plugins, given))
+            return
+        self._explanations.explain(pod.pod, reason, decision.message, node)
         self._queue.add_unschedulable_if_not_present(queued.pod.uid, now, plugins)
+
+    async def _wait_again(
+        self,
+        queued: QueuedPod,
+        reason: str,
+        message: str,
+        node: str | None,
+        plugins: frozenset[str],
+        given: Sequence[Awaitable[str]],
+    ) -> None:
+        """Let a pod wait once what it gives back is written; after a failure it is tried again soon."""
+        rejected_by = frozenset[str]()
+        try:
+            problems = [problem for problem in await asyncio.gather(*given) if problem]
+            for done in (DEALLOCATED, DELETED) if problems else ():
+                message = message.replace(done, "; ".join(problems))
+            self._explanations.explain(queued.pod.pod, reason, message, node)
+            rejected_by = rejected_by if problems else plugins
+        finally:
+            self._queue.add_unschedulable_if_not_present(queued.pod.uid, self._clock.monotonic(), rejected_by)
 
     def start_preemption(
         self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str], *, is_alone: bool = True

@@ -226,8 +226,8 @@ async def test_a_shared_claim_is_reserved_for_each_of_its_pods() -> None:
     assert names == ["first", "second"]
 
 
-async def test_an_unused_allocation_that_keeps_a_pod_from_every_node_is_taken_back() -> None:
-    """The node of its device is gone."""
+def out_of_reach() -> ResourceClaim:
+    """A claim that no pod uses; the node of its device is gone."""
     claim = allocated(a_claim())
     selector = {
         "nodeSelectorTerms": [
@@ -236,12 +236,52 @@ async def test_an_unused_allocation_that_keeps_a_pod_from_every_node_is_taken_ba
     }
     plain = msgspec.to_builtins(claim.status.allocation)
     allocation = convert(AllocationResult, {**plain, "nodeSelector": selector})
-    scene = DeviceScene(msgspec.structs.replace(claim, status=ResourceClaimStatus(allocation=allocation)))
+    return msgspec.structs.replace(claim, status=ResourceClaimStatus(allocation=allocation))
+
+
+async def test_an_unused_allocation_that_keeps_a_pod_from_every_node_is_taken_back() -> None:
+    """The node of its device is gone."""
+    scene = DeviceScene(out_of_reach())
     scene.wants()
     async with scene:
         await scene.later(15)
 
     assert scene.claims.writes[0] == "status default/mine"
+    assert scene.binder.bound == {"default/pod": "gpu"}
+
+
+async def test_an_allocation_that_cannot_be_taken_back_is_said_and_tried_again() -> None:
+    """The server refuses the write: the condition has its words, and the pod does not wait for an event."""
+    scene = DeviceScene(out_of_reach())
+    scene.claims.answers = [WriteResult(WriteOutcome.REFUSED, "claims are frozen")]
+    scene.wants()
+    async with scene:
+        await scene.later()
+        refused = scene.statuses.conditions["pod"]
+        writes = list(scene.claims.writes)
+        for _ in range(4):
+            await scene.later(5)
+
+    assert writes == []
+    assert refused.reason == "Unschedulable"
+    assert "deallocating resource claim default/mine: claims are frozen" in refused.message
+    assert "deallocation of ResourceClaim completed" not in refused.message
+    assert scene.binder.bound == {"default/pod": "gpu"}
+
+
+async def test_a_pod_waits_until_its_deallocation_is_written() -> None:
+    """It is in flight meanwhile, so that what the watch shows then is not missed."""
+    scene = DeviceScene(out_of_reach())
+    scene.claims.holds_back = True
+    scene.wants()
+    async with scene:
+        await scene.later()
+        early = dict(scene.binder.bound)
+        scene.claims.catch_up()
+        for _ in range(4):
+            await scene.later(5)
+
+    assert early == {}
     assert scene.binder.bound == {"default/pod": "gpu"}
 
 

@@ -73,7 +73,10 @@ async def _asked(session: Session, lease: str, names: tuple[str, ...]) -> bytes:
         port = await port_of(session, namespace, pod)
     except NotFound as exc:
         raise NotAsked(
-            f"{pod}, which holds the lease, is no pod of namespace {namespace}; {ELSE[3:]}"
+            f"it runs outside of the cluster or has ended ({pod}, which holds the lease, is no pod of"
+            f" namespace {namespace}), and the API server cannot reach it; with --operator"
+            " http://ADDRESS:8081, its address and --metrics-port, the answer also has what its memory knows:"
+            " queue, attempts and reserved room"
         ) from exc
     try:
         token = await token_of(session, namespace, READER)

@@ -10,6 +10,10 @@ from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.pod_info import PodInfo
 
+#: What PostFilter says once it has decided about a claim that no pod uses; it is carried out afterwards.
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
+
 
 @dataclass(frozen=True, slots=True)
 class Booking:

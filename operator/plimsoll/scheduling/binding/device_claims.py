@@ -11,9 +11,9 @@ Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go`` (``Unrese
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -39,6 +39,8 @@ from plimsoll.timing.task_sets import first_of
 
 #: What is written to take something back.
 UNDOING = RetryPolicy((0.2, 1.0, 5.0), repeats=OPEN_OR_CONFLICT)
+
+T = TypeVar("T")
 
 #: The claims as watches call them.
 CLAIMS = "resourceclaims"
@@ -91,7 +93,7 @@ class DeviceClaims:
         self._changed = Signal()
         self._written: dict[str, int] = {}  #: versions of claims in flight that were written, by uid
         self._attempts: dict[str, _Attempt] = {}  #: by the pod's uid
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def book(self) -> DeviceBook | None:
@@ -164,6 +166,7 @@ class DeviceClaims:
             if not self._reserved(attempt, bookings):
                 return
         attempt.is_called_off = True
+        self._changed.notify()
         self._start(self._take_back(attempt, bookings))
 
     def settled(self, pod: PodInfo) -> None:
@@ -203,10 +206,9 @@ class DeviceClaims:
 
     async def _write(self, attempt: _Attempt, bookings: Sequence[Booking]) -> Status:
         write = ClaimWrite(self._writer, self._clock, attempt.pod.pod, lambda: attempt.is_called_off)
-        book = self._cluster.objects.ledger(DeviceBook)
         try:
             for place, booking in enumerate(bookings):
-                known = book.claims.get(booking.claim.key)
+                known = await self._known(attempt, booking)
                 if booking.extended is not None:
                     known = await self._extended.created(attempt.pod.pod, booking.claim)
                     self._rename(booking, known)
@@ -221,6 +223,16 @@ class DeviceClaims:
         except ClaimNotWritten as problem:
             return error(str(problem))
         return SUCCESS
+
+    async def _known(self, attempt: _Attempt, booking: Booking) -> ResourceClaim | None:
+        """The claim as the watch has shown it; one that another pod of the gang allocates, after that."""
+        book = self._cluster.objects.ledger(DeviceBook)
+        while True:
+            seen, known = self._changed.count, book.claims.get(booking.claim.key)
+            is_shared = booking.allocation is None and known is not None and not known.is_allocated
+            if known is None or not is_shared or known.uid not in book.in_flight or attempt.is_called_off:
+                return known
+            await self._changed.wait(seen)
 
     def _rename(self, booking: Booking, created: ResourceClaim) -> None:
         """A claim for extended resources has got its name: it is in flight under that."""
@@ -271,6 +283,7 @@ class DeviceClaims:
             if each.allocation is None or held.uid not in book.in_flight or held.uid in self._written:
                 continue
             book.release(held)
+            self._changed.notify()
             allocated, objects = _with(held, each.allocation), self._cluster.objects
             self._freed(
                 ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE, allocated, held, objects)
@@ -311,8 +324,8 @@ class DeviceClaims:
 
         self._say(f"releasing resource claim {claim.key}", await retry(send, UNDOING, self._clock))
 
-    async def _deallocate(self, claim: ResourceClaim, pod: PodInfo | None) -> None:
-        """Give a claim's devices back, if no other pod has reserved it."""
+    async def _deallocate(self, claim: ResourceClaim, pod: PodInfo | None) -> str:
+        """Give a claim's devices back, if no other pod has reserved it; why that failed, or ""."""
         found = claim
 
         async def send() -> WriteResult:
@@ -327,33 +340,37 @@ class DeviceClaims:
                 answer = answer if read.result.verdict is not WriteOutcome.GONE else read.result
             return answer
 
-        self._say(f"deallocating resource claim {claim.key}", await retry(send, UNDOING, self._clock))
+        return self._say(f"deallocating resource claim {claim.key}", await retry(send, UNDOING, self._clock))
 
-    def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> None:
-        """The claim is unused and keeps the pod from every node: its devices are given back."""
-        self._start(self._deallocate(claim, pod))
+    def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> Awaitable[str]:
+        """The claim is unused and keeps the pod from every node: its devices are given back; why not."""
+        return self._start(self._deallocate(claim, pod))
 
-    def delete(self, claim: ResourceClaim) -> None:
-        """The claim for extended resources of an earlier attempt goes."""
+    def delete(self, claim: ResourceClaim) -> Awaitable[str]:
+        """The claim for extended resources of an earlier attempt goes; why not."""
 
-        async def delete() -> None:
-            self._say(f"deleting resource claim {claim.key}", await self._extended.deleted(claim))
+        async def delete() -> str:
+            return self._say(f"deleting resource claim {claim.key}", await self._extended.deleted(claim))
 
-        self._start(delete())
+        return self._start(delete())
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
+        return task
 
-    def _over(self, task: asyncio.Task[None]) -> None:
+    def _over(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._observer.failed("taking back devices", repr(task.exception()))
 
-    def _say(self, what: str, answer: WriteResult) -> None:
-        if answer.is_failure and answer.verdict is not WriteOutcome.GONE:
-            self._observer.failed(what, answer.message)
+    def _say(self, what: str, answer: WriteResult) -> str:
+        """Report a write that failed; the sentence about it, "" for one that did not."""
+        if not answer.is_failure or answer.verdict is WriteOutcome.GONE:
+            return ""
+        self._observer.failed(what, answer.message)
+        return f"{what}: {answer.message}"
 
 
 def version_of(claim: ResourceClaim) -> int:

@@ -6,7 +6,7 @@ the user is decided here.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -268,12 +268,14 @@ class BindingPipeline:
         # If a plugin does not want this pod to have the room, it is free for the others only.
         self.free(attempt.pod, attempt.node, but=uid if rejected else "")
 
-    def give_back(self, pod: PodInfo, nomination: Nomination) -> None:
-        """Carry out what PostFilter decided about claims that no pod uses."""
+    def give_back(self, pod: PodInfo, nomination: Nomination) -> Sequence[Awaitable[str]]:
+        """Carry out what PostFilter decided about claims that no pod uses; each gives why that failed."""
+        devices, given = self._cycle.devices, []
         if nomination.deallocates is not None:
-            self._cycle.devices.deallocate(nomination.deallocates, pod)
+            given.append(devices.deallocate(nomination.deallocates, pod))
         if nomination.deletes is not None:
-            self._cycle.devices.delete(nomination.deletes)
+            given.append(devices.delete(nomination.deletes))
+        return given
 
     def free(self, pod: PodInfo, node: str, but: str = "") -> None:
         """The room that a pod was about to take is free: for all that wait, but one."""
