@@ -97,6 +97,47 @@ async def test_the_targets_devices_are_held_for_the_replacement() -> None:
     assert book_of(scene).taken.whole.keys() == {("gpu.example.com", "bad", "d0")}
 
 
+async def test_a_second_replacement_gets_the_devices_of_the_first() -> None:
+    """The first one was deleted before it was bound; what was held for it is held for the next."""
+    claims = [a_made_claim("one", "bad", ["d0"]), *map(a_made_claim, ("rival", "two", "three"))]
+    scene = a_scene(*claims)
+    scene.tell(PodAdded(user("one", "bad")))
+
+    async with scene.running(a_policy(**MOVABLE)):
+        await scene.run()
+        scene.gone(user("one", "bad"))
+        scene.tell(PodAdded(user("two", created=LATE)))
+        scene.tell(PodDeleted(user("two", created=LATE)))
+        between = held(scene)
+        scene.tell(PodAdded(user("three", created=LATE)))
+        after, rival, goes = held(scene), decided(scene, user("rival")), decided(scene, user("three"))
+
+    assert between == {}
+    assert after == {"uid-default-three": ["good/d0"]}
+    assert (rival, goes) == ("", "good")
+
+
+async def test_a_second_replacement_gets_no_devices_that_another_pod_has_taken() -> None:
+    """Between the two nothing was held."""
+    claims = [a_made_claim("one", "bad", ["d0"]), *map(a_made_claim, ("two", "three"))]
+    scene = a_scene(*claims)
+    scene.tell(PodAdded(user("one", "bad")))
+
+    async with scene.running(a_policy(**MOVABLE)):
+        await scene.run()
+        scene.gone(user("one", "bad"))
+        scene.tell(PodAdded(user("two", created=LATE)))
+        scene.tell(PodDeleted(user("two", created=LATE)))
+        book_of(scene).set_claim(a_made_claim("rival", "good", ["d0"]))
+        scene.tell(PodAdded(user("three", created=LATE)))
+
+    assert held(scene) == {}
+    assert dict(book_of(scene).taken.whole) == {
+        ("gpu.example.com", "bad", "d0"): 1,
+        ("gpu.example.com", "good", "d0"): 1,
+    }
+
+
 async def test_a_pod_of_a_higher_priority_may_take_the_devices_of_a_replacement() -> None:
     """As it may take its room."""
     scene = a_scene(a_made_claim("one", "bad", ["d0"]), a_made_claim("vip"), a_made_claim("two"))

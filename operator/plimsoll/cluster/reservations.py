@@ -25,6 +25,7 @@ from enum import StrEnum
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.device_holds import hold_of
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.holds import DeviceHold, are_free
 from plimsoll.devices.taken import device_of
 from plimsoll.engine.nominator import Nominator
 from plimsoll.framework import PodInfo
@@ -34,6 +35,11 @@ from plimsoll.timing.timer import Timer
 
 #: A priority that no pod outranks.
 FIRM = 2**31 - 1
+
+
+#: Devices of stand-ins that are remembered after a replacement has taken them over: it may be deleted, and
+#: another one come.
+MOST_PASSED = 1_024
 
 
 class ReservationReason(StrEnum):
@@ -83,6 +89,9 @@ class ReservationBook:
         self.cache = cache
         self._timer = timer
         self._by_uid: dict[str, Reservation] = {}  #: by the uid of the holder
+        self._passed: dict[
+            str, DeviceHold
+        ] = {}  #: devices that replacements took over, by the stand-in's uid
 
     # -- writing -------------------------------------------------------------------------------------
 
@@ -124,10 +133,23 @@ class ReservationBook:
         """
         devices = self.cache.cluster.objects.known_ledger(DeviceBook)
         hold = None if devices is None else devices.drop(instead) or devices.drop(pod.uid)
+        if devices is not None and instead:
+            hold = self._passed_on(devices, instead, hold)
         holder = Holder(HolderKind.POD, pod.uid)
         self.reserve(Reservation(holder, pod, node, ReservationReason.NOMINATED, owner))
         if devices is not None and hold is not None and hold.node == node:
             devices.hold(hold._replace(uid=pod.uid, priority=pod.priority))
+
+    def _passed_on(self, devices: DeviceBook, instead: str, hold: DeviceHold | None) -> DeviceHold | None:
+        """What was held under a uid; once more for a second replacement, as far as it is free."""
+        if hold is None:
+            earlier = self._passed.get(instead)
+            return earlier if earlier is not None and are_free(devices.taken, earlier) else None
+        self._passed.pop(instead, None)
+        if len(self._passed) >= MOST_PASSED:
+            del self._passed[next(iter(self._passed))]
+        self._passed[instead] = hold
+        return hold
 
     def reserve_in_stead(
         self,

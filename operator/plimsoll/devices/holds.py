@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from plimsoll.devices.pools import PoolKey
+from plimsoll.devices.taken import Taken, device_of
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 
 
@@ -38,3 +39,12 @@ class DeviceHold(NamedTuple):
         """Whether a claim is to be allocated again for the holder, and its former users still have it."""
         before = self.former.get(claim.key)
         return before is not None and claim.status.allocation == before
+
+
+def are_free(taken: Taken, hold: DeviceHold) -> bool:
+    """Whether the devices of an earlier hold can be given again, as far as that is seen without a search."""
+    return all(
+        each.admin_access or (each.share_id is None and device_of(each) not in taken.whole)
+        for allocation in hold.given.values()
+        for each in allocation.devices.results
+    )

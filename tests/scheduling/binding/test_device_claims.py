@@ -111,6 +111,21 @@ async def test_a_lost_answer_is_asked_for() -> None:
     assert scene.claims.writes == ["finalizers default/mine", "status default/mine"]
 
 
+async def test_a_spec_that_was_stored_with_blanks_is_said_and_not_bound() -> None:
+    """The API server takes the finalizer for a change of the spec; the condition says what to do."""
+    scene = DeviceScene(a_claim())
+    message = 'ResourceClaim "mine" is invalid: spec: Invalid value: {}: field is immutable'
+    scene.claims.answers = [WriteResult(WriteOutcome.REFUSED, message)]
+    scene.wants()
+    async with scene:
+        await scene.later()
+
+    said = scene.statuses.conditions["pod"].message
+    assert scene.binder.bound == {}
+    assert f"add finalizer to claim default/mine: {message}" in said
+    assert said.endswith("write it (or its template) again without blanks")
+
+
 async def test_a_conflict_is_looked_at_and_written_again() -> None:
     """Somebody has labelled the claim meanwhile."""
     scene = DeviceScene(a_claim())

@@ -13,10 +13,9 @@ from typing import NamedTuple
 from weakref import ReferenceType, ref
 
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.holds import DeviceHold
+from plimsoll.devices.holds import DeviceHold, are_free
 from plimsoll.devices.pod_claims import used_claims
 from plimsoll.devices.search_limits import STEPS_A_SECOND
-from plimsoll.devices.taken import device_of
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import FollowsFork
 from plimsoll.model.columns.snapshot import Snapshot
@@ -53,7 +52,7 @@ class ForkDevices(FollowsFork):
                 _use(book, key, pod, allocation)
             return
         found = self._former.pop(pod.uid, None)
-        if found is None or found.node != node or not _are_free(book, found):
+        if found is None or found.node != node or not are_free(book.taken, found):
             found = held_for(pod, Snapshot(cluster), row, MOST_STEPS, TIMEOUT_S)
         if found is not None:
             self._given[pod.uid] = found
@@ -168,15 +167,6 @@ def _use(book: DeviceBook, key: str, pod: PodInfo, allocation: AllocationResult)
     if claim is not None:
         users = (*claim.status.reserved_for, Consumer(resource="pods", name=pod.name, uid=pod.uid))
         book.set_claim(claim.allocated(claim.status.allocation or allocation, users))
-
-
-def _are_free(book: DeviceBook, hold: DeviceHold) -> bool:
-    """Whether the devices of an earlier hold can be given again, as far as that is seen without a search."""
-    return all(
-        each.admin_access or (each.share_id is None and device_of(each) not in book.taken.whole)
-        for allocation in hold.given.values()
-        for each in allocation.devices.results
-    )
 
 
 def follow_devices(fork: Cluster) -> Cluster:

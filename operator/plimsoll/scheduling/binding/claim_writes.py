@@ -43,6 +43,14 @@ BUSY_S = 0.5
 #: Tries; upstream has five.
 TRIES = 5
 
+#: What the API server says of a spec that has changed. The finalizer changes none; but where a claim was sent
+#: with blanks in the JSON of its parameters, the server compares these with the same without blanks.
+IMMUTABLE = "field is immutable"
+BLANKS = (
+    "; the parameters in spec.devices.config may have been stored with blanks in their JSON, then no client"
+    " that speaks JSON can change the claim: write it (or its template) again without blanks"
+)
+
 #: What a claim's writer says where its pod was called off.
 CALLED_OFF = "the pod was called off"
 
@@ -121,7 +129,8 @@ class ClaimWrite:
             case WriteOutcome.GONE:
                 raise ClaimNotWritten(f"claim {claim.key} got deleted in the meantime")
             case _:
-                raise ClaimNotWritten(f"{action} claim {claim.key}: {answer.message}")
+                hint = BLANKS if action == "add finalizer to" and IMMUTABLE in answer.message else ""
+                raise ClaimNotWritten(f"{action} claim {claim.key}: {answer.message}{hint}")
         found = claim
 
         async def read() -> WriteResult:
