@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SUITE = "bookworm"
+SUITE, PYTHON = "bookworm", (3, 11)
 #: What the Dockerfile's first stage has of the base that it names: Python, pip, root certificates.
 PACKAGES = ("python3-minimal", "libpython3-stdlib", "python3-pip", "python-is-python3", "ca-certificates")
 #: Its compiler, which its own call of apt-get then finds installed.
@@ -69,6 +69,8 @@ def build(layout: Path, extras: str, scratch: Path) -> None:
 
 def main(layout: str, extras: str = "optimal,devices") -> str | None:
     """Build; or say what is missing."""
+    if sys.version_info[:2] != PYTHON:  # pip judges the conditions in a lock by the interpreter that runs it
+        return f"run it with Python {PYTHON[0]}.{PYTHON[1]}, which Debian {SUITE} has"
     if missing := [name for name in TOOLS if shutil.which(name) is None]:
         return f"{' and '.join(missing)} not found: apt-get install {' '.join(TOOLS)}"
     memory = Path("/dev/shm")  # noqa: S108 - a third of the time, where packages are unpacked in memory

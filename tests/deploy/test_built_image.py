@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from roadstead.pytest_plugin import StartRoadstead
 
-MISSING = missing_programs() + [name for name in ("mmdebstrap", "buildah") if shutil.which(name) is None]
+MISSING = [] if sys.version_info[:2] == (3, 11) else ["Python 3.11"]
+MISSING += missing_programs() + [name for name in ("mmdebstrap", "buildah") if shutil.which(name) is None]
 
 pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"the image is built with {', '.join(MISSING)}"),
