@@ -33,6 +33,10 @@ from promises.view import View
 #: Namespace and name of the lease of the operator.
 LEASE = ("kube-system", "plimsoll")
 
+#: Seconds for which two claims may have one device: leaders may change several times meanwhile. Until one
+#: gives way, no pod is bound with it.
+CONTESTED_S = 120.0
+
 
 class Checker:
     """All promises of one run.
@@ -64,7 +68,7 @@ class Checker:
         self._conditions = ConditionPromise(self.view, lives)
         self._statuses = StatusPromise(self.view, book)
         self._rest = RestPromise(findings, lives, book)
-        self._devices = DevicePromise(self.view, findings)
+        self._devices = DevicePromise(self.view, findings, contested_s=CONTESTED_S)
         self._evictions = EvictionPromise(self.view, findings, self._election, book)
         self._followers = (
             lives,

@@ -41,6 +41,7 @@ class DevicePromise:
 
     Args:
         others: Names of schedulers that do not look at what others have allocated.
+        contested_s: Seconds for which two claims may have one device.
 
     Attributes:
         contested: How often two claims had one device.
@@ -48,8 +49,15 @@ class DevicePromise:
         theirs: What would be a violation, had not one of the others allocated last.
     """
 
-    def __init__(self, view: View, findings: Findings, others: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        view: View,
+        findings: Findings,
+        others: frozenset[str] = frozenset(),
+        contested_s: float = CONTESTED_S,
+    ) -> None:
         self._view = view
+        self._contested_s = contested_s
         self._findings = findings
         self._others = others
         self._allocated: dict[str, tuple[int, str]] = {}  # by uid: in which order, and for which scheduler
@@ -163,7 +171,7 @@ class DevicePromise:
 
     def _report_contested(self, at: float) -> None:
         for device, since in self._since.items():
-            if at - since > CONTESTED_S and device not in self._told:
+            if at - since > self._contested_s and device not in self._told:
                 self._told.add(device)
                 names = ", ".join(each["metadata"]["name"] for each in self._holders(device))
                 problem = f"{'/'.join(device)} was allocated twice for long: {names}"
