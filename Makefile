@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -233,6 +233,9 @@ image: ## build the container image: [IMAGE=plimsoll] [EXTRAS=optimal,devices] (
 
 image-layout: $(STAMP) ## build the same image from Debian's packages, without a registry, as OCI layout in dist/image: [EXTRAS=optimal,devices] (needs root, mmdebstrap, buildah)
 	$(BIN)/python deploy/image/build.py dist/image $(EXTRAS)
+
+image-check: $(STAMP) ## build the smallest image so, look into it, and run it on the development cluster (also needs umoci, crun)
+	PLIMSOLL_IMAGE_CHECK=1 $(BIN)/python -m pytest tests/deploy/test_built_image.py $(ARGS)
 
 LOCKING = uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --quiet
 
