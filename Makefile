@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race
+.PHONY: help setup tools fmt lint types layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants chaos fuzz vectors headlamp bench bench-e2e bench-queue bench-starting bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-replicas bench-descheduling bench-devices benchmarks devices-race pictures
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -204,6 +204,10 @@ docs: $(STAMP) ## write docs/plugins, docs/strategies, docs/reference, docs/metr
 	PYTHONPATH=tools $(BIN)/python -m pictures.diagrams docs/pictures
 	$(MAKE) site
 	$(BIN)/python -m pytest README.md CONTRIBUTING.md docs $(ARGS)
+
+pictures: $(STAMP) ## take the screenshots of docs/pictures again and record the demo (needs chromium and chromium-driver); make docs draws the diagrams
+	PYTHONPATH=tools $(BIN)/python -m pictures.screenshots docs/pictures
+	PYTHONPATH=tools:examples $(BIN)/python -m pictures.recorder docs/pictures/demo.svg
 
 site: $(SITE) ## build the documentation site in build/site, with warnings as errors, and check its links: open build/site/index.html
 	PYTHONPATH=tools .site/bin/python -m website.stage build/site-source

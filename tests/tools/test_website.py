@@ -80,7 +80,12 @@ def test_files_of_pages_that_are_gone_are_deleted(tmp_path: Path) -> None:
     names = stage(ROOT, tmp_path)
 
     assert "gone.md" not in {file.name for file in tmp_path.rglob("*")}
-    assert {"index.md", "benchmarks/engine-by-nodes.svg", "project/security.md"} <= set(names)
+    assert {
+        "index.md",
+        "pictures/report.webp",
+        "benchmarks/engine-by-nodes.svg",
+        "project/security.md",
+    } <= set(names)
 
 
 def test_what_is_wrong_in_the_built_site_is_said(tmp_path: Path) -> None:

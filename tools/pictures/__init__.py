@@ -1,1 +1,1 @@
-"""Pictures of the documentation, drawn from a small source."""
+"""Pictures of the documentation: diagrams from a small source, screenshots, the recorded demo."""

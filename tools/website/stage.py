@@ -24,7 +24,7 @@ from website.pages import (
 )
 
 ROOT = Path(__file__).parents[2]
-PICTURES = (".svg", ".png")
+PICTURES = (".svg", ".png", ".webp")
 
 
 class MissingTargetError(Exception):
