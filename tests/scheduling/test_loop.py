@@ -573,3 +573,24 @@ async def test_the_room_of_a_lost_binding_is_given_to_no_pod(stage: Callable[...
     assert one.binder.bound == {"default/p": "n0"}
     assert one.recorder.said("Scheduled") == ["Successfully assigned default/p to n0"]
     assert one.reason("q") == "Unschedulable"
+
+
+async def test_a_pod_is_bound_after_what_was_being_written_about_it(stage: Callable[..., Any]) -> None:
+    """An API server may carry requests out in any order: a bound pod must not be said to have no node."""
+    one = await stage(nodes=0)
+    answered, written = asyncio.Event(), one.statuses.write_condition
+
+    async def slow(pod: Any, condition: Any) -> WriteResult:
+        await answered.wait()
+        return await written(pod, condition)  # type: ignore[no-any-return] # a fake of a fake
+
+    one.statuses.write_condition = slow
+    await one.pods(our_pod("p"))
+    await one.see(NodeAdded(a_node("late")))
+    await one.clock.advance(30)
+    assert one.book.cache.assumed
+    assert one.binder.sent == 0
+
+    answered.set()
+    await settled()
+    assert one.binder.bound == {"default/p": "late"}

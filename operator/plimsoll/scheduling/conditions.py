@@ -58,7 +58,11 @@ class Explain(Protocol):
 
 
 class Explanations:
-    """Tells why pods are not scheduled; ``run`` must be running for that."""
+    """Tells why pods are not scheduled; ``run`` must be running for that.
+
+    Attributes:
+        writing: Pods about which a write is under way, by uid.
+    """
 
     def __init__(
         self,
@@ -78,11 +82,12 @@ class Explanations:
         self._urgent: dict[str, _Said] = {}
         self._news = asyncio.Event()
         self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
-        self._busy: set[str] = set()
+        self.writing: set[str] = set()
         self._written: dict[str, tuple[int, ConditionUpdate]] = {}
         #: by uid: what could not be written, and when it is written again, in monotonic seconds
         self._unwritten: dict[str, tuple[_Said, float]] = {}
         self._failed = Signal()
+        self._ended = Signal()
 
     def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
         """Tell the user: an event each time (they are aggregated), the condition only when it changes.
@@ -123,6 +128,13 @@ class Explanations:
         self._urgent.pop(uid, None)
         self._unwritten.pop(uid, None)
 
+    async def end_of_write(self, uid: str) -> None:
+        """Wait until what is being written about a pod has its answer.
+
+        An API server that carried it out after the binding would say of a pod on a node that it has none.
+        """
+        await self._ended.until(lambda: uid not in self.writing)
+
     def forget(self, uid: str) -> None:
         """The pod is gone or has a node: nothing is kept of it."""
         self.withdraw(uid)
@@ -161,7 +173,7 @@ class Explanations:
     async def _next(self, waiting: dict[str, _Said]) -> str:
         """The pod to speak of, by uid. Of each pod one writer speaks at a time."""
         while True:
-            uid = next((uid for uid in waiting if uid not in self._busy), "")
+            uid = next((uid for uid in waiting if uid not in self.writing), "")
             if uid:
                 return uid
             self._news.clear()
@@ -169,13 +181,14 @@ class Explanations:
 
     async def _write(self, uid: str, waiting: dict[str, _Said]) -> None:
         said = waiting.pop(uid)
-        self._busy.add(uid)
+        self.writing.add(uid)
         try:
             await self._tell(uid, said)
         except Exception as exc:  # noqa: BLE001 - what is said of one pod harms no other
             self._observer.failed(f"condition of {said.pod.key}", repr(exc))
         finally:
-            self._busy.discard(uid)
+            self.writing.discard(uid)
+            self._ended.notify()
             self._news.set()
 
     async def _tell(self, uid: str, said: _Said) -> None:

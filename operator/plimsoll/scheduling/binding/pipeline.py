@@ -114,7 +114,8 @@ class BindingPipeline:
         if attempt is None:
             return False
         self._queue.settled(attempt.pod.uid)
-        if len(self.tasks) < ALONE or not self._cycle.posts_only(attempt):
+        posts_only = self._cycle.posts_only(attempt) and attempt.pod.uid not in self._explanations.writing
+        if len(self.tasks) < ALONE or not posts_only:
             self._bind_alone(queued, attempt)
             return True
         if self._collected and self._collected[0][1].profile is not profile:
@@ -211,6 +212,8 @@ class BindingPipeline:
         """Bind a pod that holds a slot, and report it."""
         pod, node = attempt.pod, attempt.node
         try:
+            if pod.uid in self._explanations.writing:
+                await self._explanations.end_of_write(pod.uid)
             status = await self._cycle.finish(attempt)
         except BaseException:
             # Cancelled or broken: what the server did is unknown; the watch will show it.
