@@ -67,6 +67,7 @@ class DevicePromise:
         self._orders = 0
         self.contested = 0
         self.bound: Counter[str] = Counter()
+        self._made_with_node: set[str] = set()
 
     def judge(self, commit: Commit) -> None:
         """A commit of any collection."""
@@ -74,7 +75,9 @@ class DevicePromise:
             self._judge_claim(commit)
         elif commit.collection == "pods" and commit.type != "DELETED":
             node = node_of(commit.obj)
-            if node and not node_of(commit.before) and claim_names(commit.obj):
+            if node and commit.type == "ADDED":  # such a pod passes all schedulers
+                self._made_with_node.add(commit.obj["metadata"]["uid"])
+            elif node and not node_of(commit.before) and claim_names(commit.obj):
                 self.bound[scheduler_of(commit.obj)] += 1
                 for problem in self._unfit(commit.obj, node, commit.at):
                     name = commit.obj["metadata"]["name"]
@@ -90,6 +93,8 @@ class DevicePromise:
         ]
         for pod in self._view.objects("pods"):
             node = node_of(pod)
+            if pod["metadata"]["uid"] in self._made_with_node:
+                continue
             if node and not is_over(pod) and not is_leaving(pod):
                 name = pod["metadata"]["name"]
                 problems = self._unfit(pod, node, math.inf)

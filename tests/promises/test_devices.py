@@ -242,3 +242,14 @@ def test_a_claim_that_keeps_its_devices_for_no_pod_is_found() -> None:
     story.claim("one", "gpu", users="a")
 
     assert story.promise.forgotten("ours") == ["the claim one has devices at the end, and no pod names it"]
+
+
+def test_a_pod_that_is_made_with_a_node_is_no_binding() -> None:
+    """A user names a node and a claim that is absent: no scheduler was asked, and none is at fault."""
+    story = Story()
+    pod = {"metadata": {"name": "a", "namespace": "x", "uid": "a"}}
+    wants = [{"name": "gone", "resourceClaimName": "gone"}]
+    story.write("pods", {**pod, "spec": {"resourceClaims": wants, "nodeName": "nowhere"}}, kind="ADDED")
+
+    assert story.found == []
+    assert story.promise.unfinished() == []
