@@ -60,7 +60,12 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(577, "420bd3ca", "11 evictions for tidy, perMinute is 10", features=()),
     Regression(388, "1ed19c21", "a pod is on a node, its PodScheduled is False"),
     Regression(788, "1ed19c21", "a gang's member is still nominated to a node which no victim leaves"),
-    Regression(648, "c270dcfc", "the status of a policy that was not accepted did not count a proposal"),
+    Regression(
+        648,
+        "c270dcfc",
+        "the status of a policy that was not accepted did not count a proposal",
+        features=("PLANS",),
+    ),
     Regression(452, "2f424e68", "a policy's totals counted a record that was deleted with its definition"),
     Regression(615, "2f424e68", "a policy's totals counted records that no watch had ever shown"),
     Regression(930, "6b3fa712", "a part of a gang was bound by a request of a process that had ended"),
