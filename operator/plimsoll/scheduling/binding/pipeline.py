@@ -114,8 +114,8 @@ class BindingPipeline:
         if attempt is None:
             return False
         self._queue.settled(attempt.pod.uid)
-        posts_only = self._cycle.posts_only(attempt) and attempt.pod.uid not in self._explanations.writing
-        if len(self.tasks) < ALONE or not posts_only:
+        is_written = attempt.pod.uid in self._explanations.writing
+        if is_written or len(self.tasks) < ALONE or not self._cycle.posts_only(attempt):
             self._bind_alone(queued, attempt)
             return True
         if self._collected and self._collected[0][1].profile is not profile:
