@@ -94,7 +94,7 @@ class FinalStatePromise:
         """
         return any(
             spec.get("mode") in ("Approve", "DryRun")
-            and any(each.get("schedule") for each in spec.get("budgets") or ())
+            and any(each.get("schedule") for each in (spec.get("limits") or {}).get("budgets") or ())
             for spec in (each["spec"].get("rebalancing") or {} for each in self._view.objects(POLICIES))
         )
 

@@ -99,7 +99,7 @@ def test_workloads_are_whole(replicas: int, pod: dict[str, Any], said: list[str]
     assert left(stream) == said
 
 
-WINDOWS = [{"nodes": "0", "schedule": "*/2 * * * *", "duration": "20s"}]
+WINDOWS = [{"name": "window", "evictions": "0", "schedule": "*/2 * * * *", "duration": "20s"}]
 
 STILL = ["the operator still writes: red PATCH /x at 100.000"]
 
@@ -111,11 +111,22 @@ STILL = ["the operator still writes: red PATCH /x at 100.000"]
         pytest.param(60.0, {}, [], id="still"),
         pytest.param(59.9, UPSTREAM, [], id="upstream-may-go-on"),
         pytest.param(59.9, {**UPSTREAM, "mode": "DryRun"}, STILL, id="not-in-a-dry-run"),
-        pytest.param(59.9, {"mode": "Approve", "budgets": WINDOWS}, [], id="proposals-by-the-clock"),
-        pytest.param(59.9, {"mode": "DryRun", "budgets": WINDOWS}, [], id="predictions-by-the-clock"),
-        pytest.param(59.9, {"mode": "Approve", "budgets": [{"nodes": "1"}]}, STILL, id="one-budget-for-ever"),
+        pytest.param(
+            59.9, {"mode": "Approve", "limits": {"budgets": WINDOWS}}, [], id="proposals-by-the-clock"
+        ),
+        pytest.param(
+            59.9, {"mode": "DryRun", "limits": {"budgets": WINDOWS}}, [], id="predictions-by-the-clock"
+        ),
+        pytest.param(
+            59.9,
+            {"mode": "Approve", "limits": {"budgets": [{"evictions": "1"}]}},
+            STILL,
+            id="one-budget-for-ever",
+        ),
         pytest.param(59.9, {"mode": "Approve"}, STILL, id="proposals-stay"),
-        pytest.param(59.9, {"mode": "Enforce", "budgets": WINDOWS}, STILL, id="moves-come-to-an-end"),
+        pytest.param(
+            59.9, {"mode": "Enforce", "limits": {"budgets": WINDOWS}}, STILL, id="moves-come-to-an-end"
+        ),
     ],
 )
 def test_a_converged_cluster_stays_still(
