@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from promises.commits import Commit
+from promises.commits import Commit, Obj
 from promises.placeable import Places
 from promises.pods import controller_of, is_leaving, is_over, is_ready, node_of
+from promises.policies import is_accepted, rebalancing_of
 from promises.view import POLICIES, View
 
 #: Collections that a converged cluster may still see writes of: what is counted and noted, not done.
@@ -95,12 +97,19 @@ class FinalStatePromise:
         return any(
             spec.get("mode") in ("Approve", "DryRun")
             and any(each.get("schedule") for each in (spec.get("limits") or {}).get("budgets") or ())
-            for spec in (each["spec"].get("rebalancing") or {} for each in self._view.objects(POLICIES))
+            for spec in self._rebalancing()
         )
 
     def _moves_without_proof(self) -> bool:
         """Whether a policy evicts as descheduler does, whose moves may go back and forth for ever."""
         return any(
             spec.get("planner") == "Upstream" and spec.get("mode") == "Enforce"
-            for spec in (each["spec"].get("rebalancing") or {} for each in self._view.objects(POLICIES))
+            for spec in self._rebalancing()
         )
+
+    def _rebalancing(self) -> Iterator[Obj]:
+        """How policies may move pods now: as they say, or as they said before what cannot be used."""
+        for policy in self._view.objects(POLICIES):
+            key = ("", policy["metadata"]["name"])
+            for version in [policy] if is_accepted(policy) else self._view.versions(POLICIES, key, -math.inf):
+                yield rebalancing_of(version)

@@ -141,6 +141,19 @@ def test_a_converged_cluster_stays_still(
     assert left(stream) == said
 
 
+def test_a_spec_that_cannot_be_used_leaves_an_earlier_one_at_work() -> None:
+    """Its windows still open and close."""
+    stream = a_cluster()
+    stream.policy(rebalancing={"mode": "DryRun", "limits": {"budgets": WINDOWS}})
+    refused = {"conditions": [{"type": "Accepted", "status": "False"}]}
+    spec = {"rebalancing": {"mode": "Enforce", "limits": None}}
+    stream.change(POLICIES, "tidy", {"spec": spec, "status": refused})
+    stream.change("pods", "web-1", {"status": {"message": "x"}}, stream.by("/x", method="PATCH"))
+    stream.wait(59.9)
+
+    assert left(stream) == []
+
+
 def test_reports_are_no_writes() -> None:
     """Statuses of policies, events and its lease; nor is what people write."""
     stream = a_cluster()
