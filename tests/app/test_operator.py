@@ -103,7 +103,7 @@ async def test_a_new_leader_lists_again_what_others_may_have_changed(tmp_path: P
         await settled()
 
         again = {each.resource.name for each in operator.startup._reflectors if each._needed_from == 7.0}
-        assert again == {"nodes", "persistentvolumeclaims", "persistentvolumes", "pods"}
+        assert again == {"nodes", "persistentvolumeclaims", "persistentvolumes", "podgroups", "pods"}
         listing.cancel()
         await asyncio.gather(listing, return_exceptions=True)
 

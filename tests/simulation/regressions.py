@@ -90,6 +90,8 @@ REGRESSIONS: tuple[Regression, ...] = (
         kinds=("MOVE_MEDDLED", "MOVE_ANSWER_LATE"),
         features=("BUNDLES",),
     ),
+    Regression(534, "ba51c5df", "a pod was bound though its claim was not reserved for it any more"),
+    Regression(1458, "ba51c5df", "a new leader bound a part of a gang by an outdated PodGroup"),
     Regression(
         234, "8c9a4a1f", "pods of a gang got no condition: the right to write it was missing for a while"
     ),

@@ -22,8 +22,8 @@ from plimsoll.scheduling.shared_nodes.pods_elsewhere import PodsElsewhere
 PODS, NODES = "pods", "nodes"
 
 #: What a leader writes to: one that takes over lists these again, for a watch may lag behind. Of nodes,
-#: leaders write a taint, and a standby does not notice that its picture of them is old.
-WRITTEN = frozenset((PODS, NODES, "persistentvolumes", "persistentvolumeclaims"))
+#: leaders write a taint, of PodGroups the status; a standby does not notice that its picture of them is old.
+WRITTEN = frozenset((PODS, NODES, "podgroups", "persistentvolumes", "persistentvolumeclaims"))
 
 
 class Startup:

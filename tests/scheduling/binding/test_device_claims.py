@@ -1,8 +1,10 @@
 """Pods with claims, from the queue to the binding: written, confirmed, given back, and never shared."""
 
+import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from devices.builders import a_claim, a_class, a_device, a_slice
 from plimsoll.model.decoding import convert
@@ -13,7 +15,7 @@ from plimsoll.model.kinds.devices.resource_claim import (
     ResourceClaimStatus,
 )
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.ports.resource_claims import FINALIZER
+from plimsoll.ports.resource_claims import FINALIZER, ClaimAnswer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node
 from scheduling.binding.devices import DeviceScene, gpus
@@ -97,6 +99,61 @@ async def test_two_pods_in_flight_never_share_a_device() -> None:
 
     assert before == {"default/first": "gpu"}
     assert scene.binder.bound == {"default/first": "gpu", "default/second": "gpu"}
+
+
+def users_when_bound(scene: DeviceScene) -> list[list[str]]:
+    """For whom the claim is reserved whenever a binding is sent; from the first one on the watch lags."""
+    seen: list[list[str]] = []
+
+    async def look(_pod: Pod, _node: str) -> None:
+        scene.claims.holds_back = not seen
+        seen.append([each.name for each in scene.claims.claims["default/mine"].status.reserved_for])
+
+    scene.binder.before = look
+    return seen
+
+
+async def test_a_reservation_that_was_taken_back_is_made_again_though_the_watch_lags() -> None:
+    """After a binding that failed, the watch still shows the reservation of the first attempt."""
+    scene = DeviceScene(a_claim())
+    users = users_when_bound(scene)
+    scene.wants()
+    scene.binder.answers = [CONFLICT]
+    async with scene:
+        await scene.later(30)
+        before = list(users)
+        scene.claims.catch_up()
+        await scene.later(1)
+
+    assert before == [["pod"]]
+    assert scene.claims.writes[2:] == ["unreserve default/mine", "status default/mine"]
+    assert users == [["pod"], ["pod"]]
+    assert scene.binder.bound == {"default/pod": "gpu"}
+
+
+async def test_a_reservation_is_not_made_while_that_of_an_earlier_attempt_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or the write that takes it back would take back the new one."""
+    scene = DeviceScene(a_claim())
+    users, arrived, unreserve = users_when_bound(scene), asyncio.Event(), scene.claims.unreserve
+
+    async def late(claim: ResourceClaim, pod: Pod) -> ClaimAnswer:
+        await arrived.wait()
+        return await unreserve(claim, pod)
+
+    monkeypatch.setattr(scene.claims, "unreserve", late)
+    scene.wants()
+    scene.binder.answers = [CONFLICT]
+    async with scene:
+        await scene.later(30)
+        before = list(users)
+        arrived.set()
+        scene.claims.catch_up()
+        await scene.later(1)
+
+    assert before == [["pod"]]
+    assert users == [["pod"], ["pod"]]
 
 
 async def test_a_lost_answer_is_asked_for() -> None:

@@ -84,6 +84,9 @@ class ClaimWrite:
         """
         claim, action = known, ""
         ours = None if booking.allocation is None else self._stamped(booking.allocation)
+        if self._is_ours(claim, ours):
+            # From an earlier attempt, and the watch may be yet to show that the reservation was taken back.
+            claim = await self._read(claim, READING, "read")
         for _ in range(TRIES):
             self._check(claim, ours)
             if self._is_ours(claim, ours):
@@ -131,6 +134,11 @@ class ClaimWrite:
             case _:
                 hint = BLANKS if action == "add finalizer to" and IMMUTABLE in answer.message else ""
                 raise ClaimNotWritten(f"{action} claim {claim.key}: {answer.message}{hint}")
+        was_lost = answer.verdict is WriteOutcome.UNKNOWN
+        return await self._read(claim, READING_LOST if was_lost else READING, action)
+
+    async def _read(self, claim: ResourceClaim, policy: RetryPolicy, action: str) -> ResourceClaim:
+        """The claim as the API server has it."""
         found = claim
 
         async def read() -> WriteResult:
@@ -139,8 +147,7 @@ class ClaimWrite:
             found = answer.claim or found
             return answer.result
 
-        was_lost = answer.verdict is WriteOutcome.UNKNOWN
-        answer = await retry(read, READING_LOST if was_lost else READING, self.clock)
+        answer = await retry(read, policy, self.clock)
         if answer.verdict is WriteOutcome.GONE:
             raise ClaimNotWritten(f"claim {claim.key} got deleted in the meantime")
         if not answer.is_done:

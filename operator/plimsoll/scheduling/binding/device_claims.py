@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -93,6 +94,8 @@ class DeviceClaims:
         self._changed = Signal()
         self._written: dict[str, int] = {}  #: versions of claims in flight that were written, by uid
         self._attempts: dict[str, _Attempt] = {}  #: by the pod's uid
+        #: What is taken back, by the pod's uid, for as long as that takes.
+        self._undoing: WeakValueDictionary[str, asyncio.Task[None]] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -167,7 +170,7 @@ class DeviceClaims:
                 return
         attempt.is_called_off = True
         self._changed.notify()
-        self._start(self._take_back(attempt, bookings))
+        self._undoing[pod.uid] = self._start(self._take_back(attempt, bookings))
 
     def settled(self, pod: PodInfo) -> None:
         """The pod is bound: nothing of it is taken back any more."""
@@ -206,6 +209,8 @@ class DeviceClaims:
 
     async def _write(self, attempt: _Attempt, bookings: Sequence[Booking]) -> Status:
         write = ClaimWrite(self._writer, self._clock, attempt.pod.pod, lambda: attempt.is_called_off)
+        if (undoing := self._undoing.get(attempt.pod.uid)) is not None:
+            await asyncio.wait((undoing,))  # or it would take back what is written now
         try:
             for place, booking in enumerate(bookings):
                 known = await self._known(attempt, booking)
