@@ -6,8 +6,8 @@ import random
 from typing import TYPE_CHECKING
 
 from cli.commands import say
-from cli.planning_scenes import crowded, past, policies, saved
-from inspection.contents import a_node_document, a_pod_document
+from cli.planning_scenes import a_rebalancing, crowded, past, policies, saved, scheduled
+from inspection.contents import a_node_document, a_pod_document, a_policy_document
 from plimsoll.web_pages.allowances import Allowance
 from plimsoll.web_pages.heat_map import HeatMap, Tile
 from plimsoll.web_pages.move_arrows import move_arrows
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SCRIPT = "<script>document.title='owned'</script>"
 IMAGE = '"><img src=x onerror="document.title=\'owned\'">'
 LONG = "n" * 253
+
+SIX_HOURS = ("--until", "6h")
 
 
 def report_of(folder: Path, command: str, *documents: Document, more: tuple[str, ...] = ()) -> Path:
@@ -40,6 +42,15 @@ def a_plan(folder: Path) -> Path:
     """A move, pods that stay, policies that do not run, and a pod that waits."""
     waiting = a_pod_document("web-big", cpu="64")
     return report_of(folder, "plan", *crowded(), waiting, *policies(), *past())
+
+
+def a_replay(folder: Path) -> Path:
+    """Six hours in which a limit and a budget keep pods where they are, and a pod waits."""
+    often = scheduled(rebalancing=a_rebalancing("RemoveDuplicates", schedule={"intervalSeconds": 600}))
+    low = {"name": "LowNodeUtilization", "args": {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 30}}}
+    watched = a_policy_document("watched", rebalancing=a_rebalancing(low, mode="DryRun", anomalyRounds=3))
+    waiting = a_pod_document("web-big", cpu="64")
+    return report_of(folder, "replay", *crowded(), waiting, often, watched, more=SIX_HOURS)
 
 
 def a_hostile_page(folder: Path) -> Path:

@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 
 from cli.commands import say
 from web_pages.browser import a_browser, logged, needs_chromium, opened
-from web_pages.scenes import SCRIPT, a_hostile_page, a_plan
+from web_pages.scenes import SCRIPT, SIX_HOURS, a_hostile_page, a_plan, a_replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(folder: Path) -> Path:
     return a_plan(folder)
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return a_replay(tmp_path_factory.mktemp("replay"))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +65,7 @@ def requests_of(driver: Chrome) -> list[str]:
     return [each for each in sent if not each.startswith("file:")]
 
 
-@pytest.mark.parametrize("name", ["page", "hostile"])
+@pytest.mark.parametrize("name", ["page", "replayed", "hostile"])
 def test_the_console_stays_silent_and_nothing_is_loaded(
     driver: Chrome, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -119,6 +124,53 @@ def test_budgets_and_limits_say_what_the_json_says(driver: Chrome, page: Path) -
     assert shown == set(numbers)
     assert [int(row[5]) > 0 for row in rows] == sorted(int(row[5]) > 0 for row in rows)
     assert texts(driver, ".figures dd") == ["3", "5", "1", "1", "1"]
+
+
+def test_refusals_of_a_replay_are_those_of_its_json(driver: Chrome, replayed: Path) -> None:
+    """By reason with runs and pods, then by workload; each row once, and no other."""
+    opened(driver, replayed)
+    cluster = str(replayed.parent / "cluster.plimsoll")
+    (outcome,) = json.loads(say("replay", cluster, *SIX_HOURS, "-o", "json").out)["outcomes"]
+    by_reason, by_workload = (
+        [
+            tuple(cell.get_property("textContent") for cell in row.find_elements(By.TAG_NAME, "td"))
+            for row in table.find_elements(By.CSS_SELECTOR, "tbody tr")
+        ]
+        for table in driver.find_elements(By.XPATH, "//section[h2='Moves that were refused']//table")
+    )
+
+    assert {(each["policy"], each["reason"]) for each in outcome["refused"]} == {
+        ("tidy", "Budget"),
+        ("tidy", "WorkloadLimit"),
+        ("watched", "Budget"),
+        ("watched", "NewComplaint"),
+        ("watched", "NotYet"),
+    }
+    assert by_reason == [
+        (
+            outcome["label"],
+            each["policy"],
+            each["reason"],
+            *(str(each[number]) for number in ("runs", "refusals", "pods", "atEnd")),
+            ", ".join(f"{one['subject']} ({one['pods']})" for one in each["subjects"]),
+            each["message"],
+        )
+        for each in outcome["refused"]
+    ]
+    assert by_workload == [
+        (
+            outcome["label"],
+            each["policy"],
+            each["reason"],
+            str(one["pods"]),
+            one["subject"],
+            ", ".join(one["strategies"]),
+            ", ".join(one["examples"]),
+            one["message"],
+        )
+        for each in outcome["refused"]
+        for one in each["subjects"]
+    ]
 
 
 def test_every_pod_is_explained(driver: Chrome, page: Path) -> None:
@@ -209,10 +261,11 @@ def test_tables_sort_and_are_searched(driver: Chrome, page: Path) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 320])
-def test_axe_finds_nothing_serious(page: Path, width: int, dark: bool) -> None:
+@pytest.mark.parametrize("name", ["page", "replayed"])
+def test_axe_finds_nothing_serious(name: str, width: int, dark: bool, request: pytest.FixtureRequest) -> None:
     """In both schemes, at the width of a desk and of a phone, where nothing but tables scrolls sideways."""
     with a_browser(dark=dark, width=width) as driver:
-        opened(driver, page)
+        opened(driver, request.getfixturevalue(name))
         found = Axe().run(driver)
         bad = [
             (each["id"], each["nodes"][0]["html"])

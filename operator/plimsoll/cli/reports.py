@@ -120,7 +120,7 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
 
 def replay_report(answer: "ReplayReport") -> "Report":
     """The page of ``plimsoll replay``: figures over time, a curve for each set of policies."""
-    from plimsoll.cli.views.replay import replay_view  # noqa: PLC0415 - for pages alone
+    from plimsoll.cli.views.replay import refusal_tables, replay_view  # noqa: PLC0415 - for pages alone
     from plimsoll.web_pages.report import PodsForReason, Report, ReportSection  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.time_line import time_line  # noqa: PLC0415 - likewise
 
@@ -157,9 +157,21 @@ def replay_report(answer: "ReplayReport") -> "Report":
         command=_command(),
         sections=[
             ReportSection("Result", _body(replay_view(answer, wide=False, reasons=False)), lines=lines),
+            *_refused(list(refusal_tables(answer.outcomes, wide=True))),
             *pending,
         ],
     )
+
+
+def _refused(tables: Sequence[Table]) -> "list[ReportSection]":
+    """Why pods stayed in a replay; no section where none did."""
+    from plimsoll.web_pages.report import ReportSection  # noqa: PLC0415 - for pages alone
+
+    lead = (
+        "Pods that strategies want moved and that stay, by reason: in how many runs, how often, how many "
+        "different pods, and how many a run at the end would refuse. A pod counts once a run."
+    )
+    return [ReportSection("Moves that were refused", [lead, *_body(tables)])] if tables else []
 
 
 def history_report(answer: "History") -> "Report":

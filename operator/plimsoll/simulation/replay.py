@@ -22,6 +22,7 @@ from plimsoll.planning.surges import Deployments
 from plimsoll.rebalancing.breakers import STOP, bounded
 from plimsoll.rebalancing.schedule import FIRST_RUN, next_time
 from plimsoll.simulation.figures import Figures, sample
+from plimsoll.simulation.refusals import count_end, count_run
 from plimsoll.simulation.scheduling import SimulatedScheduling
 from plimsoll.simulation.world import World
 from plimsoll.snapshots.saved_fields import DURATION
@@ -131,7 +132,9 @@ class Replay:
                 self._happen(kind, subject)
         self._now = end
         for name in self.state.working:
-            self._complain(name, self._plan(name), self.figures.remaining)
+            plan = self._plan(name)
+            self._complain(name, plan, self.figures.remaining)
+            count_end(name, plan, self.figures.refused)
         return self.figures
 
     def reasons(self) -> dict[str, list[str]]:
@@ -233,6 +236,7 @@ class Replay:
         if not self.figures.runs[name]:
             self._complain(name, plan, self.figures.violations)
         self.figures.runs[name] += 1
+        count_run(name, plan, self.figures.refused)
         self._over[name] = {
             (strategy, node): self._over.get(name, {}).get((strategy, node), 0) + 1
             for strategy, found in plan.classes

@@ -8,12 +8,17 @@ import msgspec
 from pydantic import Field
 
 from plimsoll.inspection.answer import Answer, AnswerPart
+from plimsoll.inspection.plans.answer import RefusedSubject
 from plimsoll.inspection.state import ClusterState
 from plimsoll.simulation.figures import Figures, percentile
+from plimsoll.simulation.refusals import RefusalTally
 from plimsoll.simulation.replay import Replay, ReplayProgress, ReplaySettings
 
-#: Pods that a group names.
+#: Pods or workloads that a group names.
 NAMED = 100
+
+#: Pods named as examples of one workload.
+EXAMPLES = 5
 
 
 class StrategyOutcome(AnswerPart):
@@ -46,6 +51,22 @@ class PendingGroup(AnswerPart):
     pods: tuple[str, ...] = Field(description="The first hundred of them, as namespace/name.")
 
 
+class RefusedMoves(AnswerPart):
+    """Pods that strategies of one policy want moved and that stay, for one reason."""
+
+    policy: str = Field(description="Name of the policy.")
+    reason: str = Field(description="Why, in one word.")
+    message: str = Field(description="Why the first of them stays, in a sentence.")
+    pods: int = Field(ge=1, description="How many different pods; a replacement is another pod.")
+    refusals: int = Field(ge=0, description="Summed over the runs; a pod counts once a run.")
+    runs: int = Field(ge=0, description="Runs that refuse at least one pod for this reason.")
+    at_end: int = Field(ge=0, description="Pods that a run at the end would refuse.")
+    workloads: int = Field(ge=1, description="How many workloads these pods are of.")
+    subjects: tuple[RefusedSubject, ...] = Field(
+        description="The same by workload, those with the most pods first; the first hundred."
+    )
+
+
 class PolicySetOutcome(AnswerPart):
     """What happened under one set of policies."""
 
@@ -68,6 +89,9 @@ class PolicySetOutcome(AnswerPart):
     pending_p95_seconds: float = Field(description="Likewise, 95th percentile.")
     pending_max_seconds: float = Field(description="Likewise, the longest.")
     strategies: tuple[StrategyOutcome, ...] = Field(description="By policy and strategy.")
+    refused: tuple[RefusedMoves, ...] = Field(
+        description="Why pods stay that strategies want moved, the most frequent reason first."
+    )
     utilisation: tuple[UtilisationSample, ...] = Field(description="From the beginning to the end.")
     placements_digest: str = Field(description="SHA-256 of all placements in order, to compare replays.")
     problems: tuple[str, ...] = Field(description="What could not be replayed as it would be.")
@@ -128,6 +152,7 @@ def _outcome(
         pending_p95_seconds=round(percentile(figures.waits, 0.95), 3),
         pending_max_seconds=round(max(figures.waits, default=0.0), 3),
         strategies=_strategies(figures),
+        refused=_refused(figures),
         utilisation=tuple(
             UtilisationSample(
                 at_seconds=round(each.at),
@@ -159,4 +184,36 @@ def _strategies(figures: Figures) -> tuple[StrategyOutcome, ...]:
             violations_at_end=figures.remaining.get((policy, strategy), 0),
         )
         for policy, strategy in sorted(named)
+    )
+
+
+def _refused(figures: Figures) -> tuple[RefusedMoves, ...]:
+    ordered = sorted(figures.refused.items(), key=lambda each: (-each[1].refusals, -each[1].at_end, each[0]))
+    return tuple(
+        RefusedMoves(
+            policy=policy,
+            reason=reason,
+            message=next(iter(tally.workloads.values())).message,
+            pods=tally.pods,
+            refusals=tally.refusals,
+            runs=tally.runs,
+            at_end=tally.at_end,
+            workloads=len(tally.workloads),
+            subjects=_subjects(tally),
+        )
+        for (policy, reason), tally in ordered
+    )
+
+
+def _subjects(tally: RefusalTally) -> tuple[RefusedSubject, ...]:
+    ordered = sorted(tally.workloads.items(), key=lambda each: (-len(each[1].pods), each[0]))
+    return tuple(
+        RefusedSubject(
+            subject=name,
+            pods=len(found.pods),
+            strategies=tuple(found.strategies),
+            message=found.message,
+            examples=tuple(found.pods.values())[:EXAMPLES],
+        )
+        for name, found in ordered[:NAMED]
     )

@@ -1,12 +1,20 @@
-"""Lays out what a replay came to: figures of each set of policies in a column, then strategies."""
+"""Lays out what a replay came to: figures of each set of policies, strategies, and why pods stay or wait."""
+
+from collections.abc import Iterable, Iterator
 
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
-from plimsoll.simulation.report import PolicySetOutcome, ReplayReport
+from plimsoll.simulation.report import PolicySetOutcome, RefusedMoves, ReplayReport
+
+#: Workloads that are named in a row.
+NAMED = 3
 
 
 def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> View:
-    """The tables of a report; ``wide`` adds the utilisation over time, ``reasons`` why pods are pending."""
+    """The tables of a report; ``reasons`` says why pods stay or are pending.
+
+    With ``wide`` they have the utilisation over time and refusals by workload, too.
+    """
     outcomes = report.outcomes
     rows = [[_figures(each)[row][1] for each in outcomes] for row in range(len(_figures(outcomes[0])))]
     names = [name for name, _ in _figures(outcomes[0])]
@@ -38,6 +46,9 @@ def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> Vi
             *(Column(each, right=True) for each in numbers),
         )
         view += ["", Table(heads, strategies)]
+    if reasons:
+        for table in refusal_tables(outcomes, wide=wide):
+            view += ["", table]
     pending = [
         (each.label, found.count, found.pods[0], found.reason)
         for each in outcomes
@@ -52,6 +63,70 @@ def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> Vi
     for each in outcomes:
         view += [f"{each.label}: {problem}" for problem in each.problems]
     return view
+
+
+def refusal_tables(outcomes: Iterable[PolicySetOutcome], *, wide: bool) -> Iterator[Table]:
+    """Why pods stay that strategies want moved, by reason; ``wide`` adds the same by workload."""
+    found = [(outcome.label, each) for outcome in outcomes for each in outcome.refused]
+    if not found:
+        return
+    heads: tuple[Column | str, ...] = (
+        "POLICIES",
+        "POLICY",
+        "STAYS FOR",
+        Column("RUNS", right=True),
+        Column("REFUSALS", right=True),
+        Column("PODS", right=True),
+        Column("AT END", right=True),
+        Column("WORKLOADS", wide=True),
+        "SUCH AS",
+    )
+    rows = [
+        (
+            label,
+            each.policy,
+            each.reason,
+            each.runs,
+            each.refusals,
+            each.pods,
+            each.at_end,
+            _workloads(each),
+            each.message,
+        )
+        for label, each in found
+    ]
+    yield Table(heads, rows, folds=True)
+    if wide:
+        heads = (
+            *heads[:3],
+            Column("PODS", right=True),
+            "WORKLOAD",
+            "STRATEGIES",
+            "EXAMPLES",
+            "SUCH AS",
+        )
+        by_workload = [
+            (
+                label,
+                each.policy,
+                each.reason,
+                one.pods,
+                one.subject,
+                ", ".join(one.strategies),
+                ", ".join(one.examples),
+                one.message,
+            )
+            for label, each in found
+            for one in each.subjects
+        ]
+        yield Table(heads, by_workload, folds=True)
+
+
+def _workloads(found: RefusedMoves) -> str:
+    """Some of them with how many pods, and how many more there are."""
+    more = found.workloads - NAMED
+    named = ", ".join(f"{each.subject} ({each.pods})" for each in found.subjects[:NAMED])
+    return named + (f", and {more} more" if more > 0 else "")
 
 
 def _figures(each: PolicySetOutcome) -> list[tuple[str, object]]:

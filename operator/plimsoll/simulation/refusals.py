@@ -1,0 +1,73 @@
+"""Counts why pods that strategies want moved stay, over the runs of a replay."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plimsoll.planning.moves import EvictionPlan, Refused, workload_of
+
+
+@dataclass(slots=True)
+class RefusedWorkload:
+    """Pods of one workload that stay for one reason.
+
+    Attributes:
+        message: Why the first of them stays.
+        pods: ``namespace/name`` by uid, in the order in which they were refused first.
+        strategies: Those that want them moved, likewise.
+    """
+
+    message: str
+    pods: dict[str, str] = field(default_factory=dict)
+    strategies: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RefusalTally:
+    """What one policy refuses for one reason.
+
+    Attributes:
+        refusals: Summed over the runs; a pod counts once a run, whichever strategies want it moved.
+        runs: Those that refuse at least one pod.
+        at_end: Pods that a run at the end would refuse.
+        workloads: By their names, in the order in which they were refused first.
+    """
+
+    refusals: int = 0
+    runs: int = 0
+    at_end: int = 0
+    workloads: dict[str, RefusedWorkload] = field(default_factory=dict)
+
+    @property
+    def pods(self) -> int:
+        """How many different pods, of the runs and of the end; a replacement is another pod."""
+        return sum(len(each.pods) for each in self.workloads.values())
+
+
+#: By policy and reason.
+RefusalTallies = dict[tuple[str, str], RefusalTally]
+
+
+def count_run(policy: str, plan: EvictionPlan, into: RefusalTallies) -> None:
+    """Add what a run refuses."""
+    _name(policy, plan.refused, into)
+    for reason, pods in plan.refused_pods().items():
+        tally = into[policy, reason]
+        tally.refusals += pods
+        tally.runs += 1
+
+
+def count_end(policy: str, plan: EvictionPlan, into: RefusalTallies) -> None:
+    """Add what a run at the end would refuse."""
+    _name(policy, plan.refused, into)
+    for reason, pods in plan.refused_pods().items():
+        into[policy, reason].at_end = pods
+
+
+def _name(policy: str, refused: Iterable[Refused], into: RefusalTallies) -> None:
+    for each in refused:
+        tally = into.setdefault((policy, each.refusal.reason), RefusalTally())
+        workload = tally.workloads.setdefault(
+            workload_of(each.pod).name, RefusedWorkload(each.refusal.message)
+        )
+        workload.pods.setdefault(each.pod.uid, each.pod.key)
+        workload.strategies[each.strategy] = None
