@@ -114,6 +114,57 @@ def test_a_released_lease_is_taken_immediately(election: Election) -> None:
     assert (taken.lease.holder, taken.lease.transitions) == ("we", 4)
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(replace(THEIRS, holder="", version="8"), id="emptied"),
+        pytest.param(Lease("", 0, acquired=0.0, renewed=0.0, version="8"), id="without-contents"),
+        pytest.param(replace(THEIRS, holder="thief", duration_s=1, version="8"), id="stolen-and-expired"),
+    ],
+)
+def test_a_lease_that_somebody_took_from_its_holder_is_left_until_that_one_is_through(
+    election: Election, found: Lease
+) -> None:
+    """Its holder may not know yet, and writes until its own time is up."""
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
+    election.handle(Due(), at(102))
+    election.handle(LeaseFound(found), at(102))
+    election.handle(Due(), at(110))
+    waits = election.handle(LeaseFound(found), at(110))
+    election.handle(Due(), at(115))
+
+    assert isinstance(waits, Rest)
+    assert waits.until <= 115
+    assert isinstance(election.handle(LeaseFound(found), at(115)), WriteLease)
+
+
+def test_the_holder_from_whom_a_lease_was_taken_counts_when_the_thief_gives_it_back(
+    election: Election,
+) -> None:
+    """The thief releases the lease; the earlier leader may still not know."""
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
+    election.handle(Due(), at(102))
+    election.handle(LeaseFound(replace(THEIRS, holder="thief", version="8")), at(102))
+    election.handle(Due(), at(104))
+    given_back = replace(THEIRS, holder="", duration_s=1, version="9")
+
+    assert isinstance(election.handle(LeaseFound(given_back), at(104)), Rest)
+    election.handle(Due(), at(115))
+    assert isinstance(election.handle(LeaseFound(given_back), at(115)), WriteLease)
+
+
+def test_a_leader_takes_its_emptied_lease_back_immediately(election: Election) -> None:
+    """A candidate that never saw a holder would take it."""
+    stored = led(election)
+    election.handle(Due(), at(102))
+    election.handle(Failed(), at(102))
+
+    found = replace(stored, holder="", version="2")
+    assert isinstance(election.handle(LeaseFound(found), at(102)), WriteLease)
+
+
 def test_a_candidate_waits_longer_by_jitter(election: Election) -> None:
     """From one retry period to 2.2 of them, but not beyond the lease's expiry."""
     election.handle(Due(), at(100, 1.0))
@@ -341,3 +392,32 @@ def test_who_does_not_lead_has_nothing_to_leave(election: Election) -> None:
     election.handle(LeaseFound(THEIRS), at(100))
 
     assert election.released(at(101)) is None
+
+
+def test_asking_a_dead_holder_for_its_lease_does_not_prolong_it(election: Election) -> None:
+    """A candidate writes its wish on the lease; the 15 s count from the holder's own last write."""
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
+    asked = replace(THEIRS, version="8", wanted_by="others")
+    election.handle(Due(), at(112))
+    assert election.handle(LeaseFound(asked), at(112)) == Rest(114)
+    election.handle(Due(), at(115))
+
+    taken = election.handle(LeaseFound(asked), at(115))
+
+    assert isinstance(taken, WriteLease)
+    assert (taken.lease.holder, taken.lease.version) == ("we", "8")
+
+
+def test_a_renewal_after_somebody_asked_counts(election: Election) -> None:
+    """The holder lives: it has written another time, whether or not the wish was seen before."""
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
+    renewed = replace(THEIRS, version="9", wanted_by="others", renewed=612.0)
+    election.handle(Due(), at(112))
+    election.handle(LeaseFound(renewed), at(112))
+    election.handle(Due(), at(115))
+
+    assert isinstance(election.handle(LeaseFound(renewed), at(115)), Rest)
+    assert election.live_holder(126.9) == "they"
+    assert election.live_holder(127) == ""

@@ -108,8 +108,12 @@ class RecordBook:
         return self._of_pod.get(uid, [])
 
     def announced(self, uid: str, at: float) -> list[RecordStory]:
-        """Those that say, or said until somebody undid it, that the pod is about to be evicted."""
+        """Those that say, or said until somebody undid it, that the pod is about to be evicted.
+
+        What somebody else wrote counts for nothing next to what the operator announced itself.
+        """
         records = self.of_pod(uid)
         undone = [each for each in records if at - each.undone_at < UNSEEN_S]
         # Who has seen that it was undone writes another one, which then is the only one that counts.
-        return [each for each in records if each.phase == "Evicting" and each.is_there] or undone[-1:]
+        said = [each for each in records if each.phase == "Evicting" and each.is_there] or undone[-1:]
+        return [each for each in said if not each.is_meddled] or said

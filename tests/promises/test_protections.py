@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from promises.streams import NAMESPACE, Stream, a_cluster, a_move, moment
-from promises.view import CLASSES, POLICIES
+from promises.view import CLASSES, POLICIES, RECORDS
 
 EVICTED = "web-1 was evicted for tidy: "
 OURS, UPSTREAMS = "plimsoll.dev/evict", "descheduler.alpha.kubernetes.io/evict"
@@ -351,6 +351,18 @@ def a_protected(pod: dict[str, Any], rebalancing: dict[str, Any], spec: dict[str
     stream.wait(900.0)
     stream.lead()
     return stream
+
+
+def test_a_record_made_by_hand_counts_for_nothing_next_to_the_operators_own() -> None:
+    """It says Evicting and another mode, of the very pod that the operator evicts for a reason of its own."""
+    stream = a_cluster()
+    stream.record("web-1", phases=("Planned", "Evicting"))
+    spec = {**stream.get(RECORDS, "move-web-1")["spec"], "mode": "DryRun"}
+    forged = {"name": "forged", "namespace": NAMESPACE, "uid": "uid-forged"}
+    stream.put(RECORDS, {"metadata": forged, "spec": spec, "status": {"phase": "Evicting"}})
+    stream.evict("web-1")
+
+    assert stream.said == []
 
 
 def test_a_deleted_policy_moves_nothing() -> None:

@@ -12,7 +12,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeUpdated, PodAdded, PodUpdated
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock, settled
@@ -727,8 +727,13 @@ async def test_a_record_that_does_not_take_the_announcement_stops_the_eviction(v
         await scene.run()
         await scene.clock.advance(30)
 
+        assert scene.evictor.evicted == []
+        scene.records.answer = DONE
+        await scene.clock.advance(60)
+
     assert scene.evictor.evicted == []
-    assert scene.keeper._unwritten == set()
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert not scene.keeper._unwritten
 
 
 async def test_an_eviction_that_breaks_is_carried_to_its_end() -> None:

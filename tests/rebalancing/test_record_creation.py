@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.testing.fakes import FakeClock, FakeRecords, RememberingObserver, settled
 
@@ -92,3 +92,27 @@ async def test_a_lost_answer_counts_as_a_failure_when_the_next_one_is_lost_too()
 
     await store.catch_up()
     assert observer.failures == [("record a/r-1", "no answer")]
+
+
+async def test_a_record_that_was_refused_is_written_once_that_is_allowed() -> None:
+    """A right may be taken away for minutes: the policy counts the move as settled, so must its record."""
+    records, clock, observer = FakeRecords(), FakeClock(), RememberingObserver()
+    store = EvictionRecordStore(records, clock, observer)
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=clock.now())
+    await store.write("a/r-1", Phase.EVICTING, reason="Sent")
+    await store.write("a/r-1", Phase.EVICTED, reason="Accepted")
+    records.answer = WriteResult(WriteOutcome.REFUSED, "evictions/status is forbidden")
+    running = asyncio.create_task(store.run())
+
+    await store.write("a/r-1", Phase.SETTLED, reason="Verified")
+    for _ in range(60):
+        await clock.advance(5.0)
+    assert 6 <= len(observer.failures) <= 10  # its pauses grow
+
+    records.answer = DONE
+    for _ in range(13):
+        await clock.advance(5.0)
+
+    assert records.history == {"r-1": ["Planned", "Evicting", "Evicted", "Settled"]}
+    assert not store._unwritten
+    running.cancel()

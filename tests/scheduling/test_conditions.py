@@ -213,3 +213,20 @@ async def test_a_new_generation_is_written_again(stage: Stage) -> None:
     await settled()
 
     assert stage.statuses.order == ["p", "p"]
+
+
+async def test_words_that_a_late_watch_still_shows_are_written_again(stage: Stage) -> None:
+    """An error was written since; tried on what the watch shows, the pod fails as it did before the error."""
+    shown = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    late = a_pod("p", status={"phase": "Pending", "conditions": [shown]})
+    stage.explanations.explain(late, "SchedulerError", "the answer cannot be read")
+    await settled()
+    assert stage.statuses.conditions["p"].reason == "SchedulerError"
+
+    stage.explain(late, "no room")
+    await settled()
+    stage.explain(late, "no room")
+    await settled()
+
+    assert stage.statuses.conditions["p"].reason == "Unschedulable"
+    assert stage.statuses.order == ["p", "p"]

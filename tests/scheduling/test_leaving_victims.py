@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from plimsoll.cluster.cache import Cache
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import PodDeleted, PodUpdated
@@ -110,3 +112,31 @@ def test_a_preemptor_that_waits_no_longer_is_left_alone() -> None:
     scene.gone("a")
 
     assert scene.active() == []
+
+
+@pytest.mark.parametrize("status", [{}, {"status": {"phase": "Failed"}}])
+def test_a_preemptor_that_is_gone_is_not_remembered(status: dict[str, Any]) -> None:
+    """Its victims may take hours to leave; one of them counts for another preemptor then."""
+    scene = Scene("high", "other")
+    victims = scene.placed("a", "b")
+    scene.leaving.expect(waiting("high"), victims)
+    scene.queue.remove("uid-default-high")
+    scene.gone("high", **status)
+
+    assert not scene.leaving._awaited
+    assert not scene.leaving._preemptor_of
+    scene.leaving.expect(waiting("other"), victims[1:])
+    scene.gone("b")
+    assert scene.active() == ["other"]
+
+
+def test_a_preemptor_that_was_deleted_while_its_victims_were_asked_expects_none() -> None:
+    """Nothing would ever say again that it is gone."""
+    scene = Scene("high")
+    victims = scene.placed("a")
+    scene.queue.remove("uid-default-high")
+    scene.gone("high")
+
+    scene.leaving.expect(waiting("high"), victims)
+
+    assert not scene.leaving._awaited

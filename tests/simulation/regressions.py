@@ -92,6 +92,10 @@ REGRESSIONS: tuple[Regression, ...] = (
     ),
     Regression(534, "ba51c5df", "a pod was bound though its claim was not reserved for it any more"),
     Regression(1458, "ba51c5df", "a new leader bound a part of a gang by an outdated PodGroup"),
+    Regression(944, "ba51c5df", "records whose status was refused for a while never got their last phase"),
+    Regression(1116, "ba51c5df", "the victim of a preemptor that was gone was remembered"),
+    Regression(3691, "ba51c5df", "a candidate led while a leader did whose lease somebody had emptied"),
+    Regression(4901, "ba51c5df", "a candidate led while a leader did from whom somebody had taken the lease"),
     Regression(
         234, "8c9a4a1f", "pods of a gang got no condition: the right to write it was missing for a while"
     ),

@@ -16,7 +16,9 @@ Source: client-go v1.36, ``tools/leaderelection/leaderelection.go``. Differs, ea
 leader counts its deadline from the moment the last good renewal was *sent*, and not from its answer or from
 the first renewal that failed; any new version of the lease counts as a sign of life; a candidate looks again
 as soon as the lease expires instead of at its next turn; a leader that finds the lease to be another's
-resigns; a candidate that saw a live holder waits for it even where the lease was deleted.
+resigns; a candidate that saw a live holder waits for it even where the lease was deleted, emptied or
+overwritten by somebody else. Leaders that end write it as released, as client-go does; then no candidate
+waits.
 """
 
 import math
@@ -154,6 +156,8 @@ class Election:
         self._free: tuple[str, float] | None = None  #: version of a lease without holder, and since when
         self._observed: Lease | None = None
         self._observed_at = -math.inf
+        #: How long a holder may still write from whom somebody took the lease without its knowledge.
+        self._ousted_until = -math.inf
         self._has_led = False
         self._writes = False  #: whether the last instruction was to write
         self._reads_again = False  #: whether a write that fails is followed by a read immediately
@@ -239,7 +243,9 @@ class Election:
                 return WriteLease(self._claim(None, now))
             turn = self._rest(now).until
             return Rest(min(turn, since + patience_s) if self.stands else turn)
-        if self._observed is None or self._observed.version != lease.version:
+        if self._observed is not None and _is_only_asked_for(self._observed, lease):
+            self._observed = lease  # its holder need not live: it has no more time than before
+        elif self._observed is None or self._observed.version != lease.version:
             self._observe(lease, now)
         is_ours = lease.holder == self.identity
         if lease.holder and not is_ours:
@@ -248,6 +254,8 @@ class Election:
             return self._rest(now)
         if not self.stands:
             return self._rest(now)
+        if not is_ours and not self.is_leading(now.monotonic) and now.monotonic < self._ousted_until:
+            return Rest(min(self._rest(now).until, self._ousted_until))
         since = self._free[1] if self._free is not None else self._expiry()
         if not is_ours and now.monotonic < since + patience_s:
             return Rest(min(self._rest(now).until, since + patience_s))
@@ -267,6 +275,9 @@ class Election:
             self._free = (version, now.monotonic)
 
     def _observe(self, lease: Lease, now: Now) -> None:
+        is_released = not lease.holder and lease.duration_s == RELEASED_S
+        if self.holder not in ("", self.identity, lease.holder) and not is_released:
+            self._ousted_until = max(self._ousted_until, self._still_written_until())
         self._observed, self._observed_at = lease, now.monotonic
 
     def _still_written_until(self) -> float:
@@ -297,3 +308,10 @@ class Election:
         turn = now.monotonic + self.terms.retry_period_s * (1 + JITTER_FACTOR * now.fraction)
         expiry = self._expiry()
         return Rest(min(turn, expiry) if self.holder and expiry > now.monotonic else turn)
+
+
+def _is_only_asked_for(before: Lease, lease: Lease) -> bool:
+    """Whether somebody has asked for a lease, and its holder has not written it since."""
+    return before.wanted_by != lease.wanted_by and lease == replace(
+        before, version=lease.version, wanted_by=lease.wanted_by, metadata=lease.metadata
+    )

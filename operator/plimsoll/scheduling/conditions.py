@@ -102,8 +102,12 @@ class Explanations:
         if nominated_node == says == self._nominated.get(pod.uid, says):
             nominated_node = None  # it says so already, and so did we last
         condition = ConditionUpdate(reason, message, nominated_node)
-        known = self._written.get(pod.uid) == (pod.metadata.generation, condition) or (
-            nominated_node is None and _says_already(pod, condition)
+        written = self._written.get(pod.uid)
+        known = written == (pod.metadata.generation, condition) or (
+            nominated_node is None
+            and _says_already(pod, condition)
+            # The watch may not have shown yet that we wrote something else since.
+            and (written is None or _reads_like(written[1], condition))
         )
         failed, _ = self._unwritten.pop(pod.uid, (None, 0.0))
         waits = self._urgent.pop(pod.uid, None) or self._due.pop(pod.uid, None) or failed
@@ -239,6 +243,11 @@ def _note(said: _Said) -> EventNote:
 def nominated_to(pod: Pod, node: str) -> Pod:
     """The pod as it is after its nomination was written, whether or not the watch has shown it."""
     return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
+
+
+def _reads_like(written: ConditionUpdate, condition: ConditionUpdate) -> bool:
+    """Whether two conditions differ by their nominations at most."""
+    return (written.reason, written.message) == (condition.reason, condition.message)
 
 
 def _says_already(pod: Pod, condition: ConditionUpdate) -> bool:

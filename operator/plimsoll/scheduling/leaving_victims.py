@@ -26,11 +26,13 @@ class LeavingVictims:
     def expect(self, preemptor: PodInfo, victims: Iterable[PodInfo]) -> None:
         """These victims are leaving; the preemptor waits in the queue, and no longer for earlier ones.
 
-        A victim that two preemptors expect counts for the later one.
+        A victim that two preemptors expect counts for the later one. A preemptor that was deleted while its
+        victims were asked to leave expects none.
         """
         uid = preemptor.uid
-        for victim in self._awaited.pop(uid, ()):
-            del self._preemptor_of[victim]
+        self._expect_none(uid)
+        if uid not in self._queue:
+            return
         placed = self._cache.cluster.pods
         awaited = {victim.uid for victim in victims if victim.uid in placed}
         for victim in awaited:
@@ -42,7 +44,7 @@ class LeavingVictims:
             self._try_again(uid)
 
     def observe(self, event: WatchEvent) -> None:
-        """A pod was deleted or has ended."""
+        """A pod was deleted or has ended: a victim, or a preemptor, whose victims may stay for hours."""
         match event:
             case PodDeleted(pod):
                 pass
@@ -50,9 +52,14 @@ class LeavingVictims:
                 pass
             case _:
                 return
+        self._expect_none(pod.uid)
         uid = self._forget(pod.uid)
         if uid and uid not in self._awaited:
             self._try_again(uid)
+
+    def _expect_none(self, preemptor: str) -> None:
+        for victim in self._awaited.pop(preemptor, ()):
+            del self._preemptor_of[victim]
 
     def _forget(self, victim: str) -> str:
         """The uid of the preemptor that awaited a victim, "" when none did."""

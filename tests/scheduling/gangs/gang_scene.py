@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from plimsoll.access.rights import Access
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import GangParts, PodPorts, SchedulingWing, WingParts
 from plimsoll.cluster.cache import Cache
@@ -72,7 +73,12 @@ class GangScene:
     """Pods of scheduler ``s``, placed by the default plugins and more."""
 
     def __init__(
-        self, *more: Any, args: Any = None, enabled: Any = (), claims: FakeClaims | None = None
+        self,
+        *more: Any,
+        args: Any = None,
+        enabled: Any = (),
+        claims: FakeClaims | None = None,
+        access: Access | None = None,
     ) -> None:
         self.claims = claims or FakeClaims()
         self.clock, self.binder, self.statuses = FakeClock(), FakeBinder(), FakeStatuses()
@@ -90,6 +96,7 @@ class GangScene:
             WingParts(
                 gangs=GangParts(self.groups, self.group_statuses, self.timer),
                 fair_share=True,
+                access=access,
             ),
         )
         self.queue, self.loop, self.sharing = self.wing.queue, self.wing.loop, self.wing.shares

@@ -3,10 +3,11 @@
 import asyncio
 from typing import Any
 
+from plimsoll.access.rights import BIND, Access
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.testing.fakes import settled
+from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
 from scheduling.gangs.gang_scene import GangScene, a_group, gang_scene, members
 
 
@@ -72,3 +73,32 @@ async def test_members_give_their_room_up_when_the_resources_of_their_group_are_
 
         assert one.statuses.nominated == {"train-0": "", "train-1": ""}
         assert not one.nominator.by_node
+
+
+async def test_a_gated_member_says_so_again_after_a_right_was_missing_for_a_while() -> None:
+    """It says that it may not be bound, and says of its siblings again when it may."""
+    reviewer = FakeAccessReviewer()
+    access = Access(reviewer, FakeClock(), RememberingObserver())
+    await access.review()
+    one = GangScene(access=access)
+    running = asyncio.ensure_future(one.wing.run())
+    try:
+        await one.see(NodeAdded(a_node("n0", cpu="4")))
+        await one.group(members=3)
+        await one.pods(*members(2))
+        said = one.statuses.conditions["train-0"]
+        assert said.reason == "Unschedulable"
+
+        reviewer.denied.add(BIND)
+        await access.review()
+        one.queue.activate([each.uid for each in members(2)], one.clock.monotonic())
+        await settled()
+        assert one.statuses.conditions["train-0"].reason == "SchedulerError"
+
+        reviewer.denied.clear()
+        await access.review()
+        await settled()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert one.statuses.conditions["train-0"] == said

@@ -44,6 +44,9 @@ RETRY_S = 2.0
 #: Seconds until a record is written again that could not be.
 CATCH_UP_S = 5.0
 
+#: When one is written again that was refused: the right to do so may be given back.
+REFUSED_RETRIES = RetryPolicy.doubling(CATCH_UP_S, 60.0, frozenset({WriteOutcome.REFUSED}))
+
 #: Deleting a record that may have been created: nothing else would ever finish it.
 DROP_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
@@ -53,7 +56,7 @@ SKEW_S = 7200.0
 #: Phases of records of which nothing was sent yet.
 UNSENT = frozenset(("", Phase.PREDICTED, Phase.PLANNED))
 
-#: Answers to a write that no further attempt would change.
+#: Answers to a write that no attempt right afterwards would change.
 _FINAL = (WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.REFUSED)
 
 
@@ -75,7 +78,8 @@ class EvictionRecordStore:
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
     _creating: set[str] = field(default_factory=set, init=False)  #: keys; deleted ones are taken out
-    _unwritten: set[str] = field(default_factory=set, init=False)
+    #: how often each record could not be written, and when it may be written again, by key
+    _unwritten: dict[str, tuple[int, float]] = field(default_factory=dict, init=False)
     _failed: Signal = field(default_factory=Signal, init=False)
     #: whether what earlier processes left has been seen to
     is_recovered: bool = field(default=False, init=False)
@@ -276,8 +280,7 @@ class EvictionRecordStore:
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
-            self._unwritten.add(key)
-            self._failed.notify()
+            self._keep(key, answer)
         if is_new:
             self._told(changed)
         return answer
@@ -293,8 +296,7 @@ class EvictionRecordStore:
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
-            self._unwritten.add(key)
-            self._failed.notify()
+            self._keep(key, answer)
         return answer
 
     async def run(self) -> None:
@@ -309,10 +311,21 @@ class EvictionRecordStore:
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""
-        for key in list(self._unwritten):
+        now = self.clock.monotonic()
+        for key in [key for key, (_, due_at) in self._unwritten.items() if due_at <= now]:
             record = self.known.get(key)
-            if record is None or (await self._write(record, tries=1)).verdict in _FINAL:
-                self._unwritten.discard(key)
+            answer = WriteResult(WriteOutcome.GONE) if record is None else await self._write(record, tries=1)
+            if answer.verdict is WriteOutcome.GONE:
+                self._unwritten.pop(key, None)
+            elif not answer.is_done:
+                self._keep(key, answer)
+
+    def _keep(self, key: str, answer: WriteResult) -> None:
+        """Write a record again later: what it says must come to be what is known."""
+        failures = self._unwritten.get(key, (0, 0.0))[0] + 1
+        pause_s = REFUSED_RETRIES.pause_after(failures, answer) or 0.0
+        self._unwritten[key] = failures, self.clock.monotonic() + pause_s
+        self._failed.notify()
 
     async def _write(self, record: Record, tries: int = 5, manager: str = "") -> WriteResult:
         """Write a record's status; the server's last word."""
@@ -324,7 +337,7 @@ class EvictionRecordStore:
             is_lost = answer.verdict is WriteOutcome.UNKNOWN and not is_again
             is_again = True
             if answer.is_done:
-                self._unwritten.discard(record.key)
+                self._unwritten.pop(record.key, None)
             elif answer.is_failure and answer.verdict is not WriteOutcome.GONE and not is_lost:
                 self._report(record, answer)
             if answer.verdict in _FINAL:

@@ -42,7 +42,7 @@ class QueueGate(Protocol):
         """Success for a pod that may be tried."""
 
     def release(self, pod: Pod) -> None:
-        """The pod is not served any more: should it be again, what keeps it is said again."""
+        """The pod is not served any more, or held by another gate: what keeps it later is said again."""
 
 
 class QueuePlugins:
@@ -113,9 +113,13 @@ class QueuePlugins:
             status = self._pre_enqueue(plugin, pod)
             if not status.is_success:
                 return status
-        for gate in self._gates:
+        for number, gate in enumerate(self._gates):
             status = gate.gate(pod)
             if not status.is_success:
+                for later in self._gates[number + 1 :]:
+                    later.release(
+                        pod.pod
+                    )  # the pod says why this one holds it: they speak again in their turn
                 return status
         return SUCCESS
 
