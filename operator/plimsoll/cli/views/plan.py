@@ -13,8 +13,12 @@ from plimsoll.inspection.plans.answer import (
     PolicyPlan,
     Presence,
     ReasonToStay,
+    RefusedSubject,
     UsageChange,
 )
+
+#: Columns of the pods of one workload that stay for one reason.
+SUBJECT_COLUMNS = (Column("PODS", right=True), "WORKLOAD", "STRATEGIES", "EXAMPLES", "SUCH AS")
 
 #: Subjects that are named in a row; ``-o wide`` has a row for each.
 NAMED = 3
@@ -129,20 +133,14 @@ def _refusals(groups: Iterable[ReasonToStay]) -> Table:
 
 
 def _refusals_by_subject(groups: Iterable[ReasonToStay]) -> Table:
-    columns = ("STAYS FOR", Column("PODS", right=True), "WORKLOAD", "STRATEGIES", "EXAMPLES", "SUCH AS")
-    rows = [
-        (
-            group.reason,
-            each.pods,
-            each.subject,
-            ", ".join(each.strategies),
-            ", ".join(each.examples),
-            each.message,
-        )
-        for group in groups
-        for each in group.subjects
-    ]
-    return Table(columns, rows, folds=True)
+    rows = [(group.reason, *subject_cells(each)) for group in groups for each in group.subjects]
+    return Table(("STAYS FOR", *SUBJECT_COLUMNS), rows, folds=True)
+
+
+def subject_cells(subject: RefusedSubject) -> tuple[object, ...]:
+    """The pods of one workload that stay for one reason, under :data:`SUBJECT_COLUMNS`."""
+    named = ", ".join(subject.strategies), ", ".join(subject.examples)
+    return (subject.pods, subject.subject, *named, subject.message)
 
 
 def _nodes(plan: PolicyPlan) -> Table:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
+from plimsoll.cli.views.plan import SUBJECT_COLUMNS, subject_cells
 from plimsoll.simulation.report import PolicySetOutcome, RefusedMoves, ReplayReport
 
 #: Workloads that are named in a row.
@@ -97,29 +98,12 @@ def refusal_tables(outcomes: Iterable[PolicySetOutcome], *, wide: bool) -> Itera
     ]
     yield Table(heads, rows, folds=True)
     if wide:
-        heads = (
-            *heads[:3],
-            Column("PODS", right=True),
-            "WORKLOAD",
-            "STRATEGIES",
-            "EXAMPLES",
-            "SUCH AS",
-        )
         by_workload = [
-            (
-                label,
-                each.policy,
-                each.reason,
-                one.pods,
-                one.subject,
-                ", ".join(one.strategies),
-                ", ".join(one.examples),
-                one.message,
-            )
+            (label, each.policy, each.reason, *subject_cells(subject))
             for label, each in found
-            for one in each.subjects
+            for subject in each.subjects
         ]
-        yield Table(heads, by_workload, folds=True)
+        yield Table((*heads[:3], *SUBJECT_COLUMNS), by_workload, folds=True)
 
 
 def _workloads(found: RefusedMoves) -> str:
