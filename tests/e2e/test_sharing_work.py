@@ -16,12 +16,20 @@ from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import speaking
 from e2e.test_high_availability import check, witnessed
+from plimsoll.app.machine.clock import SystemClock
+from plimsoll.kube.pods import PodBinder, PodRequester
+from plimsoll.kube.session.session import connected
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.ports.writes import WriteOutcome
+from plimsoll.scheduling.shared_nodes.request import RequestReason, requested_node
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from e2e.scene import Obj
+    from e2e.speaker import Speaker
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -169,3 +177,25 @@ async def test_two_replicas_share_the_work_and_one_takes_over_all_of_it(
         check(history, 100)
         assert second.status is None
         assert second.terminate() == 0, second.said()
+
+
+async def test_an_answer_about_another_version_of_the_pod_is_refused(speaker: Speaker, defined: Path) -> None:
+    """By the API server: a replica that sees late neither binds for, nor closes, what it does not know."""
+    scene = await Scene(speaker).begin()
+    try:
+        node = await scene.node("last")
+        first = convert(Pod, await scene.pod("late", schedulerName="of-nobody"))
+        async with connected(defined) as session:
+            requests, binder = PodRequester(session, SystemClock()), PodBinder(session)
+            asked = RequestReason.ASKED
+            assert (await requests.request(first, asked, node, is_open=True)).is_done
+            outdated = [
+                await requests.request(first, RequestReason.STALE, "late", is_open=False, as_seen=True),
+                await binder.bind(first, node, as_seen=True),
+            ]
+            assert [each.verdict for each in outdated] == [WriteOutcome.CONFLICT] * 2
+            now = convert(Pod, await scene.a_pod("late"))
+            assert requested_node(now) == node
+            assert (await binder.bind(now, node, as_seen=True)).is_done
+    finally:
+        await scene.end()

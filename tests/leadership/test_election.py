@@ -251,6 +251,25 @@ def test_a_lease_that_was_deleted_is_awaited_as_long_as_its_holder_may_write(ele
     assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
 
 
+@pytest.mark.parametrize(
+    "taken",
+    [
+        pytest.param(replace(THEIRS, holder="", version="8"), id="emptied"),
+        pytest.param(replace(THEIRS, holder="thief", duration_s=1, version="8"), id="stolen"),
+    ],
+)
+def test_a_lease_that_was_taken_and_then_deleted_is_awaited_for_as_long(
+    election: Election, taken: Lease
+) -> None:
+    """Its first holder knows of neither."""
+    election.handle(Due(), at(100))
+    election.handle(LeaseFound(THEIRS), at(100))
+    election.handle(LeaseFound(taken), at(102))
+
+    assert election.handle(LeaseFound(None), at(114)) == Rest(115)
+    assert isinstance(election.handle(LeaseFound(None), at(115)), WriteLease)
+
+
 def test_a_lease_that_was_deleted_before_the_first_look_is_awaited_for_as_long() -> None:
     """The last leader renewed it right before, does not know yet that it is gone, and writes until 110."""
     leader, candidate = Election("they", Terms()), Election("we", Terms())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from promises.commits import Author, Commit, Obj
 from promises.election import ElectionPromise
 from promises.findings import Findings
 from promises.pods import is_over, node_of
+from promises.policies import scheduling_of
 from promises.quantities import milli, requests
 from promises.view import View
 from promises.volumes import attach_limits, attached
@@ -49,7 +50,7 @@ class PlacementPromise:
             return
         neighbours = self._neighbours(node, at)
         for problem in (
-            *_crowded(pod, neighbours, versions),
+            *_crowded(pod, neighbours, versions, self._left_to_extenders(pod, at)),
             *_shared_ports(pod, neighbours),
             *self._attached(node, neighbours),
         ):
@@ -76,6 +77,16 @@ class PlacementPromise:
             for each in versions
         )
 
+    def _left_to_extenders(self, pod: Obj, at: float) -> set[str]:
+        """Resources that a policy of the pod's scheduler takes out of the operator's hands."""
+        return {
+            resource["name"]
+            for scheduling in scheduling_of(self._view, pod, at)
+            for extender in scheduling.get("extenders") or ()
+            for resource in extender.get("managedResources") or ()
+            if resource.get("ignoredByScheduler")
+        }
+
     def _attached(self, node: str, neighbours: Iterable[Obj]) -> Iterator[str]:
         volumes = attached(neighbours, self._view)
         for driver, limit in attach_limits(node, self._view).items():
@@ -84,7 +95,9 @@ class PlacementPromise:
                 yield f"{used} volumes of {driver}, {limit} may be attached"
 
 
-def _crowded(pod: Obj, neighbours: Iterable[Obj], versions: Iterable[Obj]) -> Iterator[str]:
+def _crowded(
+    pod: Obj, neighbours: Iterable[Obj], versions: Iterable[Obj], ignored: Collection[str]
+) -> Iterator[str]:
     """What does not fit even in the largest that the node was lately, of all that the pod asks for.
 
     What it does not ask for may be short since before, where a node has shrunk; upstream does not look at it.
@@ -99,7 +112,7 @@ def _crowded(pod: Obj, neighbours: Iterable[Obj], versions: Iterable[Obj]) -> It
             taken[name] = taken.get(name, 0) + amount
     asked = requests(pod)
     for name, amount in taken.items():
-        if asked.get(name) and amount > room.get(name, 0):
+        if name not in ignored and asked.get(name) and amount > room.get(name, 0):
             yield f"{amount} of {room.get(name, 0)} milli {name}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from promises.commits import Obj
 from promises.pods import condition_of
@@ -31,6 +31,15 @@ def in_force(view: View, story: RecordStory, at: float) -> list[Obj | None]:
 def is_accepted(policy: Obj) -> bool:
     """Whether the operator has not refused the spec."""
     return condition_of(policy, "Accepted").get("status") != "False"
+
+
+def scheduling_of(view: View, pod: Obj, at: float) -> Iterator[Obj]:
+    """How the policies of a pod's scheduler place pods, by each version that a watch may show."""
+    for key in view.known(POLICIES):
+        for each in view.recent(POLICIES, key, at):
+            scheduling: Obj = ((each or {}).get("spec") or {}).get("scheduling") or {}
+            if scheduling.get("schedulerName") == pod["spec"].get("schedulerName"):
+                yield scheduling
 
 
 def rebalancing_of(policy: Obj | None) -> Obj:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from promises.commits import Commit, Obj
 from promises.evictions import is_eviction, is_removal
 from promises.findings import Findings
 from promises.pods import is_leaving, is_over, node_of, priority_of
+from promises.policies import scheduling_of
 from promises.record_book import RecordBook
 from promises.view import View
 
@@ -42,10 +43,23 @@ class PreemptionPromise:
             each is not None
             and not node_of(each)
             and not is_leaving(each)
-            and priority_of(each) > priority_of(victim)
+            and (priority_of(each) > priority_of(victim) or self._reclaims(each, victim, at))
             and each["spec"].get("preemptionPolicy") != "Never"
             for each in self._view.recent("pods", key, at)
         )
+
+    def _reclaims(self, pod: Obj, victim: Obj, at: float) -> bool:
+        """Whether both are of different queues of one scheduler, and the victim's may lose pods to others."""
+        if pod["spec"].get("schedulerName") != victim["spec"].get("schedulerName"):
+            return False
+        for scheduling in scheduling_of(self._view, victim, at):
+            fair = scheduling.get("fairShare") or {}
+            queues = {each["name"]: each for each in fair.get("queues") or ()}
+            mine, other = (_queue_of(each, queues) for each in (victim, pod))
+            may_lose = queues.get(mine, {}).get("reclaimable", True)
+            if fair.get("reclaim") == "AboveDeserved" and mine != other and may_lose:
+                return True
+        return False
 
     def unfinished(self, still_s: float, at: float) -> Iterator[str]:
         """Pods that wait for a nominated node which no victim leaves any more."""
@@ -60,3 +74,8 @@ class PreemptionPromise:
                 each is not None and (each.get("status") or {}).get("nominatedNodeName") for each in since
             ):
                 yield f"{meta['name']} is still nominated to {nominated}, which no victim leaves"
+
+
+def _queue_of(pod: Obj, queues: Container[str]) -> str:
+    named = (pod["metadata"].get("labels") or {}).get("plimsoll.dev/queue", "")
+    return named if named in queues else "default"

@@ -294,3 +294,29 @@ def test_volumes_that_a_node_may_attach(limit: int, said: list[str]) -> None:
     bound(stream, "new", spec=claims("claim-a", "claim-b", "loose", "unknown"))
 
     assert stream.said == said
+
+
+def left_to_an_extender(*, ignored: bool, scheduler: str = "plimsoll") -> dict[str, Any]:
+    """The spec of a policy that has gadgets managed by an extender."""
+    managed = {"name": "example.com/gadget", "ignoredByScheduler": ignored}
+    return {"scheduling": {"schedulerName": scheduler, "extenders": [{"managedResources": [managed]}]}}
+
+
+CROWDED = [OVER + "1000 of 0 milli example.com/gadget"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param(left_to_an_extender(ignored=True), [], id="ignored"),
+        pytest.param(left_to_an_extender(ignored=False), CROWDED, id="also-counted"),
+        pytest.param(left_to_an_extender(ignored=True, scheduler="another"), CROWDED, id="elsewhere"),
+    ],
+)
+def test_a_resource_that_is_left_to_an_extender_is_its_affair(spec: dict[str, Any], said: list[str]) -> None:
+    """The policy of the pod's scheduler says so."""
+    stream = a_cluster()
+    stream.policy("serve", moves=False, **spec)
+    bound(stream, "new", **asks(**{"example.com/gadget": "1"}))
+
+    assert stream.said == said

@@ -116,3 +116,35 @@ def test_a_fresh_nomination_was_not_left_behind() -> None:
     stream.wait(59.0)
 
     assert list(stream.checker._preemption.unfinished(60.0, stream.at)) == []
+
+
+def queue(name: str) -> dict[str, Any]:
+    """Changes of a pod: its queue."""
+    return {"metadata": {"labels": {"plimsoll.dev/queue": name}}}
+
+
+@pytest.mark.parametrize(
+    ("victim", "pod", "fair", "said"),
+    [
+        pytest.param("", "b", {"reclaim": "AboveDeserved"}, [], id="another-queue"),
+        pytest.param("a", "b", {"reclaim": "AboveDeserved"}, [], id="two-queues"),
+        pytest.param("b", "b", {"reclaim": "AboveDeserved"}, NEEDLESS, id="one-queue"),
+        pytest.param("", "unlisted", {"reclaim": "AboveDeserved"}, NEEDLESS, id="both-by-default"),
+        pytest.param("kept", "b", {"reclaim": "AboveDeserved"}, NEEDLESS, id="not-reclaimable"),
+        pytest.param("a", "b", {"reclaim": "Never"}, NEEDLESS, id="never"),
+        pytest.param("a", "b", {}, NEEDLESS, id="not-asked-for"),
+    ],
+)
+def test_a_queue_may_reclaim_what_it_deserves(
+    victim: str, pod: str, fair: dict[str, Any], said: list[str]
+) -> None:
+    """From pods of another queue, whatever their priority."""
+    queues = [{"name": "a"}, {"name": "b"}, {"name": "kept", "reclaimable": False}]
+    stream = a_cluster()
+    scheduling = {"schedulerName": "plimsoll", "fairShare": {"queues": queues, **fair}}
+    stream.policy("serve", moves=False, scheduling=scheduling)
+    stream.change("pods", "web-1", queue(victim))
+    stream.pod("waiting", **queue(pod))
+    preempted(stream)
+
+    assert stream.said == said

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from plimsoll.model.kinds.pod import Pod
 
 DONE = WriteResult(WriteOutcome.DONE)
+OTHER_VERSION = WriteResult(WriteOutcome.CONFLICT, "the pod has changed")
 
 #: The pods that a node takes, and the nodes: some in every share.
 ROOM, NODES = 2, tuple(f"n{number}" for number in range(9))
@@ -80,18 +81,21 @@ class Server:
         self.log.append(PodAdded(pod))
 
     def _change(self, old: Pod, **changes: Any) -> None:
-        new = self.pods[old.uid] = msgspec.structs.replace(old, **changes)
+        meta = msgspec.structs.replace(old.metadata, resource_version=str(len(self.log) + 1))
+        new = self.pods[old.uid] = msgspec.structs.replace(old, metadata=meta, **changes)
         self.log.append(PodUpdated(old, new))
 
     def delete(self, uid: str) -> None:
         """A pod is deleted."""
         self.log.append(PodDeleted(self.pods.pop(uid)))
 
-    async def bind(self, pod: Pod, node: str) -> WriteResult:
+    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
         """Bind a pod that has no node."""
         present = self.pods.get(pod.uid)
         if present is None:
             return WriteResult(WriteOutcome.GONE, "gone")
+        if as_seen and present.metadata.resource_version != pod.metadata.resource_version:
+            return OTHER_VERSION
         if present.node_name:
             return WriteResult(WriteOutcome.CONFLICT, f"already on {present.node_name}")
         self.posted[pod.uid] += 1
@@ -106,11 +110,15 @@ class Server:
         """Where a pod is."""
         return DONE, self.pods[pod.uid].node_name
 
-    async def request(self, pod: Pod, reason: str, message: str, *, is_open: bool) -> WriteResult:
+    async def request(
+        self, pod: Pod, reason: str, message: str, *, is_open: bool, as_seen: bool = False
+    ) -> WriteResult:
         """Set the condition."""
         present = self.pods.get(pod.uid)
         if present is None:
             return WriteResult(WriteOutcome.GONE, "gone")
+        if as_seen and present.metadata.resource_version != pod.metadata.resource_version:
+            return OTHER_VERSION
         others = tuple(each for each in present.status.conditions if each.type != BINDING_REQUESTED)
         asked = PodCondition(
             type=BINDING_REQUESTED, status="True" if is_open else "False", reason=str(reason), message=message
@@ -375,3 +383,35 @@ async def test_no_request_of_a_deleted_pod_is_kept(asked: tuple[Any, ...]) -> No
     await other.look()
 
     assert other.answers._seen == {}
+
+
+async def test_a_request_that_was_withdrawn_is_not_carried_out(asked: tuple[Any, ...]) -> None:
+    """Who made it may have taken its claims back already; the replica asked sees the request alone."""
+    server, _, other, pod = asked
+    take_node(other, "n0")
+    async with other.working():
+        await server.request(pod, "NodeOfAnotherReplica", "n0", is_open=True)
+        await server.request(pod, "NotAnswered", "late", is_open=False)
+        await other.look(2)
+
+        assert server.pods[pod.uid].node_name == ""
+        await other.look()
+        assert other.wing.mirror.cache.node_of(pod.uid) == ""
+
+
+@pytest.mark.parametrize("shown", [2, 1_000_000])
+async def test_an_answer_to_one_request_does_not_close_the_next(asked: tuple[Any, ...], shown: int) -> None:
+    """The first is refused as too old while the second stands, which is seen later or in the meantime."""
+    server, clock, other, pod = asked
+    await server.request(pod, "NodeOfAnotherReplica", "n1", is_open=True)
+    await server.request(pod, "NodeOfAnotherReplica", "n0", is_open=True)
+    async with other.working():
+        for node in ("n1", "n0"):
+            take_node(other, node)
+        await other.look(shown)
+        await clock.advance(1)
+        if shown == 2:
+            assert requested_node(server.pods[pod.uid]) == "n0"
+        await other.look()
+
+        assert server.pods[pod.uid].node_name == "n0"

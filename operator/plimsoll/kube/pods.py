@@ -47,9 +47,15 @@ class PodBinder:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def bind(self, pod: Pod, node: str) -> WriteResult:
-        """Bind this very pod: the uid keeps a later pod of the same name unbound."""
-        return await self._session.write("POST", _binding_path(pod), _binding(pod, node))
+    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
+        """Bind this very pod: the uid keeps a later pod of the same name unbound.
+
+        The API server refuses a resourceVersion that is not the pod's, too.
+        """
+        body = _binding(pod, node)
+        if as_seen:
+            body["metadata"]["resourceVersion"] = pod.metadata.resource_version
+        return await self._session.write("POST", _binding_path(pod), body)
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
         """The same for several, the requests together over one connection where that is possible."""
@@ -259,7 +265,9 @@ class PodRequester:
         self._session = session
         self._clock = clock
 
-    async def request(self, pod: Pod, reason: str, message: str, *, is_open: bool) -> WriteResult:
+    async def request(
+        self, pod: Pod, reason: str, message: str, *, is_open: bool, as_seen: bool = False
+    ) -> WriteResult:
         """Set the condition of this very pod, true while it is ``is_open``."""
         condition = {
             "type": BINDING_REQUESTED,
@@ -268,11 +276,14 @@ class PodRequester:
             "message": message,
             "lastTransitionTime": timestamp(self._clock.now()),
         }
-        return await _patch_status(self._session, pod, {"conditions": [condition]})
+        return await _patch_status(self._session, pod, {"conditions": [condition]}, as_seen=as_seen)
 
 
-async def _patch_status(session: Session, pod: Pod, status: Mapping[str, Any]) -> WriteResult:
-    """Merge into the status of this very pod (by uid)."""
-    body = {"metadata": {"uid": pod.uid}, "status": status}
+async def _patch_status(
+    session: Session, pod: Pod, status: Mapping[str, Any], *, as_seen: bool = False
+) -> WriteResult:
+    """Merge into the status of this very pod (by uid), in the version that was seen where that matters."""
+    version = {"resourceVersion": pod.metadata.resource_version} if as_seen else {}
+    body = {"metadata": {"uid": pod.uid, **version}, "status": status}
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
     return await session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)

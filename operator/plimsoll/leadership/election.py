@@ -156,7 +156,7 @@ class Election:
         self._free: tuple[str, float] | None = None  #: version of a lease without holder, and since when
         self._observed: Lease | None = None
         self._observed_at = -math.inf
-        #: How long a holder may still write from whom somebody took the lease without its knowledge.
+        #: How long a holder may still write whose lease somebody took or deleted without its knowledge.
         self._ousted_until = -math.inf
         self._has_led = False
         self._writes = False  #: whether the last instruction was to write
@@ -232,10 +232,10 @@ class Election:
         # A leader takes its lease back immediately: a candidate that never saw a holder would take it.
         patience_s = 0.0 if self.is_leading(now.monotonic) else self.patience_s
         if lease is None:
+            self._note_ousted()
             since = self._free[1] if self._free is not None else now.monotonic
-            if self.holder not in ("", self.identity) and now.monotonic < self._still_written_until():
-                # Somebody deleted it: who had it may not know yet, and writes until its own time is up.
-                return Rest(min(self._rest(now).until, self._still_written_until()))
+            if self._awaits_the_ousted(now):
+                return Rest(min(self._rest(now).until, self._ousted_until))
             if self.was_led and self._observed is None:
                 # Its last holder, whom this process never saw, may still lead.
                 patience_s = max(patience_s, self.terms.lease_duration_s)
@@ -254,7 +254,7 @@ class Election:
             return self._rest(now)
         if not self.stands:
             return self._rest(now)
-        if not is_ours and not self.is_leading(now.monotonic) and now.monotonic < self._ousted_until:
+        if not is_ours and self._awaits_the_ousted(now):
             return Rest(min(self._rest(now).until, self._ousted_until))
         since = self._free[1] if self._free is not None else self._expiry()
         if not is_ours and now.monotonic < since + patience_s:
@@ -276,13 +276,21 @@ class Election:
 
     def _observe(self, lease: Lease, now: Now) -> None:
         is_released = not lease.holder and lease.duration_s == RELEASED_S
-        if self.holder not in ("", self.identity, lease.holder) and not is_released:
-            self._ousted_until = max(self._ousted_until, self._still_written_until())
+        if lease.holder != self.holder and not is_released:
+            self._note_ousted()
         self._observed, self._observed_at = lease, now.monotonic
 
-    def _still_written_until(self) -> float:
-        """How long the holder that we observed may write, whatever time somebody wrote into the lease."""
-        return min(self._expiry(), self._observed_at + self.terms.lease_duration_s)
+    def _note_ousted(self) -> None:
+        """Somebody deleted or overwrote the lease: who had it may not know yet, and writes for some time.
+
+        That is until its time is up, by our own terms at the latest, whatever somebody wrote into the lease.
+        """
+        if self.holder not in ("", self.identity):
+            known_until = min(self._expiry(), self._observed_at + self.terms.lease_duration_s)
+            self._ousted_until = max(self._ousted_until, known_until)
+
+    def _awaits_the_ousted(self, now: Now) -> bool:
+        return not self.is_leading(now.monotonic) and now.monotonic < self._ousted_until
 
     def _expiry(self) -> float:
         """When the lease that we observed may be taken from its holder."""

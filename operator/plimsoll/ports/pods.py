@@ -12,8 +12,8 @@ from plimsoll.ports.writes import WriteResult
 class PodBinding(Protocol):
     """Binds pods."""
 
-    async def bind(self, pod: Pod, node: str) -> WriteResult:
-        """POST the binding, for this very pod (by uid)."""
+    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
+        """POST the binding, for this very pod (by uid); CONFLICT if it changed and is to be ``as_seen``."""
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
         """The same for several pods and nodes with fewer system calls; each outcome by itself.
@@ -74,8 +74,13 @@ BINDING_REQUESTED = "plimsoll.dev/BindingRequested"
 class PodRequests(Protocol):
     """Writes the condition by which replicas ask each other to bind a pod."""
 
-    async def request(self, pod: Pod, reason: str, message: str, *, is_open: bool) -> WriteResult:
-        """Set the condition of this very pod, true while it is ``is_open``."""
+    async def request(
+        self, pod: Pod, reason: str, message: str, *, is_open: bool, as_seen: bool = False
+    ) -> WriteResult:
+        """Set the condition of this very pod, true while it is ``is_open``.
+
+        CONFLICT if the pod has changed and is to be ``as_seen``.
+        """
 
 
 class PodReader(Protocol):

@@ -43,22 +43,29 @@ class ConfirmedBinder:
         return await self._binder.bind_together(bindings)
 
     async def bind(
-        self, pod: Pod, node: str, first: WriteResult | None = None, *, is_open: bool = False
+        self,
+        pod: Pod,
+        node: str,
+        first: WriteResult | None = None,
+        *,
+        is_open: bool = False,
+        as_seen: bool = False,
     ) -> WriteResult:
         """POST the binding; CONFLICT when the pod is on another node by now.
 
-        ``first`` is the answer to the binding where it was posted already; ``is_open`` means that the pod may
-        be on the node, by an extender whose answer was lost.
+        Also when it has changed and is to be ``as_seen``. ``first`` is the answer to the binding where it was
+        posted already; ``is_open`` means that the pod may be on the node, by an extender whose answer was
+        lost.
         """
         if first is None:
-            first = await self._binder.bind(pod, node)
+            first = await self._binder.bind(pod, node, as_seen=as_seen)
         if first.is_done:
             return first
         was_lost = is_open
 
         async def send() -> WriteResult:
             nonlocal was_lost, first
-            answer = await self._binder.bind(pod, node) if first is None else first
+            answer = await self._binder.bind(pod, node, as_seen=as_seen) if first is None else first
             first = None
             was_lost |= answer.verdict is WriteOutcome.UNKNOWN
             if was_lost and answer.verdict in (WriteOutcome.UNKNOWN, WriteOutcome.CONFLICT):

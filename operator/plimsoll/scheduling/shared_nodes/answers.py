@@ -6,6 +6,9 @@ assumed, which the one that asks cannot see yet.
 The replica that asks waits for a few seconds, and then decides again. A request that is older is refused:
 the process that made it may have ended, and what was decided then need not hold, such as that a gang fits.
 The age is counted here; a request that was there before this replica held a node may have any.
+
+What this replica sees may be outdated: the request may have been withdrawn, and another one made. So an
+answer names the version of the pod that it is about, and the API server refuses one to any other version.
 """
 
 import math
@@ -95,7 +98,7 @@ class RequestAnswers:
     async def _bind(self, pod: PodInfo, node: str) -> None:
         """Bind; a pod that could not be bound is the other replica's to try again."""
         try:
-            answer = await self._binder.bind(pod.pod, node)
+            answer = await self._binder.bind(pod.pod, node, as_seen=True)
         except BaseException:
             self._undo(pod, node)
             raise
@@ -105,9 +108,11 @@ class RequestAnswers:
         if answer.is_done:
             return
         self._undo(pod, node)
-        if answer.verdict not in (WriteOutcome.CONFLICT, WriteOutcome.GONE):
+        if answer.verdict is WriteOutcome.CONFLICT:
+            self._look_again(pod.pod)
+        elif answer.verdict is not WriteOutcome.GONE:
             why = f"{node}: {answer.message}"
-            await self._requests.request(pod.pod, RequestReason.REFUSED, why, is_open=False)
+            await self._refuse(pod.pod, RequestReason.REFUSED, why)
 
     def _undo(self, pod: PodInfo, node: str) -> None:
         self._answering.discard(pod.uid)
@@ -116,6 +121,13 @@ class RequestAnswers:
 
     async def _refuse(self, pod: Pod, reason: RequestReason, why: str) -> None:
         try:
-            await self._requests.request(pod, reason, why, is_open=False)
+            await self._requests.request(pod, reason, why, is_open=False, as_seen=True)
         finally:
             self._answering.discard(pod.uid)
+        self._look_again(pod)
+
+    def _look_again(self, pod: Pod) -> None:
+        """What came while it was answered may be another request."""
+        newer = self._book.cache.waiting.get(pod.uid)
+        if newer is not None and newer.metadata.resource_version != pod.metadata.resource_version:
+            self._look_at(newer)

@@ -37,14 +37,14 @@ class SharedNodeBinder:
     _under_way: Counter[int] = field(default_factory=Counter, init=False)
     _ended: Signal = field(default_factory=Signal, init=False)
 
-    async def bind(self, pod: Pod, node: str) -> WriteResult:
+    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
         """POST the binding, or have it posted."""
         share = share_of(node)
         if share not in self._shares.held:
             return await self._ask(pod, node)
         self._under_way[share] += 1
         try:
-            return await self._binder.bind(pod, node)
+            return await self._binder.bind(pod, node, as_seen=as_seen)
         finally:
             self._under_way[share] -= 1
             self._ended.notify()

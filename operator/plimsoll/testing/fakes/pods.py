@@ -37,7 +37,7 @@ class FakeBinder:
         self.together: list[int] = []
         self.deaf = 0
 
-    async def bind(self, pod: Pod, node: str) -> WriteResult:
+    async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:  # noqa: ARG002 - no versions
         """Keep the binding when it is taken."""
         self.sent += 1
         if self.before is not None:
