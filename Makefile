@@ -135,7 +135,7 @@ devices-race: $(STAMP) ## two schedulers allocate from the same slices under chu
 fuzz: $(STAMP) ## hostile input for all that reads what others wrote: MINUTES=5 [TARGET=quantity] [SEED=1], or TARGET=quantity INPUT=<file>
 	PYTHONPATH=operator:devcluster/src:tests $(BIN)/python -m fuzzing $(if $(MINUTES),--minutes $(MINUTES)) $(if $(TARGET),--target $(TARGET)) $(if $(SEED),--seed $(SEED)) $(if $(INPUT),--input $(INPUT)) $(ARGS)
 
-vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<name>]
+vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<file, or subfolder such as dra>]
 	PYTHONPATH=tools $(BIN)/python -m recordings.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 
 bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 5000 --families basic"; without ARGS also bench-rebalancing

@@ -268,6 +268,20 @@ def test_the_command_ends_with_the_count(folder: Any) -> None:
     assert result.output.splitlines()[-1].endswith(" failed")
 
 
+def test_the_command_takes_a_subfolder_as_a_family(folder: Any, tmp_path: Any) -> None:
+    """All files of that one, and of no other."""
+    dra = tmp_path / "all" / "dra"
+    dra.mkdir(parents=True)
+    (dra.parent / "scheduler").mkdir()
+    for name, into in (("differing", dra), ("agreeing", dra.parent / "scheduler")):
+        (folder / f"{name}.jsonl.gz").rename(into / f"{name}.jsonl.gz")
+
+    result = CliRunner().invoke(replay.app, [str(dra.parent), "--family", "dra"])
+
+    assert "differing host: expected ['little'], got 'big'" in result.output
+    assert "agreeing" not in result.output
+
+
 def test_the_command_says_when_there_is_nothing_to_decide(tmp_path: Any) -> None:
     """One sentence, and not the exit status of a mismatch."""
     result = CliRunner().invoke(replay.app, [str(tmp_path)])

@@ -25,6 +25,7 @@ from recordings.devices import differences, given_back, wrong_writes
 from recordings.scheduler import Case, Situation, read_cases, situation
 
 PREEMPTION = "DefaultPreemption"
+SUBFOLDERS = ("scheduler", "dra", "descheduler")
 
 
 @runtime_checkable
@@ -253,8 +254,13 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def main(folder: Path, family: str = "") -> None:
-    """Decide the recorded cases in FOLDER, or in its subfolders scheduler and descheduler, again."""
-    inner = [folder / name for name in ("scheduler", "dra", "descheduler") if (folder / name).is_dir()]
+    """Decide the recorded cases in FOLDER, or in its subfolders scheduler, dra and descheduler, again.
+
+    A family is a file's name, or a subfolder's for all of its files.
+    """
+    inner = [folder / name for name in SUBFOLDERS if (folder / name).is_dir()]
+    if family in SUBFOLDERS and folder / family in inner:
+        inner, family = [folder / family], ""
     passed, mismatches, failed = 0, list[str](), Counter[str]()
     found = False
     for each in inner or [folder]:

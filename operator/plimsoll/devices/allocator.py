@@ -268,11 +268,12 @@ class Search:
         key = (id(wanted), id(device))
         answer = self._answers.get(key)
         if answer is None:
-            answer = (
-                all(self._matches(each, device, self.steps) for each in wanted.expressions)
-                and device.is_reached
-            )
-            self._answers[key] = answer
+            answer = True
+            for each in wanted.expressions:
+                if not self._matches(each, device, self.steps):
+                    answer = False
+                    break
+            answer = self._answers[key] = answer and device.is_reached
         return answer
 
     def _has_capacity(self, wanted: WantedDevices, device: PooledDevice) -> bool:
@@ -311,10 +312,10 @@ class Search:
                     each.remove(wanted.request, wanted.alternative)
                 return None
             passed.append(constraint)
-        if not self._has_capacity(wanted, device):
-            return None
         capacity = None
         if device.device.allow_multiple_allocations:
+            if not self._has_capacity(wanted, device):
+                return None
             capacity = consumed(device.device, wanted.capacity) or {}
             here = self._shared.setdefault(device.id, {})
             for name, amount in capacity.items():

@@ -1,9 +1,31 @@
-"""Evaluates the selectors of classes and requests on devices."""
+"""Evaluates the selectors of classes and requests, once for devices that they cannot tell apart."""
 
+from functools import lru_cache
+from typing import NamedTuple
+
+from plimsoll.devices.cel.device_view import DeviceView
 from plimsoll.devices.cel.selectors import CompiledSelectorError, selector
 from plimsoll.devices.pools import PooledDevice
 from plimsoll.devices.requests import Expression
 from plimsoll.devices.search_limits import AllocationError, StepLimit
+from plimsoll.model.kinds.devices.resource_slice import Device, DeviceAttribute
+
+#: Answers about groups of devices that are kept.
+KEPT = 65_536
+
+
+class SelectorAnswer(NamedTuple):
+    """What an expression says of a device.
+
+    Attributes:
+        matches: Its verdict; False where it failed.
+        units: What finding it out cost.
+        error: Why it failed, or "".
+    """
+
+    matches: bool
+    units: int
+    error: str = ""
 
 
 def is_selected(expression: Expression, device: PooledDevice, steps: StepLimit) -> bool:
@@ -12,10 +34,59 @@ def is_selected(expression: Expression, device: PooledDevice, steps: StepLimit) 
     Raises:
         AllocationError: It does not compile, fails on this device, or the search has no steps left for it.
     """
+    answer = answer_of(expression.text, device)
+    if answer.error:
+        steps.count_for(answer.units)
+        raise AllocationError(f"{expression.where}: {answer.error}", expression.claim)
+    steps.take_for(answer.units)
+    return answer.matches
+
+
+def answer_of(expression: str, device: PooledDevice) -> SelectorAnswer:
+    """What an expression says of a device, shared by devices that are alike in all that it can read."""
+    reads = selector(expression).reads
+    if reads is None or not device.is_sound:
+        return evaluated(expression, device.view)
+    driver, published = device.id.driver, device.device
+    names = reads.names(driver)
+    attributes = tuple(map(published.attributes.get, names.attributes)) if names.attributes else ()
+    capacity = tuple(_amount(published, name) for name in names.capacity) if names.capacity else ()
+    return _of_group(expression, driver, published.allow_multiple_allocations, attributes, capacity)
+
+
+def _amount(device: Device, name: str) -> str | None:
+    has = device.capacity.get(name)
+    return None if has is None else str(has.value)
+
+
+@lru_cache(maxsize=KEPT)
+def _of_group(
+    expression: str,
+    driver: str,
+    allow_multiple: bool,
+    attributes: tuple[DeviceAttribute | None, ...],
+    capacity: tuple[str | None, ...],
+) -> SelectorAnswer:
+    """What an expression says of all devices that have these values: it sees no others."""
+    reads = selector(expression).reads
+    assert reads is not None
+    names = reads.names(driver)
+    view = DeviceView(
+        driver,
+        {
+            name: each.value
+            for name, each in zip(names.attributes, attributes, strict=True)
+            if each is not None and each.value is not None
+        },
+        {name: text for name, text in zip(names.capacity, capacity, strict=True) if text is not None},
+        allow_multiple,
+    )
+    return evaluated(expression, view)
+
+
+def evaluated(expression: str, view: DeviceView) -> SelectorAnswer:
+    """What an expression says of what it is shown."""
     try:
-        answer, units = selector(expression.text).evaluated(device.view)
+        return SelectorAnswer(*selector(expression).evaluated(view))
     except CompiledSelectorError as error:
-        steps.count_for(error.units)
-        raise AllocationError(f"{expression.where}: {error}", expression.claim) from error
-    steps.take_for(units)
-    return answer
+        return SelectorAnswer(matches=False, units=error.units, error=str(error))

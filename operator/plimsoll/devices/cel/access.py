@@ -8,8 +8,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from plimsoll.devices.cel.frames import Evaluate, FailedValue, Frame
-from plimsoll.devices.cel.scopes import LocalNames
+from plimsoll.devices.cel.frames import Evaluate, FailedValue, Frame, LocalNames
 from plimsoll.devices.cel.syntax import Call, Constant, Name, Select, Tree, UInt
 from plimsoll.devices.cel.values import (
     NONE,

@@ -18,6 +18,7 @@ from plimsoll.devices.cel.frames import Evaluate
 from plimsoll.devices.cel.functions.regular_expressions import PATTERN_FUNCTIONS, fault_of
 from plimsoll.devices.cel.functions.times import parse_duration, parse_timestamp
 from plimsoll.devices.cel.programs import ExpressionFault, program
+from plimsoll.devices.cel.reads import KnownReads, reads_of
 from plimsoll.devices.cel.syntax import (
     Call,
     CheckedExpression,
@@ -44,8 +45,8 @@ class CompileError(Exception):
     """Why an expression does not compile."""
 
 
-def compiled(expression: str) -> tuple[Evaluate, int]:
-    """The evaluation of an expression, and how many local variables it has.
+def compiled(expression: str) -> tuple[Evaluate, int, KnownReads | None]:
+    """The evaluation of an expression, how many local variables it has, and what it reads.
 
     Raises:
         CompileError: it is too long, does not parse, its types do not fit, or it cannot be a bool.
@@ -54,7 +55,7 @@ def compiled(expression: str) -> tuple[Evaluate, int]:
         checked = _checked(expression)
         for fault in _faults(checked):
             raise CompileError(f"compilation failed: {fault}")
-        return program(checked.tree)
+        return *program(checked.tree), reads_of(checked.tree)
     except ExpressionFault as error:
         raise CompileError(f"compilation failed: {error}") from error
     except library.MissingLibraryError as error:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
 from plimsoll.devices.cel.functions.quantities import Quantity, parse_quantity, parse_semver
 from plimsoll.devices.cel.values import GREATEST_INT, LEAST_INT, DomainMap, EvaluationError
-from plimsoll.model.kinds.devices.resource_slice import AttributeValue, Version
+from plimsoll.model.kinds.devices.resource_slice import (
+    AttributeValue,
+    DeviceAttribute,
+    DeviceCapacity,
+    Version,
+)
 
 #: Characters of amounts and versions that are read once for all devices that have them.
 SHORT = 64
@@ -61,6 +66,48 @@ class DeviceView:
                 _sorted_by_domain(capacity, self.driver),
             )
         return self._by_domain
+
+
+def is_sound(
+    driver: str, attributes: Mapping[str, DeviceAttribute], capacity: Mapping[str, DeviceCapacity]
+) -> bool:
+    """Whether all values of a device can be read, each under one name only.
+
+    If one cannot, every expression fails on the device, whatever it looks at. Of two names of one value the
+    last one of the device counts.
+    """
+    for each in attributes.values():
+        if each.version is not None and not _is_semver(each.version):
+            return False
+        if each.integer is not None and not LEAST_INT <= each.integer <= GREATEST_INT:
+            return False
+    if _has_two_names(driver, attributes) or _has_two_names(driver, capacity):
+        return False
+    return all(_is_quantity(str(each.value)) for each in capacity.values())
+
+
+def _has_two_names(driver: str, names: Collection[str]) -> bool:
+    """Whether a value stands both with and without the domain of the driver."""
+    own = f"{driver}/"
+    return any(name.startswith(own) and name.removeprefix(own) in names for name in names)
+
+
+@lru_cache(maxsize=4096)
+def _is_semver(text: str) -> bool:
+    try:
+        _value("", Version(text))
+    except EvaluationError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _is_quantity(text: str) -> bool:
+    try:
+        _quantity(text)
+    except EvaluationError:
+        return False
+    return True
 
 
 def _value(name: str, value: AttributeValue) -> Any:

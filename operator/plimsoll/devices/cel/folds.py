@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plimsoll.devices.cel.frames import Evaluate, FailedValue, Frame
+from plimsoll.devices.cel.frames import Evaluate, FailedValue, Frame, LocalNames
 from plimsoll.devices.cel.literals import LIST_COST, MAP_COST
-from plimsoll.devices.cel.scopes import LocalNames
 from plimsoll.devices.cel.syntax import (
     Call,
     Constant,

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.devices.cel import access, calls, folds, literals, logic
-from plimsoll.devices.cel.frames import Evaluate, constant
-from plimsoll.devices.cel.scopes import LocalNames
+from plimsoll.devices.cel.frames import Evaluate, LocalNames, constant
 from plimsoll.devices.cel.syntax import Call, Constant, Fold, ListLiteral, MapLiteral, Name, Select, Tree
 from plimsoll.devices.cel.values import TypeValue
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from plimsoll.devices.cel import compiler
 from plimsoll.devices.cel.device_view import DeviceView
 from plimsoll.devices.cel.frames import Evaluate, Frame
+from plimsoll.devices.cel.reads import KnownReads
 from plimsoll.devices.cel.values import COST_LIMIT, CostError, EvaluationError, type_name
 
 KEPT = 4096
@@ -40,17 +41,19 @@ class CompiledSelector:
     Attributes:
         expression: as written.
         error: "", or why it cannot be evaluated: ``CEL compile error: …``.
+        reads: the attributes and capacities that decide; None where it may be all of them.
     """
 
-    __slots__ = ("_evaluate", "_slots", "error", "expression")
+    __slots__ = ("_evaluate", "_slots", "error", "expression", "reads")
 
     def __init__(self, expression: str) -> None:
         self.expression = expression
         self.error = ""
         self._evaluate: Evaluate | None = None
         self._slots = 0
+        self.reads: KnownReads | None = None
         try:
-            self._evaluate, self._slots = compiler.compiled(expression)
+            self._evaluate, self._slots, self.reads = compiler.compiled(expression)
         except compiler.CompileError as error:
             self.error = f"CEL compile error: {error}"
 

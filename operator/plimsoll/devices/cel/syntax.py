@@ -113,19 +113,24 @@ def nodes(tree: Tree) -> Iterator[Tree]:
     while waiting:
         node = waiting.pop()
         yield node
-        match node:
-            case Select():
-                waiting.append(node.operand)
-            case Call():
-                waiting.extend(node.arguments)
-            case ListLiteral():
-                waiting.extend(node.elements)
-            case MapLiteral():
-                waiting.extend(part for key, value, _ in node.entries for part in (key, value))
-            case Fold():
-                waiting += (node.over, node.start, node.condition, node.step, node.result)
-            case Constant() | Name():
-                pass
+        waiting.extend(parts_of(node))
+
+
+def parts_of(tree: Tree) -> tuple[Tree, ...]:
+    """The nodes directly below a node."""
+    match tree:
+        case Select():
+            return (tree.operand,)
+        case Call():
+            return tree.arguments
+        case ListLiteral():
+            return tree.elements
+        case MapLiteral():
+            return tuple(part for key, value, _ in tree.entries for part in (key, value))
+        case Fold():
+            return (tree.over, tree.start, tree.condition, tree.step, tree.result)
+        case Constant() | Name():
+            return ()
 
 
 def checked(message: bytes) -> CheckedExpression:

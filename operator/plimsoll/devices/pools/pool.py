@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from plimsoll.devices.amounts import Amounts, amounts_of
-from plimsoll.devices.cel.device_view import DeviceView
+from plimsoll.devices.cel.device_view import DeviceView, is_sound
 from plimsoll.model.kinds.devices.resource_slice import (
     AttributeValue,
     Device,
@@ -59,7 +59,10 @@ class PooledDevice:
         is_reached: Whether the node that the pools are of reaches it: known after its selectors were asked.
     """
 
-    __slots__ = ("_attributes", "_capacity", "_consumes", "_view", "device", "id", "is_reached", "slice")
+    __slots__ = (
+        *("_attributes", "_capacity", "_consumes", "_is_sound", "_view"),
+        *("device", "id", "is_reached", "slice"),
+    )
 
     def __init__(self, published: ResourceSlice, device: Device, *, is_reached: bool) -> None:
         spec = published.spec
@@ -71,6 +74,7 @@ class PooledDevice:
         self._capacity: Amounts | None = None
         self._consumes: Mapping[tuple[str, str], int] | None = None if device.consumes_counters else {}
         self._view: DeviceView | None = None
+        self._is_sound: bool | None = None
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
@@ -112,6 +116,13 @@ class PooledDevice:
                 self.device.allow_multiple_allocations,
             )
         return self._view
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether selectors can read all of its values."""
+        if self._is_sound is None:
+            self._is_sound = is_sound(self.id.driver, self.device.attributes, self.device.capacity)
+        return self._is_sound
 
     def attribute(self, name: str) -> AttributeValue | None:
         """The attribute of that full name; of the driver's own domain also without it."""
