@@ -12,6 +12,9 @@ from typing import Any
 
 from plimsoll.planning.optimal.milp import _Model
 
+#: Nodes of the search tree after which a search ends: without a clock, as the same run ends in the same way.
+MOST_NODES = 20
+
 #: Seconds of the machine that a search may take; those of simulated clusters end after milliseconds.
 MOST_S = 300.0
 
@@ -19,14 +22,16 @@ MOST_S = 300.0
 @contextmanager
 def timeless() -> Iterator[None]:
     """Searches end by themselves, and say that they took no time."""
-    run = _Model.run
+    run, nodes = _Model.run, _Model.most_nodes
 
     def instant(self: _Model, seconds: float, start: Any) -> Any:
         leaving, arriving, bound, _ = run(self, max(seconds, MOST_S), start)
         return leaving, arriving, bound, 0.0
 
     _Model.run = instant  # type: ignore[method-assign] # undone below
+    _Model.most_nodes = MOST_NODES
     try:
         yield
     finally:
         _Model.run = run  # type: ignore[method-assign] # as it was
+        _Model.most_nodes = nodes

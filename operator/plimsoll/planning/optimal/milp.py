@@ -19,7 +19,7 @@ not by this program.
 
 import math
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from plimsoll.planning.optimal.problem import (
 
 if TYPE_CHECKING:
     import highspy  # an extra, imported when first used
+
+#: Nodes of the search tree at which a search ends that its time has not ended: as many as the solver counts.
+ALL_NODES = 2**31 - 1
 
 #: Nodes of the search tree, and the gap as a share, at which a search by load ends.
 MOST_NODES, CLOSE = 200, 0.01
@@ -76,6 +79,8 @@ def solve(problem: PlacementProblem, seconds: float, start: Solution | None = No
 
 class _Model:
     """The program as HiGHS takes it: columns with bounds and costs, rows of coefficients."""
+
+    most_nodes: ClassVar = ALL_NODES
 
     def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
@@ -305,8 +310,9 @@ class _Model:
 
         solver = highspy.Highs()  # type: ignore[no-untyped-call]  # the library's constructor has no types
         options = {"output_flag": False, "time_limit": seconds, "mip_rel_gap": 0.0, "threads": 1}
+        options["mip_max_nodes"] = self.most_nodes
         if self.problem.loads is not None:
-            options |= {"mip_max_nodes": MOST_NODES, "mip_rel_gap": CLOSE}
+            options |= {"mip_max_nodes": min(MOST_NODES, self.most_nodes), "mip_rel_gap": CLOSE}
         for name, value in options.items():
             solver.setOptionValue(name, value)
         solver.passModel(self._program())
