@@ -285,6 +285,6 @@ def test_an_over_used_node_is_left_alone_at_first(seen: int, moves: bool) -> Non
     if not moves:
         ((pod, reason),) = refusals(made)
         assert (pod, reason) == ("p0", "NotYet")
-        assert f"found over-used {seen + 1} times in a row" in made.refused[0].refusal.message
+        assert f"was over-used in {seen + 1} of the " in made.refused[0].refusal.message
     else:
         assert isinstance(revalidate(made.moves[0], policy, cluster, AROUND), Move)

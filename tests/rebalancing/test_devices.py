@@ -1,5 +1,7 @@
 """Devices of a move's target are held from the eviction to the replacement, as the room is."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from devices.builders import a_claim, a_device, a_slice, fill
@@ -97,17 +99,23 @@ async def test_the_targets_devices_are_held_for_the_replacement() -> None:
     assert book_of(scene).taken.whole.keys() == {("gpu.example.com", "bad", "d0")}
 
 
-async def test_a_second_replacement_gets_the_devices_of_the_first() -> None:
-    """The first one was deleted before it was bound; what was held for it is held for the next."""
+@asynccontextmanager
+async def between_replacements() -> AsyncIterator[Scene]:
+    """The first replacement was deleted before it was bound; the second, three, is not there yet."""
     claims = [a_made_claim("one", "bad", ["d0"]), *map(a_made_claim, ("rival", "two", "three"))]
     scene = a_scene(*claims)
     scene.tell(PodAdded(user("one", "bad")))
-
     async with scene.running(a_policy(**MOVABLE)):
         await scene.run()
         scene.gone(user("one", "bad"))
         scene.tell(PodAdded(user("two", created=LATE)))
         scene.tell(PodDeleted(user("two", created=LATE)))
+        yield scene
+
+
+async def test_a_second_replacement_gets_the_devices_of_the_first() -> None:
+    """What was held for it is held for the next."""
+    async with between_replacements() as scene:
         between = held(scene)
         scene.tell(PodAdded(user("three", created=LATE)))
         after, rival, goes = held(scene), decided(scene, user("rival")), decided(scene, user("three"))
@@ -119,15 +127,7 @@ async def test_a_second_replacement_gets_the_devices_of_the_first() -> None:
 
 async def test_a_second_replacement_gets_no_devices_that_another_pod_has_taken() -> None:
     """Between the two nothing was held."""
-    claims = [a_made_claim("one", "bad", ["d0"]), *map(a_made_claim, ("two", "three"))]
-    scene = a_scene(*claims)
-    scene.tell(PodAdded(user("one", "bad")))
-
-    async with scene.running(a_policy(**MOVABLE)):
-        await scene.run()
-        scene.gone(user("one", "bad"))
-        scene.tell(PodAdded(user("two", created=LATE)))
-        scene.tell(PodDeleted(user("two", created=LATE)))
+    async with between_replacements() as scene:
         book_of(scene).set_claim(a_made_claim("rival", "good", ["d0"]))
         scene.tell(PodAdded(user("three", created=LATE)))
 

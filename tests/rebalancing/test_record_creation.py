@@ -116,3 +116,46 @@ async def test_a_record_that_was_refused_is_written_once_that_is_allowed() -> No
     assert records.history == {"r-1": ["Planned", "Evicting", "Evicted", "Settled"]}
     assert not store._unwritten
     running.cancel()
+
+
+class SlowRecords(FakeRecords):
+    """Refuses the first status, keeps the second for a while, and refuses the third."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[WriteResult] = []
+        self.goes_on = asyncio.Event()
+
+    async def write_status(
+        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+    ) -> WriteResult:
+        """By its number."""
+        self.answers.append(WriteResult(WriteOutcome.REFUSED, "no right"))
+        match len(self.answers):
+            case 1 | 3:
+                return self.answers[-1]
+            case 2:
+                await self.goes_on.wait()
+        return await super().write_status(namespace, name, status, manager)
+
+
+async def test_what_was_refused_while_an_older_state_was_written_is_written_again() -> None:
+    """The older one is stored; the newer must follow, or the record would never come to its end."""
+    records, clock = SlowRecords(), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    again = asyncio.create_task(store.run())
+    await store.write("a/r-1", Phase.EVICTING, reason="Evicting")
+    for _ in range(2):
+        await settled()
+        await clock.advance(5.0)
+    assert len(records.answers) == 2
+
+    await store.write("a/r-1", Phase.BLOCKED, reason="Refused")
+    records.goes_on.set()
+    for _ in range(20):
+        await settled()
+        await clock.advance(5.0)
+    again.cancel()
+
+    assert records.documents["a/r-1"]["status"]["phase"] == Phase.BLOCKED

@@ -70,7 +70,7 @@ def regressed() -> int:
     return wrong
 
 
-def told(plan: Plan, story: Path | None) -> int:
+def told(plan: Plan, story: Path | None, runs: int) -> int:
     """Print one run; where it fails, the least that makes it fail."""
     made = simulated(replace(plan, tells=story is not None))
     print(f"seed {plan.seed}: hash {made.digest}, {made.virtual_s:.0f} virtual s, {made.steps} steps")
@@ -80,9 +80,12 @@ def told(plan: Plan, story: Path | None) -> int:
     for violation in made.violations:
         print(f"  {violation}")
     if made.violations:
-        search = Search(plan)
+        search = Search(plan, runs=runs)
         smallest = search.run()
-        print(f"the least that fails, found in {RUNS - search.left} runs: {search.made.violations[0]}")
+        said = (
+            f"{runs - search.left} runs" if search.left else f"all of {runs} runs; ARGS=--runs gives it more"
+        )
+        print(f"the least that fails, found in {said}: {search.made.violations[0]}")
         print(f"    {command(smallest)}")
         print(f"    {entry(smallest, search.made.violations[0])}")
     return bool(made.violations)
@@ -120,6 +123,7 @@ def main() -> int:
     parser.add_argument("--faults", type=read, help="of --seed: with these single faults, as NONE or 3,17")
     parser.add_argument("--without", type=read, default=[], help="of --seed: without these objects")
     parser.add_argument("--faulty", type=float, default=FAULTY_S, help="of --seed: seconds with faults")
+    parser.add_argument("--runs", type=int, default=RUNS, help="of a failing --seed: to find the least with")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--planted", nargs="*", help="look for planted bugs instead: these, or all")
     parser.add_argument("--wire", action="store_true", help="HTTP as bytes between in-memory sockets")
@@ -134,7 +138,7 @@ def main() -> int:
             plan = replace(plan, features=frozenset(Feature[name] for name in given.features))
         if given.faults is not None:
             plan = replace(plan, faults=frozenset(map(int, given.faults)))
-        return told(plan, given.trace)
+        return told(plan, given.trace, given.runs)
     if given.sum:
         tally = total(given.sum)
         summed(tally, given.out)

@@ -68,7 +68,8 @@ class RemovePodsHavingTooManyRestarts(Strategy):
                 restarts = self._restarts(pod.pod)
                 if restarts < self.args.pod_restart_threshold or not self._in_state(pod.pod):
                     continue
-                reason = f"its containers were restarted {restarts} times"
+                times = "once" if restarts == 1 else f"{restarts} times"
+                reason = f"its containers were restarted {times}"
                 if self.args.covers(pod) and context.may_go(pod, reason):
                     found.append((-restarts, pod))
                     reasons[pod.uid] = reason

@@ -96,7 +96,7 @@ class Objections:
             return None
         return Refusal(
             "NotYet",
-            f"node {node} has been found over-used {seen} times in a row, the policy asks for {asked}",
+            f"node {node} was over-used in {seen} of the {asked} runs in a row that the policy asks for",
         )
 
     def protection(self, candidate: Candidate) -> Refusal | Surge | None:

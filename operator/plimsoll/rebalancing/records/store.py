@@ -336,8 +336,8 @@ class EvictionRecordStore:
             # An answer may be lost with its connection; the write is repeated, and a second loss counts.
             is_lost = answer.verdict is WriteOutcome.UNKNOWN and not is_again
             is_again = True
-            if answer.is_done:
-                self._unwritten.pop(record.key, None)
+            if answer.is_done and self.known.get(record.key, record) is record:
+                self._unwritten.pop(record.key, None)  # otherwise it is what has been added since that is not
             elif answer.is_failure and answer.verdict is not WriteOutcome.GONE and not is_lost:
                 self._report(record, answer)
             if answer.verdict in _FINAL:
