@@ -284,6 +284,7 @@ async def test_once_compared_all_policies_are_known() -> None:
         pytest.param([{}, {"observedGeneration": 1}], [], DONE, True, id="served-before"),
         pytest.param([], [], DONE, False, id="none"),
         pytest.param([], [{}], DONE, False, id="listed-and-new"),
+        pytest.param([{}], [{"observedGeneration": 1}], DONE, True, id="served-since"),
         pytest.param([], [{}, {"observedGeneration": 1}], DONE, True, id="listed"),
         pytest.param([], [], WriteResult(WriteOutcome.UNKNOWN, "no answer"), True, id="no-answer"),
         pytest.param([], [], WriteResult(WriteOutcome.GONE, "not served"), False, id="not-installed"),
@@ -292,7 +293,7 @@ async def test_once_compared_all_policies_are_known() -> None:
 async def test_policies_with_a_status_were_served_before(
     known: list[Any], listed: list[Any], answer: WriteResult, *, was_led: bool
 ) -> None:
-    """Each leader writes one; they are listed only where none is known."""
+    """Each leader writes one; what is known may be behind."""
     scene = Scene()
     for number, status in enumerate(known):
         await scene.policies.set({**a_policy(f"known-{number}", f"of-{number}"), "status": status})
@@ -302,13 +303,13 @@ async def test_policies_with_a_status_were_served_before(
     assert await scene.policies.were_served(scene) is was_led
 
 
-async def test_a_status_that_this_process_has_written_tells_nothing() -> None:
-    """Its own write comes back by the watch."""
+async def test_a_status_that_comes_while_this_process_begins_is_of_a_leader() -> None:
+    """It writes none before it leads."""
     scene = Scene()
     await scene.policies.set(a_policy())
     await scene.policies.set({**a_policy(), "status": {"observedGeneration": 1}})
 
-    assert not await scene.policies.were_served(scene)
+    assert await scene.policies.were_served(scene)
 
 
 async def test_a_policy_made_again_is_another_one() -> None:

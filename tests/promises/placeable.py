@@ -104,7 +104,7 @@ class Places:
             home = self._nodes[node_of(other)]
             terms = [each for each in anti_affinity(pod) if selects_pod(each, other)]
             terms += [each for each in anti_affinity(other) if selects_pod(each, pod)]
-            if any(_domain(node, each) in ("", _domain(home, each)) for each in terms):
+            if any(_domain(node, each) in (None, "", _domain(home, each)) for each in terms):
                 return True
         return False
 
@@ -115,7 +115,7 @@ class Places:
         counted = [
             each
             for each in self._nodes.values()
-            if all(_domain(each, one) for one in hard)
+            if all(_domain(each, one) is not None for one in hard)
             and reaches(affinity.get(REQUIRED), each)
             and selects(
                 {"matchLabels": pod["spec"].get("nodeSelector") or {}}, each["metadata"].get("labels") or {}
@@ -165,8 +165,10 @@ def hard_spread(pod: Obj) -> list[Obj]:
     return [each for each in given if each["whenUnsatisfiable"] == "DoNotSchedule"]
 
 
-def _domain(node: Obj, term: Obj) -> str:
-    return (node["metadata"].get("labels") or {}).get(term["topologyKey"]) or ""
+def _domain(node: Obj, term: Obj) -> str | None:
+    """The value of its label; "" is one, too."""
+    found: str | None = (node["metadata"].get("labels") or {}).get(term["topologyKey"])
+    return found
 
 
 def _fits(wanted: Amounts, room: Amounts) -> bool:

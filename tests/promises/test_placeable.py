@@ -143,6 +143,17 @@ def test_a_place_is_sure(wanted: Obj, there: list[Obj], expected: list[str]) -> 
     assert list(found) == expected
 
 
+@pytest.mark.parametrize(("labels", "expected"), [({ZONE: ""}, []), ({}, ["x", "y"])])
+def test_an_empty_label_is_a_zone_of_its_own(labels: dict[str, str], expected: list[str]) -> None:
+    """Also of a node that the pod does not tolerate; it has none of the pods."""
+    third = node("z", taints=({"key": "gone", "effect": "NoSchedule"},))
+    third["metadata"]["labels"] = labels
+    wanted, there = pod(topologySpreadConstraints=[SPREAD]), [pod("n1", "x"), pod("n2", "y")]
+    found = places(wanted, node("x", "a"), node("y", "b"), third, *there).of(wanted)
+
+    assert list(found) == expected
+
+
 def test_a_taint_keeps_away_what_does_not_tolerate_it() -> None:
     """By key, operator and effect."""
     tolerant = pod(tolerations=[{"key": "gone", "operator": "Exists"}])

@@ -81,12 +81,13 @@ class Policies:
         self._conditions = conditions
         self._checks = PolicyChecks(profiles, rebalancing)
         self._known: dict[str, KnownPolicy] = {}
-        self._had_status = False  #: whether a policy had a status when it was first seen
+        self._had_status = False  #: whether a policy has been seen with a status
 
     def set(self, document: Mapping[str, Any]) -> "Awaitable[None]":
         """A policy was added or changed; await the result to have its status written."""
         meta = document["metadata"]
         name, generation = str(meta["name"]), int(meta.get("generation", 0))
+        self._had_status = self._had_status or bool(document.get("status"))
         known = self._known.get(name)
         if known is not None and str(known.seen["metadata"].get("uid", "")) != str(meta.get("uid", "")):
             known = None  # another policy of the name: the watch did not tell that the first one was deleted
@@ -100,7 +101,6 @@ class Policies:
                 name, str(meta.get("creationTimestamp", "")), generation, document
             )
             known.conditions = written_conditions(document)
-            self._had_status = self._had_status or bool(document.get("status"))
         known.seen, known.generation = document, generation
         self._judge(known)
         self._access.look_again()
@@ -112,12 +112,13 @@ class Policies:
         return self._apply()
 
     async def were_served(self, source: PolicySource) -> bool:
-        """Whether an operator has served policies before this process began; true if that cannot be known.
+        """Whether an operator has served policies before this process leads; true if that cannot be known.
 
-        A leader writes a status into each. The source is asked only where no policy is known yet.
+        A leader writes a status into each. One may have led while this process listed the cluster, and its
+        lease may have been deleted since; what is known may be behind, so the source is asked.
         """
-        if self._known:
-            return self._had_status
+        if self._had_status:
+            return True
         answer, documents = await source.list()
         if not answer.is_done:
             return answer.verdict is not WriteOutcome.GONE
