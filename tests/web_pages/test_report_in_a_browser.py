@@ -173,6 +173,61 @@ def test_refusals_of_a_replay_are_those_of_its_json(driver: Chrome, replayed: Pa
     ]
 
 
+def test_budgets_of_a_replay_are_those_of_its_json(driver: Chrome, replayed: Path) -> None:
+    """Each budget and limit has its row, those with nothing left first; the meter says the same."""
+    opened(driver, replayed)
+    cluster = str(replayed.parent / "cluster.plimsoll")
+    (outcome,) = json.loads(say("replay", cluster, *SIX_HOURS, "-o", "json").out)["outcomes"]
+    rows = driver.find_elements(By.XPATH, "//section[starts-with(h2, 'Budgets and limits')]//tr[td]")
+    cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]
+    shown = [(*row[:3], *(int(each or 0) for each in (*row[3:6], row[7]))) for row in cells]
+    meters = [
+        (found.get_attribute("max"), found.get_attribute("value"))
+        for row in rows
+        for found in row.find_elements(By.TAG_NAME, "meter")
+    ]
+
+    names = {"budgets": "EvictionBudget"}
+    expected = [
+        (
+            *(kind, name or "the run", each["policy"]),
+            *(each["allowed"], each["used"], each["left"], each.get("refusals", 0)),
+        )
+        for kind, name, each in (
+            *(("PodDisruptionBudget", each["budget"], each) for each in outcome["budgets"]),
+            *(
+                (names.get(each["limit"], each["limit"]), each.get("subject"), each)
+                for each in outcome["limits"]
+            ),
+        )
+    ]
+    assert {row[0] for row in shown} >= {"PodDisruptionBudget", "total", "perWorkload"}
+    assert sorted(shown) == sorted(expected)
+    has_left = [row[5] != "0" for row in cells]
+    assert has_left == sorted(has_left)
+    assert meters == [("1" if row[3] == "0" else row[3], row[5]) for row in cells]
+
+
+@pytest.mark.parametrize("width", [1200, 320])
+def test_axes_of_lines_are_read_on_a_phone_too(width: int, replayed: Path) -> None:
+    """Words in a drawing shrink with it, so a narrow page has them as text."""
+    with a_browser(width=width) as driver:
+        opened(driver, replayed)
+        words = [each.text for each in driver.find_elements(By.CSS_SELECTOR, ".axes") if each.is_displayed()]
+        drawn = [
+            each.rect["height"]
+            for each in driver.find_elements(By.CSS_SELECTOR, ".lines figure > svg text")
+            if each.is_displayed()
+        ]
+
+    assert (words[:1], len(words)) == (
+        ["0 to 100, over 6 h"] if width == 320 else [],
+        5 if width == 320 else 0,
+    )
+    assert all(height > 9 for height in drawn)
+    assert bool(drawn) == (width > 320)
+
+
 def test_every_pod_is_explained(driver: Chrome, page: Path) -> None:
     """From its node, which lists its pods, and from the search, whether a table has it or not."""
     opened(driver, page)

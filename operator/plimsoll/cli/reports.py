@@ -121,6 +121,7 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
 def replay_report(answer: "ReplayReport") -> "Report":
     """The page of ``plimsoll replay``: figures over time, a curve for each set of policies."""
     from plimsoll.cli.views.replay import refusal_tables, replay_view  # noqa: PLC0415 - for pages alone
+    from plimsoll.web_pages.allowances import replayed_allowances  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import PodsForReason, Report, ReportSection  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.time_line import time_line  # noqa: PLC0415 - likewise
 
@@ -142,6 +143,15 @@ def replay_report(answer: "ReplayReport") -> "Report":
         )
         for title, figure in figures
     ]
+    lead = (
+        "Each as the run left it that left the least; pods that stay for it are summed over the runs, "
+        "and a pod counts once a run."
+    )
+    budgets = [
+        ReportSection(f"Budgets and limits, {outcome.label}", [lead], allowances=allowed)
+        for outcome in answer.outcomes
+        if (allowed := replayed_allowances(outcome))
+    ]
     pending = [
         ReportSection(
             f"Pending at the end, {outcome.label}: {outcome.pending_at_end}",
@@ -158,6 +168,7 @@ def replay_report(answer: "ReplayReport") -> "Report":
         sections=[
             ReportSection("Result", _body(replay_view(answer, wide=False, reasons=False)), lines=lines),
             *_refused(list(refusal_tables(answer.outcomes, wide=True))),
+            *budgets,
             *pending,
         ],
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from plimsoll.simulation.allowances import AllowanceTally
 from plimsoll.simulation.refusals import RefusalTallies
 from plimsoll.simulation.world import World
 
@@ -51,6 +52,7 @@ class Figures:
         moved: Evictions by policy and strategy.
         violations: Pods that strategies complain about, by policy and strategy, in the first run.
         remaining: The same at the end.
+        allowances: What runs leave of budgets and limits.
         refused: Pods that stay although strategies want them moved, by policy and reason.
         placements: Uid and node in order; equal replays have equal ones.
     """
@@ -67,6 +69,7 @@ class Figures:
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     violations: dict[tuple[str, str], int] = field(default_factory=dict)
     remaining: dict[tuple[str, str], int] = field(default_factory=dict)
+    allowances: AllowanceTally = field(default_factory=AllowanceTally)
     refused: RefusalTallies = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
     samples: list[ClusterSample] = field(default_factory=list)

@@ -14,7 +14,9 @@ from enum import IntEnum
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.measurements import Measurements
+from plimsoll.inspection.plans.allowances import budget_allowances, limit_allowances
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import Fate, Memory, PastMove
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
@@ -132,7 +134,7 @@ class Replay:
                 self._happen(kind, subject)
         self._now = end
         for name in self.state.working:
-            plan = self._plan(name)
+            plan = self._plan(name, *self._circumstances(name))
             self._complain(name, plan, self.figures.remaining)
             count_end(name, plan, self.figures.refused)
         return self.figures
@@ -232,11 +234,15 @@ class Replay:
     # -- runs ----------------------------------------------------------------------------------------
 
     def _rebalance(self, name: str) -> None:
-        plan = self._plan(name)
+        wanted, cluster, context = self._circumstances(name)
+        plan = self._plan(name, wanted, cluster, context)
         if not self.figures.runs[name]:
             self._complain(name, plan, self.figures.violations)
         self.figures.runs[name] += 1
         count_run(name, plan, self.figures.refused)
+        self.figures.allowances.count_run(
+            name, budget_allowances(cluster, plan), limit_allowances(wanted, cluster, context, plan.moves)
+        )
         self._over[name] = {
             (strategy, node): self._over.get(name, {}).get((strategy, node), 0) + 1
             for strategy, found in plan.classes
@@ -253,6 +259,7 @@ class Replay:
         """Evict the pod, let its owner replace it, and place what waits."""
         if not self.world.may_disrupt(move.budget):
             self.figures.blocked += 1
+            self.figures.allowances.blocked[policy, move.budget] += 1
             self._remember(_Awaited(policy, move), Fate.BLOCKED)
             return
         if move.waits and self._in_flight()[move.workload.uid]:
@@ -261,6 +268,7 @@ class Replay:
         if left is None:
             return
         self.figures.moved[policy, move.strategy] += 1
+        self.figures.allowances.evicted[policy, move.budget] += 1
         self._sent.append((self._now, policy))
         made = self._replace(left)
         if made is not None:
@@ -293,35 +301,38 @@ class Replay:
     def _in_flight(self) -> Counter[str]:
         return Counter(each.move.workload.uid for each in self._awaited.values())
 
-    def _plan(self, name: str) -> EvictionPlan:
+    def _circumstances(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
+        """What a plan of a policy starts from now."""
         moment = datetime.fromtimestamp(self._now, UTC)
         memory = Memory(self._past, self._now)
         wanted = self._configured(name, moment)
         resting, may_try = memory.rest(name)
         if resting:
             wanted = bounded(wanted, "rest after fruitless moves", int(may_try))
-        plan = make_plan(
-            wanted,
-            self.world.claimed(),
-            PlanningContext(
-                now=moment,
-                unplaced=self.world.unplaced(),
-                in_flight=self._in_flight(),
-                measurements=Measurements(problem="actual usage is not replayed"),
-                memory=memory,
-                recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - 60.0),
-                over_for=self._over.get(name, {}),
-                deployments=Deployments(problem="surges are not replayed"),
-                others={
-                    other: self._configured(other, moment)
-                    for other, policy in self.state.working.items()
-                    if other != name
-                    and policy.spec.rebalancing is not None
-                    and (self.setting.enforce or policy.spec.rebalancing.mode is not Mode.DRY_RUN)
-                },
-                moved=frozenset(uid for uid, at in self._moved.items() if at > self._now - SETTLED_S),
-            ),
+        context = PlanningContext(
+            now=moment,
+            unplaced=self.world.unplaced(),
+            in_flight=self._in_flight(),
+            measurements=Measurements(problem="actual usage is not replayed"),
+            memory=memory,
+            recent=sum(1 for at, policy in self._sent if policy == name and at > self._now - 60.0),
+            over_for=self._over.get(name, {}),
+            deployments=Deployments(problem="surges are not replayed"),
+            others={
+                other: self._configured(other, moment)
+                for other, policy in self.state.working.items()
+                if other != name
+                and policy.spec.rebalancing is not None
+                and (self.setting.enforce or policy.spec.rebalancing.mode is not Mode.DRY_RUN)
+            },
+            moved=frozenset(uid for uid, at in self._moved.items() if at > self._now - SETTLED_S),
         )
+        return wanted, self.world.claimed(), context
+
+    def _plan(
+        self, name: str, wanted: RebalancingConfig, cluster: Cluster, context: PlanningContext
+    ) -> EvictionPlan:
+        plan = make_plan(wanted, cluster, context)
         for failure in plan.failures:
             self.figures.problems[f"{name}: {failure}"] = None
         return plan

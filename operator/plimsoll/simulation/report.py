@@ -10,6 +10,7 @@ from pydantic import Field
 from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.plans.answer import RefusedSubject
 from plimsoll.inspection.state import ClusterState
+from plimsoll.simulation.allowances import ReplayedBudget, ReplayedLimit
 from plimsoll.simulation.figures import Figures, percentile
 from plimsoll.simulation.refusals import RefusalTally
 from plimsoll.simulation.replay import Replay, ReplayProgress, ReplaySettings
@@ -92,6 +93,13 @@ class PolicySetOutcome(AnswerPart):
     refused: tuple[RefusedMoves, ...] = Field(
         description="Why pods stay that strategies want moved, the most frequent reason first."
     )
+    budgets: tuple[ReplayedBudget, ...] = Field(
+        description="PodDisruptionBudgets, each in the runs of every policy that touches it."
+    )
+    limits: tuple[ReplayedLimit, ...] = Field(
+        description="Limits of the policies; of those on nodes, namespaces and workloads what was used up, "
+        "the first hundred a field."
+    )
     utilisation: tuple[UtilisationSample, ...] = Field(description="From the beginning to the end.")
     placements_digest: str = Field(description="SHA-256 of all placements in order, to compare replays.")
     problems: tuple[str, ...] = Field(description="What could not be replayed as it would be.")
@@ -153,6 +161,8 @@ def _outcome(
         pending_max_seconds=round(max(figures.waits, default=0.0), 3),
         strategies=_strategies(figures),
         refused=_refused(figures),
+        budgets=tuple(figures.allowances.budgets(replay.world.cluster.objects.budgets)),
+        limits=tuple(figures.allowances.limits()),
         utilisation=tuple(
             UtilisationSample(
                 at_seconds=round(each.at),

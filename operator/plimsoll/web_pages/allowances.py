@@ -1,10 +1,11 @@
-"""Allowances: PodDisruptionBudgets and limits of policies, with what plans leave of them."""
+"""Allowances: PodDisruptionBudgets and limits of policies, with what plans and replays leave of them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from plimsoll.inspection.picture import PicturedBudget
 from plimsoll.inspection.plans.answer import PolicyPlan
+from plimsoll.simulation.report import PolicySetOutcome
 
 #: Rows that a page has; those with the least left come first.
 MOST = 300
@@ -15,11 +16,11 @@ EVICTION_BUDGETS = "budgets"
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A row: one budget or limit, as one policy's plan leaves it.
+    """A row: one budget or limit, as one policy's plan leaves it, or the tightest run of a replay.
 
     Attributes:
         kind: PodDisruptionBudget, EvictionBudget, or the field of ``spec.rebalancing.limits``.
-        policy: Whose plan uses it; "" where no plan touches it.
+        policy: Whose plans use it; "" where none touches it.
         detail: What the number follows from, in words.
         used: Disruptions that the plan takes, and those of earlier runs that count.
         refused: Pods that stay because of it, where that is counted.
@@ -43,7 +44,49 @@ class Allowance:
 def allowances(budgets: Iterable[PicturedBudget], plans: Iterable[PolicyPlan]) -> list[Allowance]:
     """All budgets of the cluster and all limits of the plans, those with the least left first."""
     made = list(plans)
-    found = [*_budgets(budgets, made), *_limits(made)]
+    return _sorted([*_budgets(budgets, made), *_limits(made)])
+
+
+def replayed_allowances(outcome: PolicySetOutcome) -> list[Allowance]:
+    """All budgets and limits of a replay, each as the run left it that left the least, in the same order."""
+    found = [
+        Allowance(
+            "PodDisruptionBudget",
+            each.budget,
+            each.policy,
+            f"{_runs_without(each.runs_without)}; {each.evicted} evicted, {each.blocked} stopped; "
+            f"allows {each.left_at_end} at the end"
+            if each.policy
+            else "no run touched it",
+            each.allowed,
+            each.used,
+            each.left,
+            each.refusals,
+        )
+        for each in outcome.budgets
+    ]
+    found += [
+        Allowance(
+            "EvictionBudget" if each.limit == EVICTION_BUDGETS else each.limit,
+            each.subject or "the run",
+            each.policy,
+            _runs_without(each.runs_without),
+            each.allowed,
+            each.used,
+            each.left,
+        )
+        for each in outcome.limits
+    ]
+    return _sorted(found)
+
+
+def _runs_without(runs: int) -> str:
+    if not runs:
+        return "every run left some"
+    return f"nothing left in {runs} {'run' if runs == 1 else 'runs'}"
+
+
+def _sorted(found: Iterable[Allowance]) -> list[Allowance]:
     return sorted(found, key=lambda each: (each.left > 0, -each.refused, each.left, each.kind, each.name))
 
 

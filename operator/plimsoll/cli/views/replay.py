@@ -14,7 +14,7 @@ NAMED = 3
 def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> View:
     """The tables of a report; ``reasons`` says why pods stay or are pending.
 
-    With ``wide`` they have the utilisation over time and refusals by workload, too.
+    With ``wide`` they have budgets and limits, the utilisation over time and refusals by workload, too.
     """
     outcomes = report.outcomes
     rows = [[_figures(each)[row][1] for each in outcomes] for row in range(len(_figures(outcomes[0])))]
@@ -59,6 +59,8 @@ def replay_view(report: ReplayReport, *, wide: bool, reasons: bool = True) -> Vi
         columns = ["POLICIES", Column("PENDING AT THE END", right=True), "SUCH AS", "REASON"]
         view += ["", Table(columns, pending, folds=True)]
     if wide:
+        for table in _allowances(outcomes):
+            view += ["", table]
         for each in outcomes:
             view += ["", *_utilisation(each)]
     for each in outcomes:
@@ -137,6 +139,53 @@ def _figures(each: PolicySetOutcome) -> list[tuple[str, object]]:
         ("memory requested, mean %", f"{memory:.1f}"),
         ("nodes in use at the end", samples[-1].nodes_in_use),
     ]
+
+
+def _allowances(outcomes: Iterable[PolicySetOutcome]) -> Iterator[Table]:
+    """Budgets that a run touched, and limits: each as the run left it that left the least."""
+    numbers = ("ALLOWED", "USED", "LEFT", "RUNS WITHOUT")
+    budgets = [
+        (
+            outcome.label,
+            each.policy,
+            each.budget,
+            each.allowed,
+            each.used,
+            each.left,
+            each.runs_without,
+            each.refusals,
+            each.evicted,
+            each.blocked,
+            each.left_at_end,
+        )
+        for outcome in outcomes
+        for each in outcome.budgets
+        if each.policy
+    ]
+    if budgets:
+        more = (*numbers, "REFUSALS", "EVICTED", "BLOCKED", "LEFT AT END")
+        yield Table(
+            ("POLICIES", "POLICY", "PODDISRUPTIONBUDGET", *(Column(each, right=True) for each in more)),
+            budgets,
+        )
+    limits = [
+        (
+            outcome.label,
+            each.policy,
+            each.limit,
+            each.subject or "the run",
+            each.allowed,
+            each.used,
+            each.left,
+            each.runs_without,
+        )
+        for outcome in outcomes
+        for each in outcome.limits
+    ]
+    if limits:
+        yield Table(
+            ("POLICIES", "POLICY", "LIMIT", "OF", *(Column(each, right=True) for each in numbers)), limits
+        )
 
 
 def _utilisation(each: PolicySetOutcome) -> list[Table | str]:
