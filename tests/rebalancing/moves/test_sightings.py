@@ -147,15 +147,42 @@ def test_each_replacement_is_credited_to_one_move() -> None:
     assert watch.told == [("web-1", "Seen", "web-3"), ("web-2", "Seen", "web-4")]
 
 
-def test_a_pod_that_was_not_credited_when_it_came_is_not_credited_later() -> None:
-    """The controller makes another pod for one that is lost."""
+def test_a_pod_that_was_ready_while_another_was_credited_is_not_credited_later() -> None:
+    """The workload was scaled up; its controller makes another pod for one that is lost."""
     watch = Watch(a_sibling("web-1", "bad"))
     watch.follow()
-    watch.tell(PodAdded(a_sibling("web-2")), PodAdded(a_sibling("web-3")))
+    watch.tell(PodAdded(a_sibling("web-2")), PodAdded(a_sibling("web-3", "good")))
 
     assert watch.tell(PodDeleted(a_sibling("web-2"))) == [("web-1", "Lost", "web-2")]
-    assert watch.tell(changed(a_sibling("web-3"), a_sibling("web-3", "good"))) == []
     assert watch.tell(PodAdded(a_sibling("web-4"))) == [("web-1", "Seen", "web-4")]
+
+
+def two_for_one() -> tuple[Watch, list[tuple[str, ...]]]:
+    """A moved pod for which two came, of which the first was taken away; what that tells."""
+    watch = Watch(a_sibling("web-1", "bad"))
+    watch.follow()
+    watch.tell(leaving(1), PodAdded(a_sibling("web-2")), PodAdded(a_sibling("web-3")))
+    return watch, watch.tell(PodDeleted(a_sibling("web-2")))
+
+
+def test_of_two_pods_that_came_the_one_that_stays_is_credited() -> None:
+    """Somebody made one as well, and the controller took its own away: it makes no other."""
+    watch, told = two_for_one()
+
+    assert told == [("web-1", "Lost", "web-2"), ("web-1", "Seen", "web-3")]
+    assert watch.tell(changed(a_sibling("web-3"), a_sibling("web-3", "good"))) == [
+        ("web-1", "Ready", "web-3")
+    ]
+
+
+def test_the_one_that_stays_gives_way_to_the_pod_that_the_controller_makes() -> None:
+    """The first was lost, and the second has another reason."""
+    watch, _ = two_for_one()
+
+    assert watch.tell(PodAdded(a_sibling("web-4"))) == [
+        ("web-1", "Lost", "web-3"),
+        ("web-1", "Seen", "web-4"),
+    ]
 
 
 def leaving(number: int) -> PodUpdated:

@@ -2,7 +2,9 @@
 
 A replacement is a pod of the same controller that was not there when its predecessor was asked to leave.
 Each is credited to one move only, the one that waits longest. A credited pod that fails, is on its way out or
-gets another owner is credited no longer; the next pod that its controller makes is.
+gets another owner is credited no longer; the next pod that its controller makes is. Until that comes, it is
+one that was made in the meantime, is credited to no move and not ready yet: somebody may have made a pod of
+the owner, which then took one away instead of making another.
 
 A pod that was seen before its predecessor was seen leaving is an early one: somebody may have scaled the
 workload up in that moment, or the responder of an eviction request has it replaced first, or a list
@@ -49,7 +51,8 @@ class Followed:
     instruction: FollowReplacement
     reported: PodFacts | None = None  #: the replacement as last reported; None while no pod is credited
     has_left: bool = False  #: whether its pod was seen leaving
-    is_early: bool = False  #: whether the credited pod was seen before that
+    is_early: bool = False  #: whether the credited pod gives way to the next one that is seen
+    passed_over: list[str] = field(default_factory=list)  #: uids of pods that were made while it had one
 
     @property
     def key(self) -> str:
@@ -198,6 +201,20 @@ class ReplacementSightings:
                 return self._credit(followed, pod)
             lost = self._take_back(early)
             return (*lost, *self._credit(followed, pod), *self._offer(owner, early))
+        for followed in self._waiting.get(owner, ()):
+            followed.passed_over.append(pod.uid)
+        return ()
+
+    def _offer_passed_over(self, followed: Followed, owner: str) -> tuple[events.ReplacementEvent, ...]:
+        """Credit the first pod that came while another one was credited; the next new pod replaces it."""
+        for uid in followed.passed_over:
+            pod = self._siblings.get(owner, {}).get(uid)
+            if pod is None or uid in self._credited or uid in self._spent or pod.is_terminating:
+                continue
+            if followed.may_be_replaced_by(pod) and pod.status.phase != "Failed" and not is_there(pod):
+                found = self._credit(followed, pod)
+                followed.is_early = True
+                return found
         return ()
 
     def _credit(self, followed: Followed, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
@@ -215,7 +232,7 @@ class ReplacementSightings:
         is_as_reported = facts == followed.reported
         if pod.status.phase == "Failed" or pod.is_terminating:
             self._spent.add(pod.uid)  # its owner makes another one, maybe before this one is gone
-            return self._take_back(pod)
+            return self._lost(pod)
         if is_there(pod):
             self._spent.add(pod.uid)
             self._forget(followed)
@@ -241,7 +258,15 @@ class ReplacementSightings:
         if not siblings:
             self._siblings.pop(owner.uid, None)
         self._spent.discard(pod.uid)
-        return self._take_back(pod)
+        return self._lost(pod)
+
+    def _lost(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
+        """The pod is credited to no move any more, another one may be."""
+        followed, owner = self._credited.get(pod.uid), pod.metadata.controller
+        lost = self._take_back(pod)
+        if followed is None or owner is None:
+            return lost
+        return (*lost, *self._offer_passed_over(followed, owner.uid))
 
     def _take_back(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         """The pod is credited to no move any more."""
