@@ -166,6 +166,23 @@ def test_without_a_way_out_a_nomination_is_taken_back() -> None:
 
 
 @pytest.mark.parametrize(
+    ("plugin", "node"),
+    [("ReleasesDevices", ""), ("Ineligible", None)],
+    ids=["the plugin never nominates", "the plugin leaves the nomination as it is"],
+)
+def test_a_nomination_lasts_only_where_a_plugin_nominates(plugin: str, node: str | None) -> None:
+    """A policy that stops preempting clears the nominations that its preemption made."""
+    cluster = a_cluster([a_node("a", cpu="1")])
+
+    decision = schedule(
+        a_scheduler(cluster, plugin), info(cluster, "p", cpu="2", status={"nominatedNodeName": "a"})
+    )
+
+    assert decision.message == "0/1 nodes are available: 1 Insufficient room. no help"
+    assert decision.nomination.node == node
+
+
+@pytest.mark.parametrize(
     ("promised", "priority", "node"),
     [
         pytest.param({}, 0, "a", id="nobody-else"),

@@ -9,6 +9,7 @@ from plimsoll.framework import (
     NoArgs,
     NodeFilter,
     NodeScore,
+    Nomination,
     PluginArgs,
     PreFilterResult,
     Reads,
@@ -121,4 +122,24 @@ class Crowd:
         return (60 * snapshot.requested[:, PODS]).astype(np.int32)
 
 
-ALL: tuple[Any, ...] = (Fifo, Binds, Room, Pool, Pinned, Breaks, Crowd)
+class Ineligible:
+    """A PostFilter plugin that may nominate, and does not for the pod at hand."""
+
+    name: ClassVar = "Ineligible"
+    args_model: ClassVar = NoArgs
+
+    def __init__(self, args: Any) -> None:
+        self.args = args
+
+    def post_filter(self, state: Any, pod: Any, snapshot: Any, rejections: Any) -> Nomination:
+        return Nomination(unschedulable("no help"))
+
+
+class ReleasesDevices(Ineligible):
+    """A PostFilter plugin that never nominates."""
+
+    name: ClassVar = "ReleasesDevices"
+    names_no_node: ClassVar = True
+
+
+ALL: tuple[Any, ...] = (Fifo, Binds, Room, Pool, Pinned, Breaks, Crowd, Ineligible, ReleasesDevices)

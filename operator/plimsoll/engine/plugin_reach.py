@@ -30,6 +30,7 @@ from plimsoll.framework.capabilities import (
     GivesWay,
     Linear,
     Marked,
+    NamesNoNode,
     NodeSignature,
     NotesSkips,
     PreparesAttempts,
@@ -237,6 +238,11 @@ def stages_of(
 def gives_way(plugin: Plugin) -> bool:
     """Whether a filter's refusals do not count where no node would be feasible otherwise."""
     return isinstance(plugin, GivesWay) and plugin.gives_way
+
+
+def names_no_node(plugin: Plugin) -> bool:
+    """Whether a PostFilter plugin nominates no pod."""
+    return isinstance(plugin, NamesNoNode) and plugin.names_no_node
 
 
 def is_near(plugin: Plugin) -> bool:

@@ -10,7 +10,14 @@ from functools import cached_property
 from typing import Any, cast
 
 from plimsoll.engine.extenders.extender import Extender
-from plimsoll.engine.plugin_reach import Capabilities, Stages, capabilities_of, gives_way, stages_of
+from plimsoll.engine.plugin_reach import (
+    Capabilities,
+    Stages,
+    capabilities_of,
+    gives_way,
+    names_no_node,
+    stages_of,
+)
 from plimsoll.framework import (
     MAX_SCORE,
     BindPlugin,
@@ -112,6 +119,11 @@ class Profile:
     def without_preemption(self) -> "Profile":
         """The same profile without PostFilter plugins, made once: forks are judged by it many times."""
         return replace(self, post_filter=())
+
+    @cached_property
+    def nominates(self) -> bool:
+        """Whether a plugin of the profile may nominate a pod that fits nowhere."""
+        return not all(map(names_no_node, self.post_filter))
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:

@@ -273,12 +273,14 @@ class ProfileScheduler:
         )
 
     def _post_filter(self, lane: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
-        """Ask the PostFilter plugins in turn; reasons add up. Without any, the nomination is cleared."""
+        """Ask the PostFilter plugins in turn; reasons add up. Where none ever nominates, it is cleared."""
         if not self.profile.post_filter:
             return Nomination(Status(Code.UNRESOLVABLE), node="")
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []
-        last, deallocates, deletes = Nomination(Status(Code.UNSCHEDULABLE)), None, None
+        # Upstream keeps it: then a pod whose policy stopped preempting reserves its node for ever.
+        last = Nomination(Status(Code.UNSCHEDULABLE), node=None if self.profile.nominates else "")
+        deallocates, deletes = None, None
         for plugin in self.profile.post_filter:
             with calling(plugin.name, "postFilter"):
                 answer = plugin.post_filter(lane.state, pod, snapshot, rejections)

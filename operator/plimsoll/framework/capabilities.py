@@ -148,6 +148,18 @@ class GivesWay(Protocol):
 
 
 @runtime_checkable
+class NamesNoNode(Protocol):
+    """A PostFilter plugin that nominates no pod to a node: it helps in other ways, or not at all.
+
+    In a profile that has only such plugins at PostFilter, a pod that fits nowhere keeps no nomination.
+    """
+
+    @property
+    def names_no_node(self) -> bool:
+        """Whether that is so, with its arguments."""
+
+
+@runtime_checkable
 class Linear(Protocol):
     """A filter that reads ``Snapshot.requested`` of a node's pods and nothing else of them.
 

@@ -110,6 +110,7 @@ class DynamicResources(
     args_model: ClassVar = DynamicResourcesArgs
     reads: ClassVar = fwk.Reads.NODE
     notes_skips: ClassVar = True
+    names_no_node: ClassVar = True
     is_parallel: ClassVar = True
 
     def __init__(self, args: DynamicResourcesArgs) -> None:

@@ -91,6 +91,11 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         self._summed: tuple[tuple[int, int], dict[str, int]] = ((-1, -1), {})
         self._claimed: dict[str, tuple[fwk.PodInfo, tuple[fwk.PodInfo, ...]]] = {}
 
+    @property
+    def names_no_node(self) -> bool:
+        """It nominates only those for whom it takes room back."""
+        return self.args.reclaim == "Never"
+
     def queue_of(self, pod: fwk.PodInfo) -> str:
         """By its label; "default" where that names no queue of ours."""
         named = pod.labels.get(QUEUE_LABEL, "")
