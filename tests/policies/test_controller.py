@@ -540,6 +540,60 @@ class FencedStatuses(FakePolicyStatuses):
         return await super().write_status(name, status) if self.leads else WriteResult(WriteOutcome.FENCED)
 
 
+class SlowStatuses(FakePolicyStatuses):
+    """Answers about one policy when the test says so."""
+
+    def __init__(self, slow: str) -> None:
+        super().__init__()
+        self.slow, self.answers = slow, asyncio.Event()
+
+    async def write_status(self, name: str, status: Any) -> WriteResult:
+        """Takes effect when it is answered, whatever was written meanwhile."""
+        if name == self.slow:
+            await self.answers.wait()
+        return await super().write_status(name, status)
+
+
+async def test_a_policy_that_was_made_again_gets_no_status_of_its_predecessor() -> None:
+    """Its own was written while all statuses were, one after the other, and is not overwritten."""
+    scene = Scene(statuses=SlowStatuses("one"))
+    scene.statuses.answers.set()
+    await scene.policies.set(a_policy("one", "one", generation=1, uid="1"))
+    await scene.policies.set(a_policy("two", "two", generation=2, uid="2"))
+    scene.statuses.answers.clear()
+    scene.policies.degrade("Bad", "something is bad")
+    refreshing = asyncio.create_task(scene.policies.refresh())
+    await settled()
+    removed = asyncio.create_task(to_end(scene.policies.remove("two")))
+    await settled()
+    made = asyncio.create_task(to_end(scene.policies.set(a_policy("two", "two", generation=1, uid="3"))))
+    await settled()
+    scene.statuses.answers.set()
+    await asyncio.gather(refreshing, removed, made)
+
+    assert scene.statuses.statuses["two"]["observedGeneration"] == 1
+
+
+async def test_a_write_for_a_predecessor_that_takes_effect_late_is_made_good() -> None:
+    """The API server takes a status for whatever policy has the name by then."""
+    scene = Scene(statuses=SlowStatuses("one"))
+    writing = asyncio.create_task(to_end(scene.policies.set(a_policy("one", "one", generation=2, uid="1"))))
+    await settled()
+    scene.statuses.slow = ""
+    await scene.policies.remove("one")
+    await scene.policies.set(a_policy("one", "one", generation=1, uid="2"))
+    assert scene.statuses.statuses["one"]["observedGeneration"] == 1
+    scene.statuses.answers.set()
+    await writing
+
+    assert scene.statuses.statuses["one"]["observedGeneration"] == 1
+
+
+async def to_end(writing: Any) -> None:
+    """Await what is no coroutine."""
+    await writing
+
+
 async def test_a_standby_keeps_policies_warm_and_says_what_they_are_when_it_leads() -> None:
     """It writes no status and no complaint; when it leads, all of them."""
     scene = Scene(statuses=FencedStatuses())

@@ -146,7 +146,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         elif task.process is None or not task.process.is_dead:
             whose = "the world" if task.process is None else task.process.name
             problem = repr(context.get("exception") or context["message"])
-            self.unseen.append(f"a task of {whose}, {task.get_name()}, has failed unseen: {problem}")
+            self.unseen.append(f"a task of {whose}, {_named(task)}, has failed unseen: {problem}")
 
     def create_future(self) -> CountedFuture:
         """A future of this loop."""
@@ -261,13 +261,19 @@ def _counted(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Coun
     return CountedTask(coro, loop=loop, **options)
 
 
+def _named(task: asyncio.Task[Any]) -> str:
+    """The name that a task was given, else that of its coroutine: numbers differ from run to run."""
+    name = task.get_name()
+    return getattr(task.get_coro(), "__qualname__", name) if name.startswith("Task-") else name
+
+
 def _ended_with_its_connection(problem: BaseException | None) -> bool:
     """Whether aiohttp's server has begun to answer on a connection that was lost just before.
 
-    Its handler has let go of what makes requests by then, and calls it nevertheless (aiohttp 3,
-    ``web_protocol.RequestHandler.start``); the answer is awaited by none.
+    Its handler has let go of its server, or of what makes requests, by then, and uses it nevertheless
+    (aiohttp 3, ``web_protocol.RequestHandler.start``); the answer is awaited by none.
     """
-    trace = problem.__traceback__ if isinstance(problem, TypeError) else None
+    trace = problem.__traceback__ if isinstance(problem, (TypeError, AssertionError)) else None
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return trace is not None and trace.tb_frame.f_globals.get("__name__") == "aiohttp.web_protocol"

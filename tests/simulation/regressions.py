@@ -98,6 +98,7 @@ REGRESSIONS: tuple[Regression, ...] = (
     Regression(4901, "ba51c5df", "a candidate led while a leader did from whom somebody had taken the lease"),
     Regression(1506, "8a0d3d4e", "a replica led whose lists began before the lease of another was made"),
     Regression(2192, "571a2dfd", "a move failed whose pod had been passed over for another move's"),
+    Regression(9997, "a242263f", "a pod was nominated for ever after its policy had stopped preempting"),
     Regression(
         234, "8c9a4a1f", "pods of a gang got no condition: the right to write it was missing for a while"
     ),

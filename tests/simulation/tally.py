@@ -13,7 +13,7 @@ from typing import Self
 
 from simulation.faults import FaultKind
 from simulation.run import Outcome
-from simulation.transitions import NO_RECORDS, of_elections, of_late_events, of_moves, of_records
+from simulation.transitions import NO_RECORDS, RARE_MOVES, of_elections, of_late_events, of_moves, of_records
 from simulation.wire.faults import WireFaultKind
 from simulation.world.features import Feature
 from simulation.world.happenings import Happening
@@ -139,6 +139,7 @@ class Tally:
         for title, known, what in (
             ("cells of the move machine in which something is decided", of_moves(), "move"),
             ("cells of the move machine for late events", of_late_events(), "move"),
+            ("cells of the move machine that are met rarely", RARE_MOVES, "move"),
             ("steps of elections", of_elections(is_shared=False), "election"),
             ("steps of elections of shared roles", of_elections(is_shared=True), "election"),
         ):
@@ -166,7 +167,7 @@ class Tally:
         alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
         return {
             "records": sorted(self._of("record").keys() & NO_RECORDS.keys()),
-            "moves": sorted(self._of("move").keys() - of_moves() - of_late_events()),
+            "moves": sorted(self._of("move").keys() - of_moves() - of_late_events() - RARE_MOVES),
             "elections": sorted(self._of("election").keys() - alone - shared),
         }
 

@@ -99,7 +99,7 @@ def test_what_is_not_enumerated_is_lacking_in_any_run() -> None:
     """Then the enumeration is wrong, or what was held to be impossible has happened."""
     for name in (
         "record: Planned -> Failed",
-        "move: CHECKING + MoveDropped",
+        "move: CHECKING + NoEvent",
         "election: leads: Due -> Resign",
     ):
         made = tally(replace(OUTCOME, transitions=Counter({name: 1})))

@@ -24,6 +24,9 @@ from plimsoll.timing.task_sets import first_of
 #: Seconds after which a server that does not serve the group, or does not allow it, is asked again.
 ASK_S = 60.0
 
+#: Seconds after which a server that could not be asked is asked again.
+RETRY_S = 5.0
+
 #: Seconds that the first decision waits at most for the first lists.
 FIRST_S = 5.0
 
@@ -100,9 +103,9 @@ class DeviceWatches:
     async def run(self) -> None:
         """Watch until cancelled."""
         await self._leadership.tried.wait()
-        while not await self._is_to_be_watched():
+        while (pause_s := await self._asked()) is not None:
             self._settle()
-            await self._clock.sleep(ASK_S)
+            await self._clock.sleep(pause_s)
         async with asyncio.TaskGroup() as group:
             for each in self._reflectors:
                 group.create_task(each.run(), name=f"watch of {each.resource.name}")
@@ -110,24 +113,25 @@ class DeviceWatches:
                 self._wing.devices.set_time()
                 await self._clock.sleep(TIME_S)
 
-    async def _is_to_be_watched(self) -> bool:
+    async def _asked(self) -> float | None:
+        """Seconds until the server is to be asked again; None if devices are to be watched."""
         offered = await self._claims.offered()
         if offered.verdict is WriteOutcome.GONE:
-            return False
-        problem = offered.message
+            return ASK_S
+        problem, pause_s = offered.message, RETRY_S
         if offered.is_done:
             # Where nothing may be bound, devices are read for plans.
             needed = READ_DEVICES + (ALLOCATE if self._access.allows(BIND) else ())
             missing = await self._access.missing(needed)
             if not missing:
-                return True
-            problem = told(missing)
+                return None
+            problem, pause_s = told(missing), ASK_S
         if problem != self._problem:
             self._problem = problem
             log = structlog.get_logger("plimsoll")
             log.info("pods with resource claims wait, all others are served", problem=problem)
         self._wing.serve_devices(is_served=False, why_not=NOT_ALLOWED.format(problem))
-        return False
+        return pause_s
 
     async def until_settled(self) -> None:
         """Wait until it is known whether claims are served, and what they are; not for long."""

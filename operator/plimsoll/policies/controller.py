@@ -95,7 +95,7 @@ class Policies:
             self._rebalancing.run_now(name)
         if known is not None and known.seen.get("spec") == document.get("spec"):
             known.seen, known.generation = document, generation
-            return self._statuses.write(known)
+            return self._write(known)
         if known is None:
             known = self._known[name] = KnownPolicy(
                 name, str(meta.get("creationTimestamp", "")), generation, document
@@ -160,9 +160,11 @@ class Policies:
 
     async def refresh(self) -> None:
         """Write the status of every policy again."""
-        for known in list(self._known.values()):
-            self._describe(known)
-            await self._statuses.write(known)
+        for name in list(self._known):
+            known = self._known.get(name)  # while another was written, it may have been deleted or made again
+            if known is not None:
+                self._describe(known)
+                await self._write(known)
 
     async def run(self) -> None:
         """Write statuses again whenever sentences in them or rights have changed, until cancelled."""
@@ -201,7 +203,15 @@ class Policies:
         for known in list(self._known.values()):
             known.lost = found.lost.get(known.name, ("", ""))
             self._describe(known)
-        await asyncio.gather(*(self._statuses.write(known) for known in list(self._known.values())))
+        await asyncio.gather(*(self._write(known) for known in list(self._known.values())))
+
+    async def _write(self, known: KnownPolicy) -> None:
+        """Write a policy's status; if the policy was made again meanwhile, then that of the new one."""
+        await self._statuses.write(known)
+        now = self._known.get(known.name)
+        if now is not None and now is not known:
+            now.written = None  # the API server may have taken what was meant for its predecessor
+            await self._write(now)
 
     def _describe(self, known: KnownPolicy) -> None:
         spec = known.accepted.spec.scheduling if known.accepted is not None else None

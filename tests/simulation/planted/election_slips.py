@@ -96,3 +96,6 @@ class _Forgetful:
         """Done."""
         await self._keeper.load()
         self._keeper.is_recovered = True
+
+    async def recover_late(self) -> None:
+        """Done."""

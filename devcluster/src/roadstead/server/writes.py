@@ -190,7 +190,8 @@ def _patch(api: Api, target: Target, sent: SentRequest, how: Write) -> WriteResu
     settle_namespace(obj, target)
     check_name(obj, target)
     meta, uid = obj["metadata"], stored.obj["metadata"]["uid"]
-    if meta.get("uid", uid) != uid:
+    is_kept = resource.custom and target.subresource == "status"  # all metadata, whatever the patch says
+    if meta.get("uid", uid) != uid and not is_kept:
         message = f'Invalid value: "{meta["uid"]}": field is immutable'
         raise invalid(resource, target.name, [Cause("metadata.uid", message)])
     how = _with_managers(api, resource, obj, meta.pop("managedFields", None), how)
