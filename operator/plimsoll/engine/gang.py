@@ -5,21 +5,24 @@ copy of the cluster that is thrown away. Nothing is assumed here: the caller tak
 decision that is feasible, all of them in one turn, so that two gangs never hold half of what they need.
 
 Order: priority, then the largest first (a small pod finds a gap behind a large one, not the other way
-round), then as given. Greedy: a gang that only fits in some other order is rejected.
+round), then as given. Greedy: a gang that only fits in some other order is rejected. Only where members name
+one claim that has no devices are its devices looked for in several places.
 Source: KEP 4671 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved on the way, and a gang
 preempts as a whole only when the whole fits afterwards.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import CycleState, PodInfo
+from plimsoll.framework import CycleState, PluginError, PodInfo
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import BoolArray
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
+from plimsoll.toolkit.scheduling.gang_claims import GangClaims
 
 #: Different reasons that a message tells in full.
 TOLD = 3
@@ -95,7 +98,6 @@ def place_together(
     With ``is_preempting``, members that fit nowhere may name victims, none of them a member. ``placed`` are
     the uids of members that have a node already.
     """
-    fork = cluster.fork()
     ordered = sorted(
         members,
         key=lambda each: (
@@ -105,6 +107,25 @@ def place_together(
         ),
     )
     ours = {pod.uid for pod, _ in ordered} | set(placed)
+    claims = GangClaims([pod for pod, _ in ordered], cluster)
+    first = None
+    while True:
+        found = _one_by_one(ordered, cluster.fork(), needed, ours, claims, is_preempting=is_preempting)
+        if found.is_feasible or not claims.look_elsewhere(each.pod for each in found.refused):
+            return found if first is None or found.is_feasible else first
+        first = first or found
+
+
+def _one_by_one(
+    ordered: Sequence[tuple[PodInfo, ProfileScheduler]],
+    fork: Cluster,
+    needed: int,
+    ours: Collection[str],
+    claims: GangClaims,
+    *,
+    is_preempting: bool,
+) -> GangDecision:
+    """Place members in order on a fork; ``ours`` are the uids of all members, which are no victims."""
     twins: dict[int, ProfileScheduler] = {}
     placements: list[Placement] = []
     refused: list[Decision] = []
@@ -115,7 +136,8 @@ def place_together(
         if twin is None:
             profile = scheduler.profile if is_preempting else scheduler.profile.without_preemption
             twin = twins[id(scheduler)] = scheduler.on(fork, profile)
-        decision = schedule(twin, pod)
+        decides = claims.decides(pod)
+        decision = schedule(twin, pod, _home(twin, pod, claims) if decides else None)
         nomination = decision.nomination
         if decision.outcome is AttemptOutcome.SCHEDULED:
             node = decision.node
@@ -134,9 +156,19 @@ def place_together(
         state = (decision.state or CycleState()).clone()
         if decision.outcome is AttemptOutcome.SCHEDULED:
             decide_on_fork(state, pod, node, fork)
+        if decides:
+            claims.note(pod, fork)
         placements.append(Placement(decision, node, state))
         fork.place(pod, node)
     return GangDecision(tuple(placements), tuple(refused), needed)
+
+
+def _home(scheduler: ProfileScheduler, pod: PodInfo, claims: GangClaims) -> BoolArray | None:
+    """Nodes that come first for a member that decides where others go, shape (N,); None for no difference."""
+    try:
+        return claims.home(pod, scheduler.filtered(pod).rows, scheduler.cluster)
+    except PluginError:  # the attempt says so
+        return None
 
 
 def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:

@@ -2,25 +2,28 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from devices.builders import a_claim, a_class
+from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
+from plimsoll.model.kinds.devices.resource_slice import ResourceSlice
 from plimsoll.model.kinds.watch_event import NodeAdded, ObjectAdded
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.scheduling.gangs.status import ROUND_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClaims
 from scheduling.binding.devices import gpus
 from scheduling.gangs.gang_scene import GangScene
 
 
-def a_member(name: str, claim: str) -> Any:
+def a_member(name: str, claim: str, **more: Any) -> Any:
     """A pod of the gang, with a claim."""
-    claims = [{"name": "gpu", "resourceClaimName": claim}]
-    return a_pod(name, schedulerName="s", labels={"plimsoll.dev/pod-group": "g"}, resourceClaims=claims)
+    claims, labels = [{"name": "gpu", "resourceClaimName": claim}], {"plimsoll.dev/pod-group": "g"}
+    return a_pod(name, schedulerName="s", labels=labels, resourceClaims=claims, **more)
 
 
 @pytest.mark.parametrize(("devices", "bound"), [(3, ["m0", "m1", "m2"]), (2, [])])
@@ -46,12 +49,22 @@ async def test_members_get_devices_of_their_own(devices: int, bound: list[str]) 
     assert sorted(given) == (["d0", "d1", "d2"] if bound else [])
 
 
+def unused(node: str) -> ResourceClaim:
+    """A claim that got the device of a node in an attempt that bound no pod."""
+    result = {"request": "r", "driver": DRIVER, "pool": node, "device": "d0"}
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
+    allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": terms}}
+    return a_claim("shared", status={"allocation": allocation, "reservedFor": []})
+
+
 @asynccontextmanager
-async def sharing(*nodes: Any) -> AsyncIterator[GangScene]:
+async def sharing(
+    *nodes: Any, slices: Sequence[ResourceSlice] = (), claim: ResourceClaim | None = None
+) -> AsyncIterator[GangScene]:
     """A gang of three whose members name one claim, which has no devices yet; each node has a device."""
-    scene = GangScene(claims=FakeClaims(a_claim("shared")))
+    scene = GangScene(claims=FakeClaims(claim or a_claim("shared")))
     scene.claims.watch = lambda event: scene.ingestion.apply([event])
-    slices = [gpus(1, node.name) for node in nodes]
+    slices = slices or [gpus(1, node.name) for node in nodes]
     running = asyncio.ensure_future(scene.wing.run())
     await scene.see(
         *map(NodeAdded, nodes), *map(ObjectAdded, (a_class(), *slices, scene.claims.claims["default/shared"]))
@@ -68,12 +81,7 @@ async def sharing(*nodes: Any) -> AsyncIterator[GangScene]:
 
 def three(**more: Any) -> list[Any]:
     """The members."""
-    claims = [{"name": "gpu", "resourceClaimName": "shared"}]
-    labels = {"plimsoll.dev/pod-group": "g"}
-    return [
-        a_pod(f"m{number}", schedulerName="s", labels=labels, resourceClaims=claims, **more)
-        for number in range(3)
-    ]
+    return [a_member(f"m{number}", "shared", **more) for number in range(3)]
 
 
 async def test_members_that_share_a_claim_go_where_its_devices_are() -> None:
@@ -131,3 +139,99 @@ async def test_members_whose_sibling_cannot_allocate_give_up() -> None:
 
     assert first == []
     assert scene.bound == ["m0", "m1", "m2"]
+
+
+async def test_the_first_member_goes_where_all_have_room() -> None:
+    """Alone, it would go to the node that is emptier by what scores count."""
+    crowded = a_pod("other", node="empty", cpu="100m")
+    async with sharing(a_node("empty", cpu="2200m"), a_node("used", cpu="8")) as scene:
+        await scene.pods(crowded, *(a_pod(f"u{at}", node="used", cpu="1") for at in range(5)))
+        await scene.pods(*three(cpu="1"))
+        await scene.see()
+
+    assert scene.binder.bound == {f"default/m{number}": "used" for number in range(3)}
+
+
+async def test_devices_are_looked_for_elsewhere_where_others_find_no_room_by_them() -> None:
+    """One member must go to a node that the first one does not choose."""
+    async with sharing(a_node("empty", cpu="8"), a_node("used", cpu="8", labels={"disk": "ssd"})) as scene:
+        members = [a_member("m0", "shared", cpu="2"), a_member("m1", "shared", cpu="1")]
+        members.append(a_member("m2", "shared", cpu="1", node_selector={"disk": "ssd"}))
+        await scene.pods(a_pod("other", node="used", cpu="3"), *members)
+        await scene.see()
+
+    assert scene.binder.bound == {f"default/m{number}": "used" for number in range(3)}
+
+
+async def test_devices_of_a_zone_that_is_too_small_are_left() -> None:
+    """No node has room for all; of two zones one has three nodes."""
+    nodes = [a_node(f"a{at}", cpu="2", labels={"zone": "a"}) for at in range(2)]
+    nodes += [a_node(f"b{at}", cpu="1100m", labels={"zone": "b"}) for at in range(3)]
+    slices = [
+        a_slice(
+            "",
+            [a_device("d0")],
+            name=zone,
+            allNodes=False,
+            pool={"name": zone, "generation": 1, "resourceSliceCount": 1},
+            nodeSelector={
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
+                ]
+            },
+        )
+        for zone in ("a", "b")
+    ]
+    async with sharing(*nodes, slices=slices) as scene:
+        await scene.pods(*three(cpu="1"), *(a_pod(f"o{at}", node=f"a{at}", cpu="200m") for at in range(2)))
+        await scene.see()
+
+    assert sorted(scene.binder.bound.values()) == ["b0", "b1", "b2"]
+
+
+async def test_an_unused_allocation_of_a_shared_claim_is_given_back() -> None:
+    """Its node is full: the members wait until that is written, and start where there is room."""
+    full, free = a_node("full", cpu="2"), a_node("free", cpu="8")
+    async with sharing(full, free, claim=unused("full")) as scene:
+        await scene.pods(a_pod("other", node="full", cpu="2"), *three(cpu="1"))
+        await scene.see()
+        for _ in range(3):
+            await scene.clock.advance(30)
+        claim = scene.claims.claims["default/shared"]
+
+    assert scene.binder.bound == {f"default/m{number}": "free" for number in range(3)}
+    assert claim.status.allocation is not None
+    assert [each.pool for each in claim.status.allocation.devices.results] == ["free"]
+
+
+async def test_members_wait_where_the_unused_allocation_cannot_be_given_back() -> None:
+    """Their conditions and that of their group say why, and all are tried again."""
+    full, free = a_node("full", cpu="2"), a_node("free", cpu="8")
+    async with sharing(full, free, claim=unused("full")) as scene:
+        busy = WriteResult(WriteOutcome.BUSY, "later")
+        refused = WriteResult(WriteOutcome.REFUSED, "claims are frozen")
+        scene.claims.answers = [busy, busy, refused]
+        await scene.pods(a_pod("other", node="full", cpu="2"), *three(cpu="1"))
+        await scene.see()
+        for _ in range(9):
+            await scene.clock.advance(ROUND_S)
+        message, early = scene.message("m1"), scene.bound
+        status = scene.group_statuses.statuses["g"]
+        for _ in range(4):
+            await scene.clock.advance(30)
+
+    assert "deallocating resource claim default/shared: claims are frozen" in message
+    assert status["conditions"][0]["message"] == message
+    assert early == []
+    assert scene.bound == ["m0", "m1", "m2"]
+
+
+async def test_what_was_allocated_on_the_fork_alone_is_not_given_back() -> None:
+    """Two of three members find room by the devices that the first one would get: nothing is written."""
+    async with sharing(a_node("n0", cpu="2"), a_node("n1", cpu="2")) as scene:
+        await scene.pods(*three(cpu="1"))
+        await scene.see()
+        for _ in range(3):
+            await scene.clock.advance(30)
+
+    assert scene.claims.writes == []

@@ -13,7 +13,8 @@ again, and its room is reserved until ``scheduleTimeoutSeconds`` after the decis
 that has started has no say any more in where its further members go.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.cluster.cache import Cache
@@ -22,7 +23,9 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extenders.extender import interested
 from plimsoll.engine.gang import GangDecision, place_together
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import SUCCESS, Code, PodInfo, Status, unschedulable
+from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unschedulable
+from plimsoll.framework.devices import DeviceBook
+from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
@@ -116,13 +119,53 @@ class GangTaker:
         if rescue.is_feasible:
             self._preempt(group, rescue, by_uid, decision.message(placed))
             return
-        self._reject(
-            group,
-            taken,
-            decision.message(placed),
-            decision.plugins,
-            keeps_nominations=rescue.awaits_victims,
-        )
+        message, plugins, keeps = decision.message(placed), decision.plugins, rescue.awaits_victims
+        given = self._give_back(rescue)
+        if given:
+            self._pipeline.start(self._reject_after(given, group, taken, message, plugins, keeps=keeps))
+        else:
+            self._reject(group, taken, message, plugins, keeps_nominations=keeps)
+
+    def _give_back(self, decision: GangDecision) -> list[Awaitable[str]]:
+        """Give back what claims have that no pod uses, and that keeps members from nodes."""
+        book = self._cache.cluster.objects.known_ledger(DeviceBook)
+        given, begun = set[str](), list[Awaitable[str]]()
+
+        def is_due(claim: ResourceClaim | None) -> bool:
+            # What a member before this one would get is allocated on the fork only.
+            known = None if claim is None or book is None else book.claims.get(claim.key)
+            if claim is None or known is None or known.status != claim.status or claim.key in given:
+                return False
+            given.add(claim.key)
+            return True
+
+        for refused in decision.refused:
+            asked = refused.nomination or Nomination(SUCCESS)
+            deallocates = asked.deallocates if is_due(asked.deallocates) else None
+            deletes = asked.deletes if is_due(asked.deletes) else None
+            due = Nomination(asked.status, deallocates=deallocates, deletes=deletes)
+            begun += self._pipeline.give_back(refused.pod, due)
+        return begun
+
+    async def _reject_after(
+        self,
+        given: Sequence[Awaitable[str]],
+        group: Group,
+        taken: Sequence[QueuedPod],
+        message: str,
+        plugins: frozenset[str],
+        *,
+        keeps: bool,
+    ) -> None:
+        """Let the members wait once what they give back is written; if that fails, for a short time only."""
+        rejected_by = frozenset[str]()
+        try:
+            problems = [problem for problem in await asyncio.gather(*given) if problem]
+            message = "; ".join((message, *problems))
+            rejected_by = rejected_by if problems else plugins
+        finally:
+            self._reject(group, taken, message, rejected_by, keeps_nominations=keeps)
+            self._oversight.changed(group.key)
 
     def _reject(
         self,

@@ -1,0 +1,121 @@
+"""GangClaims: claims without devices that several members of a gang name; the first one chooses for all.
+
+Axis letter: N nodes.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from plimsoll.devices.book import DeviceBook
+from plimsoll.model.columns.cluster import PODS, Cluster
+from plimsoll.model.columns.columns import BoolArray, RowArray
+from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.selectors import NodeSelector, compile_node_matcher
+from plimsoll.toolkit.scheduling.node_matching import matching_nodes
+
+#: How often a gang is placed again because its members have no room by the devices of their claim.
+MOST_TURNS = 8
+
+
+class GangClaims:
+    """Claims that have no devices yet, and that several members name.
+
+    A member that gets devices for one decides where all others may go: to the nodes that reach these. So it
+    chooses first among nodes with room for all of them; and where they have none, for ports or affinities
+    say, the gang is placed again, and the devices are looked for elsewhere.
+
+    Args:
+        members: Those that are to be placed.
+        cluster: Only read.
+    """
+
+    def __init__(self, members: Sequence[PodInfo], cluster: Cluster) -> None:
+        self._users: dict[str, list[PodInfo]] = {}
+        self._tried: dict[str, list[NodeSelector]] = {}
+        self._given: dict[str, NodeSelector | None] = {}
+        self._turns = 1
+        book = cluster.objects.known_ledger(DeviceBook)
+        if book is None:
+            return
+        users: dict[str, list[PodInfo]] = {}
+        for pod in members:
+            for key in _named(pod):
+                claim = book.claims.get(key)
+                if claim is not None and not claim.is_allocated:
+                    users.setdefault(key, []).append(pod)
+        self._users = {key: pods for key, pods in users.items() if len(pods) > 1}
+
+    def decides(self, pod: PodInfo) -> bool:
+        """Whether others go where this member goes."""
+        return any(self._open(pod))
+
+    def home(self, pod: PodInfo, rows: RowArray, fork: Cluster) -> BoolArray | None:
+        """Nodes that come before all others for a member that decides, shape (N,); None for no difference.
+
+        Args:
+            pod: The member.
+            rows: Of its feasible nodes.
+            fork: With the members before it.
+        """
+        snapshot = Snapshot(fork)
+        nodes: BoolArray = np.zeros(len(fork), dtype=np.bool_)
+        nodes[rows] = True
+        for key in self._open(pod):
+            for reached in self._tried.get(key, ()):
+                nodes &= ~matching_nodes(compile_node_matcher({}, reached), snapshot)
+        if not nodes.any():
+            return None
+        roomy = nodes & self._has_room(pod, fork)
+        return roomy if roomy.any() else nodes
+
+    def note(self, pod: PodInfo, fork: Cluster) -> None:
+        """A member was placed, and what it gets is in the fork's book."""
+        book = fork.objects.ledger(DeviceBook)
+        for key in list(self._open(pod)):
+            allocation = book.claims[key].status.allocation
+            if allocation is not None:
+                self._given[key] = allocation.node_selector
+
+    def look_elsewhere(self, refused: Iterable[PodInfo]) -> bool:
+        """Whether these members may have room by other devices, which are looked for in the next turn."""
+        found = False
+        for pod in refused:
+            for key in _named(pod):
+                reached = self._given.get(key)
+                tried = self._tried.setdefault(key, [])
+                if reached is not None and reached not in tried:
+                    tried.append(reached)
+                    found = True
+        self._given.clear()
+        self._turns += 1
+        return found and self._turns <= MOST_TURNS
+
+    def _open(self, pod: PodInfo) -> Iterable[str]:
+        return (key for key in _named(pod) if key in self._users and key not in self._given)
+
+    def _has_room(self, pod: PodInfo, fork: Cluster) -> BoolArray:
+        """Where all that name a claim of this member have room, shape (N,); devices do not count."""
+        book = fork.objects.ledger(DeviceBook)
+        users = {each.uid: each for key in self._open(pod) for each in self._users[key]}
+        waiting = [each for each in users.values() if each.uid not in fork.pods]
+        amounts = Counter[str]()
+        for each in waiting:
+            amounts.update(each.requests)
+        wanted = fork.requests_row(dict(amounts))
+        wanted[PODS] = len(waiting)
+        # Where devices serve a resource, nodes have none of it themselves.
+        is_own = [book.class_of_resource(name) is None for name in fork.resources]
+        counts = np.array(is_own, dtype=np.bool_) & (wanted > 0)
+        nodes = len(fork)
+        free = fork.allocatable[:nodes, counts] - fork.requested[:nodes, counts]
+        fits: BoolArray = np.all(free >= wanted[counts], axis=1)
+        return fits
+
+
+def _named(pod: PodInfo) -> list[str]:
+    """Keys of the claims that a pod names itself."""
+    names = (each.resource_claim_name for each in pod.pod.spec.resource_claims)
+    return [f"{pod.namespace}/{name}" for name in names if name is not None]
