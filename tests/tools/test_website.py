@@ -89,16 +89,18 @@ def test_files_of_pages_that_are_gone_are_deleted(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_in_the_built_site_is_said(tmp_path: Path) -> None:
-    """Dead links, missing anchors, and whatever is loaded from elsewhere."""
+    """Dead links, missing anchors, flags with a dash, and whatever is loaded from elsewhere."""
     (tmp_path / "index.html").write_text(
         '<link rel="stylesheet" href="https://fonts.example/x.css"><script src="//cdn.example/x.js"></script>'
         '<a href="a.html#there"></a><a href="a.html#gone"></a><a href="b.html"></a><a href="https://x.example/">x</a>',
         encoding="utf-8",
     )
-    (tmp_path / "a.html").write_text('<h1 id="there"></h1>', encoding="utf-8")
+    flags = "<p>kubectl drain \u2013force, or --force; 3 \u2013 4, one \u2013 two</p>"
+    (tmp_path / "a.html").write_text(f'<h1 id="there"></h1>{flags}', encoding="utf-8")
     (tmp_path / "x.css").write_text("@font-face { src: url(https://fonts.example/f) }", encoding="utf-8")
 
     assert sorted(faults(tmp_path, read(tmp_path))) == [
+        "a.html has \u2013force, which may have been a flag",
         "index.html links to a.html#gone, and a.html has no such anchor",
         "index.html links to b.html, which does not exist",
         "index.html loads //cdn.example/x.js",

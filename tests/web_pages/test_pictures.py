@@ -16,7 +16,7 @@ from inspection.contents import a_node_document, a_pod_document, content_of
 from plimsoll.inspection.picture import PicturedNode, picture_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.web_pages.heat_map import OVER, STEPS, Changes, heat_maps, step_of
-from plimsoll.web_pages.move_arrows import DRAWN, move_arrows
+from plimsoll.web_pages.move_arrows import CHARACTER, DRAWN, LEFT, RIGHT, move_arrows
 from plimsoll.web_pages.pod_index import pod_index
 from plimsoll.web_pages.time_line import POINTS, time_line
 from web_pages.scenes import SCRIPT, a_hostile_page, a_large_cluster, report_of
@@ -93,6 +93,15 @@ def test_arrows_join_nodes_and_the_rest_is_counted() -> None:
     assert len(drawing.arrows) == DRAWN
     assert sum(each.moves for each in drawing.arrows) + drawing.left_out == len(moves)
     assert dict(drawing.left)["a"] == drawing.arrows[0].start
+
+
+@pytest.mark.parametrize("name", ["a", "n" * 253])
+def test_arrows_are_as_wide_as_the_names_at_their_ends(name: str) -> None:
+    """So that a phone shows the first name; of the longest, 47 characters are drawn."""
+    drawing = move_arrows([(name, "b")])
+
+    assert LEFT - drawing.begin == round(min(47, len(name)) * CHARACTER)
+    assert drawing.begin + drawing.width == RIGHT + round(CHARACTER)
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=3 * POINTS))

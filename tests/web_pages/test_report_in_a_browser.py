@@ -228,6 +228,17 @@ def test_axes_of_lines_are_read_on_a_phone_too(width: int, replayed: Path) -> No
     assert bool(drawn) == (width > 320)
 
 
+def test_a_phone_shows_where_the_arrows_begin(page: Path) -> None:
+    """The drawing scrolls, so its first node must be at its left edge."""
+    with a_browser(width=320) as driver:
+        opened(driver, page)
+        (name, *_) = driver.find_elements(By.CSS_SELECTOR, "figure svg.wide > text")
+
+        assert name.text == "old"
+        assert name.rect["x"] >= 0
+        assert name.rect["x"] + name.rect["width"] < 100
+
+
 def test_every_pod_is_explained(driver: Chrome, page: Path) -> None:
     """From its node, which lists its pods, and from the search, whether a table has it or not."""
     opened(driver, page)

@@ -1,12 +1,14 @@
 """Checks the built site: ``python -m website.built build/site``.
 
-Every link inside it leads to a page and an anchor that exist, no page loads anything from elsewhere, and
-each of the ten questions of docs/questions.md is answered within three clicks of the start page.
+Every link inside it leads to a page and an anchor that exist, no page loads anything from elsewhere, flags
+have their two hyphens, and each of the ten questions of docs/questions.md is answered within three clicks of
+the start page.
 """
 
 from __future__ import annotations
 
 import posixpath
+import re
 import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -30,13 +32,18 @@ LOADED = {
 }
 
 
+#: What typographers make of a flag such as --force.
+DASHED = re.compile(r"(?:^|[\s(])[\u2013\u2014][a-z][a-z-]*")
+
+
 @dataclass(slots=True)
 class Page(HTMLParser):
-    """A page of HTML: what it links to, what it loads, and the anchors that it has."""
+    """A page of HTML: what it links to, what it loads, its anchors, and its words that begin with a dash."""
 
     links: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
     anchors: set[str] = field(default_factory=set)
+    dashed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         HTMLParser.__init__(self)
@@ -51,6 +58,10 @@ class Page(HTMLParser):
             elif (tag, name) in LOADED and value:
                 self.loads.append(value)
 
+    def handle_data(self, data: str) -> None:
+        """Keeps words that begin with a dash."""
+        self.dashed += [each.strip(" (\n") for each in DASHED.findall(data)]
+
 
 def read(site: Path) -> dict[str, Page]:
     """Reads every page of a site, by its path."""
@@ -63,9 +74,10 @@ def read(site: Path) -> dict[str, Page]:
 
 
 def faults(site: Path, pages: dict[str, Page]) -> list[str]:
-    """Returns a sentence for each link that leads nowhere and each thing that is loaded from elsewhere."""
+    """Returns a sentence for each dead link, each thing loaded from elsewhere and each flag with a dash."""
     found = []
     for name, page in pages.items():
+        found += [f"{name} has {word}, which may have been a flag" for word in page.dashed]
         for address in [*page.links, *page.loads]:
             parts = urlsplit(address)
             if parts.scheme or parts.netloc:

@@ -9,10 +9,14 @@ exclude_patterns = ["benchmarks/results.jsonl"]
 myst_heading_anchors = 4
 nitpicky = True
 
+#: Flags in sentences and tables stay flags: --force is no dash and a word.
+smartquotes = False
+
 html_theme = "furo"
 html_title = "Plimsoll"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_copyright = False
 html_last_updated_fmt = None
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}

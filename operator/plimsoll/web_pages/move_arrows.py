@@ -10,6 +10,12 @@ DRAWN = 40
 #: Height of a row, in units of the drawing.
 ROW = 22
 
+#: Where the names at the left end and those at the right begin, in the same units.
+LEFT, RIGHT = 310, 590
+
+#: Characters that a name has at most, and the width of one in the page's fixed-width type.
+LONGEST, CHARACTER = 47, 7.3
+
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
@@ -52,6 +58,16 @@ class MoveArrows:
         """Of the drawing."""
         return ROW * max(len(self.left), len(self.right))
 
+    @property
+    def begin(self) -> int:
+        """Where the longest name at the left begins, so that the drawing has no empty margin."""
+        return LEFT - _width(self.left)
+
+    @property
+    def width(self) -> int:
+        """From there to the end of the longest name at the right."""
+        return RIGHT + _width(self.right) - self.begin
+
 
 def move_arrows(moves: Iterable[tuple[str, str]]) -> MoveArrows:
     """Draw the pairs of nodes with the most moves.
@@ -67,6 +83,10 @@ def move_arrows(moves: Iterable[tuple[str, str]]) -> MoveArrows:
     return MoveArrows(
         tuple(left.items()), tuple(right.items()), arrows, pairs.total() - sum(count for _, count in drawn)
     )
+
+
+def _width(column: Iterable[tuple[str, int]]) -> int:
+    return round(CHARACTER * min(LONGEST, max((len(name) for name, _ in column), default=0)))
 
 
 def _column(names: Iterable[str]) -> dict[str, int]:
