@@ -154,9 +154,10 @@ async def test_every_panel_has_data_and_every_alert_is_evaluated(tmp_path: Path)
                         """Place some: one attempt of ten is timed, and a rate needs two that are."""
                         nonlocal placed
                         for _ in range(5):
-                            await scene.pod(f"more-{placed}", cpu="1m")
+                            await scene.pod(f"more-{placed}", cpu="0")  # or they would fill the node
                             await scene.until_bound(f"more-{placed}")
                             placed += 1
+                        await asyncio.sleep(1)  # so that Prometheus sees these after those before
                         return await without_data(server)
 
                     await eventually(more_pods, lambda empty: not empty, within_s=FILLED_S)
