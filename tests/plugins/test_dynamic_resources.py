@@ -1,5 +1,7 @@
 """DynamicResources: pods without claims pass, the others are rejected with a reason."""
 
+import pytest
+
 from devices.builders import a_claim, a_device, a_slice, exactly, fill
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.attempt import schedule
@@ -8,6 +10,7 @@ from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
     SKIP,
+    ConfigurationError,
     CycleState,
     Diagnosis,
     Registry,
@@ -18,6 +21,7 @@ from plimsoll.framework import (
     unresolvable,
     unschedulable,
 )
+from plimsoll.framework.args import parse_args
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.devices.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
@@ -27,6 +31,47 @@ from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginCon
 
 PLUGIN = DynamicResources(DynamicResourcesArgs())
 REJECTIONS = Rejections({}, Status(), Diagnosis(1))
+
+
+@pytest.mark.parametrize(
+    ("written", "steps"),
+    [
+        ("10s", 200_000),
+        ("500ms", 10_000),
+        ("1m0.5s", 1_210_000),
+        (".5s", 10_000),
+        ("1h", 72_000_000),
+        ("5μs", 0),
+    ],
+)
+def test_timeouts_are_durations_as_go_writes_them(written: str, steps: int) -> None:
+    """The search gets steps for them."""
+    args = parse_args(DynamicResourcesArgs, {"filterTimeout": written, "bindingTimeout": "90s"}, "args")
+
+    assert (args.most_steps, args.binding_timeout_s) == (steps, 90.0)
+
+
+@pytest.mark.parametrize("written", ["0", "0s"])
+def test_without_a_timeout_the_search_takes_as_long_as_it_takes(written: str) -> None:
+    """Zero is no limit, as upstream."""
+    assert parse_args(DynamicResourcesArgs, {"filterTimeout": written}, "args").most_steps > 10**15
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"filterTimeout": "10 minutes"}, "must be a duration such as 10s, 500ms or 1h30m"),
+        ({"filterTimeout": ""}, "must be a duration"),
+        ({"filterTimeout": "10"}, "must be a duration"),
+        ({"filterTimeout": "-1s"}, "must be zero or positive"),
+        ({"bindingTimeout": "999ms"}, "must be at least 1 second"),
+        ({"bindingTimeout": "0"}, "must be at least 1 second"),
+    ],
+)
+def test_other_timeouts_are_refused(given: dict[str, str], why: str) -> None:
+    """With what upstream's validation says; no text is taken for no time at all."""
+    with pytest.raises(ConfigurationError, match=f"args.{next(iter(given))}.*{why}"):
+        parse_args(DynamicResourcesArgs, given, "args")
 
 
 def test_pods_without_claims_are_skipped() -> None:

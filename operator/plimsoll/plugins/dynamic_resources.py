@@ -21,7 +21,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from plimsoll import framework as fwk
 from plimsoll.framework.columns import RowArray
@@ -55,6 +55,9 @@ STILL_NOT_SCHEDULABLE = "still not schedulable"
 #: Kinds of pods that are known to need no preparation.
 MOST_PREPARED = 256
 
+#: Of a search without a limit.
+ANY_STEPS = 1 << 60
+
 #: The code of every node while a claim of an earlier attempt exists.
 LEFT_OVER = 17
 
@@ -73,13 +76,29 @@ NO_DEVICES = PodDevices(fwk.Pod())
 class DynamicResourcesArgs(fwk.PluginArgs):
     """Arguments, as written under ``pluginConfig`` in a SchedulingPolicy."""
 
-    filter_timeout: str = Field(default="10s", description="How long the search for devices may take a node.")
-    binding_timeout: str = Field(default="600s", description="How long binding waits for devices.")
+    filter_timeout: str = Field(
+        default="10s",
+        description="How long the search for devices may take a node; 0 for as long as it takes.",
+    )
+    binding_timeout: str = Field(
+        default="600s", description="How long binding waits for devices; at least a second."
+    )
+
+    @field_validator("filter_timeout", "binding_timeout")
+    @classmethod
+    def _is_long_enough(cls, text: str, info: ValidationInfo) -> str:
+        seconds = _seconds(text)
+        if info.field_name == "binding_timeout" and seconds < 1:
+            raise ValueError("must be at least 1 second")
+        if seconds < 0:
+            raise ValueError("must be zero or positive")
+        return text
 
     @property
-    def filter_timeout_s(self) -> float:
-        """Seconds."""
-        return _seconds(self.filter_timeout)
+    def most_steps(self) -> int:
+        """Steps of the search on a node."""
+        seconds = _seconds(self.filter_timeout)
+        return int(seconds * STEPS_A_SECOND) if seconds else ANY_STEPS
 
     @property
     def binding_timeout_s(self) -> float:
@@ -114,7 +133,7 @@ class DynamicResources(
     is_parallel: ClassVar = True
 
     def __init__(self, args: DynamicResourcesArgs) -> None:
-        self._most_steps = int(args.filter_timeout_s * STEPS_A_SECOND)
+        self._most_steps = args.most_steps
         self._binding_timeout_s = args.binding_timeout_s
         self._prepared: set[Hashable] = set()  #: kinds of pods for whose claims all nodes were searched
         self._prepared_mark: Hashable = None
@@ -325,13 +344,18 @@ def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
     return fwk.QueueingHint.of(change.new.uid == pod.uid)
 
 
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_PART = re.compile(r"([0-9]*\.?[0-9]+|[0-9]+\.)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def _seconds(text: str) -> float:
-    """A duration as Go writes it."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        return 0.0
-    hours, minutes, rest = (float(each or 0) for each in found.groups())
-    return hours * 3600 + minutes * 60 + rest
+    """A duration as Go writes it.
+
+    Raises:
+        ValueError: The text is not a duration.
+    """
+    unsigned = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    if unsigned != "0" and not re.fullmatch(f"(?:{_PART.pattern})+", unsigned):
+        raise ValueError("must be a duration such as 10s, 500ms or 1h30m")
+    total = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(unsigned))
+    return -total if text.startswith("-") else total
