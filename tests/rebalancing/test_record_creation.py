@@ -59,6 +59,27 @@ async def test_a_record_that_may_exist_is_deleted_until_the_server_has_done_it()
     assert store.known == {}
 
 
+async def test_a_record_that_may_exist_is_deleted_after_a_long_outage_too() -> None:
+    """Only the next leader looks for records without a move."""
+    records, clock = LossyRecords(), FakeClock()
+    records.refusals = [WriteResult(WriteOutcome.UNKNOWN, "no answer") for _ in range(12)]
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    running = asyncio.create_task(store.run())
+
+    making = asyncio.create_task(store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0))
+    await clock.advance(10.0)
+    assert (await making).verdict is WriteOutcome.UNKNOWN
+    assert [*records.documents] == ["a/r-1"]
+
+    for _ in range(20):
+        await clock.advance(5.0)
+
+    assert records.documents == {}
+    assert not store._unwritten
+    assert not store._left
+    running.cancel()
+
+
 @pytest.mark.parametrize(
     ("verdict", "told"),
     [(WriteOutcome.FENCED, []), (WriteOutcome.REFUSED, [("record a/r-1", "no")])],

@@ -80,6 +80,7 @@ class EvictionRecordStore:
     _creating: set[str] = field(default_factory=set, init=False)  #: keys; deleted ones are taken out
     #: how often each record could not be written, and when it may be written again, by key
     _unwritten: dict[str, tuple[int, float]] = field(default_factory=dict, init=False)
+    _left: set[str] = field(default_factory=set, init=False)  #: keys of records to delete again
     _failed: Signal = field(default_factory=Signal, init=False)
     #: whether what earlier processes left has been seen to
     is_recovered: bool = field(default=False, init=False)
@@ -202,7 +203,7 @@ class EvictionRecordStore:
     async def create(
         self, key: str, spec: EvictionSpec, phase: Phase, reason: str, message: str, *, now: float
     ) -> WriteResult:
-        """Write a new record; one that may exist without a status is deleted again.
+        """Write a new record; one that may exist without a status is deleted again, later where that fails.
 
         Returns:
             The server's answer; GONE for a record that was deleted before the answer came.
@@ -241,7 +242,10 @@ class EvictionRecordStore:
             self._told(record)
         elif answer.verdict is not WriteOutcome.CONFLICT:
             self.observer.record_dropped(spec.policy, answer.verdict.value)
-            await retry(lambda: self.records.delete(namespace, name), DROP_RETRIES, self.clock)
+            deleted = await retry(lambda: self.records.delete(namespace, name), DROP_RETRIES, self.clock)
+            if deleted.verdict not in _FINAL:
+                self._left.add(key)
+                self._keep(key, deleted)
         return answer
 
     async def write(
@@ -313,12 +317,21 @@ class EvictionRecordStore:
         """Write again what could not be written."""
         now = self.clock.monotonic()
         for key in [key for key, (_, due_at) in self._unwritten.items() if due_at <= now]:
-            record = self.known.get(key)
-            answer = WriteResult(WriteOutcome.GONE) if record is None else await self._write(record, tries=1)
+            answer = await self._write_again(key)
             if answer.verdict is WriteOutcome.GONE:
                 self._unwritten.pop(key, None)
+                self._left.discard(key)
             elif not answer.is_done:
                 self._keep(key, answer)
+
+    async def _write_again(self, key: str) -> WriteResult:
+        if (record := self.known.get(key)) is not None:
+            return await self._write(record, tries=1)
+        if key not in self._left:
+            return WriteResult(WriteOutcome.GONE)
+        namespace, _, name = key.partition("/")
+        answer = await self.records.delete(namespace, name)
+        return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
 
     def _keep(self, key: str, answer: WriteResult) -> None:
         """Write a record again later: what it says must come to be what is known."""
