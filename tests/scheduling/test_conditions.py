@@ -21,9 +21,12 @@ class Counting(FakeStatuses):
         super().__init__()
         self.order: list[Any] = []
         self.answers: list[Any] = []
+        self.open = asyncio.Event()
+        self.open.set()
 
     async def write_condition(self, pod: Any, condition: Any) -> Any:
         self.order.append(pod.name)
+        await self.open.wait()
         if self.answers:
             return self.answers.pop(0)
         return await super().write_condition(pod, condition)
@@ -230,3 +233,34 @@ async def test_words_that_a_late_watch_still_shows_are_written_again(stage: Stag
 
     assert stage.statuses.conditions["p"].reason == "Unschedulable"
     assert stage.statuses.order == ["p", "p"]
+
+
+async def test_words_that_the_pod_shows_are_written_after_others_under_way(stage: Stage) -> None:
+    """What is being written takes effect later than what the pod shows, and would stay."""
+    shown = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    pod = a_pod("p", status={"phase": "Pending", "conditions": [shown]})
+    stage.statuses.open.clear()
+    stage.explanations.explain(pod, "SchedulerError", "no right")
+    await settled()
+
+    stage.explain(pod, "no room")
+    await settled()
+    stage.statuses.open.set()
+    await settled()
+
+    assert stage.statuses.conditions["p"].reason == "Unschedulable"
+    assert stage.statuses.order == ["p", "p"]
+
+
+async def test_a_nomination_under_way_is_taken_back(stage: Stage) -> None:
+    """The pod shows none yet, as the attempt that takes it back wishes."""
+    stage.statuses.open.clear()
+    stage.explain(a_pod("p"), "room is made", node="n1")
+    await settled()
+
+    stage.explain(a_pod("p"), "no room", node="")
+    await settled()
+    stage.statuses.open.set()
+    await settled()
+
+    assert stage.statuses.nominated == {"p": ""}

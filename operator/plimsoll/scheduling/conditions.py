@@ -99,15 +99,20 @@ class Explanations:
             nominated_node: What the nomination becomes, "" for none; None leaves it alone.
         """
         says = pod.status.nominated_node_name
-        if nominated_node == says == self._nominated.get(pod.uid, says):
+        # What is being written takes effect after what the pod says, and before what is written next.
+        is_settled = pod.uid not in self.writing
+        if is_settled and nominated_node == says == self._nominated.get(pod.uid, says):
             nominated_node = None  # it says so already, and so did we last
         condition = ConditionUpdate(reason, message, nominated_node)
         written = self._written.get(pod.uid)
-        known = written == (pod.metadata.generation, condition) or (
-            nominated_node is None
-            and _says_already(pod, condition)
-            # The watch may not have shown yet that we wrote something else since.
-            and (written is None or _reads_like(written[1], condition))
+        known = is_settled and (
+            written == (pod.metadata.generation, condition)
+            or (
+                nominated_node is None
+                and _says_already(pod, condition)
+                # The watch may not have shown yet that we wrote something else since.
+                and (written is None or _reads_like(written[1], condition))
+            )
         )
         failed, _ = self._unwritten.pop(pod.uid, (None, 0.0))
         waits = self._urgent.pop(pod.uid, None) or self._due.pop(pod.uid, None) or failed
