@@ -31,7 +31,6 @@ PLANTED: dict[str, Slip] = {
         election_slips.believes_other_clocks,
         election_slips.overwrites_the_lease,
         election_slips.believes_refused_renewals,
-        election_slips.takes_over_nothing,
         placement_slips.no_assume,
         placement_slips.believes_lost_bindings,
         placement_slips.believes_every_binding,
@@ -76,6 +75,10 @@ NARROW: dict[str, tuple[Slip, frozenset[FaultKind]]] = {
         (
             election_slips.trusts_an_old_watch,
             (K.REPLICA_STOPPED, K.WATCH_LAG, K.WORKLOAD_SCALED, K.POD_DELETED),
+        ),
+        (
+            election_slips.takes_over_nothing,
+            (K.REPLICA_STOPPED, K.POD_DELETED, K.WORKLOAD_SCALED, K.WATCH_LAG),
         ),
         (
             placement_slips.keeps_ghosts,
