@@ -82,7 +82,8 @@ class Samples:
         page, key = MetricsPage.read(text), (life.name, life.number)
         before = self._earlier.get(key)
         row: dict[str, Any] = {
-            "leads": int(replica.leads),
+            # Of the same moment as the figures: the probe may be of before a fail-over.
+            "leads": int(page.total("plimsoll_leader_election_master_status")),
             "tasks": page.total("plimsoll_event_loop_tasks"),
             "inflight_bindings": page.total("plimsoll_scheduler_inflight_bindings"),
             "moves_in_flight": page.total("plimsoll_rebalancer_moves_in_flight"),

@@ -16,8 +16,9 @@ Row = Mapping[str, str]
 
 REST_BEFORE, LOAD, REST_AFTER = "rest before", "load", "rest after"
 SERVER = "roadstead"
-#: Caches fill in the first ten minutes of a life or of leading; in a short soak in its first third.
-WARM_UP_S, WARM_UP_SHARE = 600.0, 1 / 3
+#: Caches fill, and allocators keep pages, in the first quarter of an hour of a life or of leading; in a short
+#: soak in its first third.
+WARM_UP_S, WARM_UP_SHARE = 900.0, 1 / 3
 #: The development cluster keeps the changes of 60,000 versions for watches, at most 20,000 of each
 #: collection, and Events for ten minutes: it is full only then.
 SERVER_WARM_UP_S = 2400.0
