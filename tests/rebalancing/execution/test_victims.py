@@ -13,7 +13,7 @@ from plimsoll.framework import PodInfo
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.watch_event import PodDeleted
 from plimsoll.model.kinds.workload import PodDisruptionBudget
-from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.restart import Restart
@@ -23,7 +23,7 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PendingPods
-from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.records.store import CATCH_UP_S, EvictionRecordStore
 from plimsoll.rebalancing.runs.proposals import Approvals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.testing.builders import a_node, a_pod, the_info
@@ -194,6 +194,30 @@ async def test_what_cannot_be_recorded_is_not_done() -> None:
     assert not await late.evict("a")
 
     assert stage.evictor.evicted == late.evictor.evicted == []
+
+
+async def test_a_victim_stays_while_an_earlier_record_of_it_is_outdated() -> None:
+    """The server's record says Evicting, though a budget refused: a second one would be open beside it."""
+    stage = Stage(BLOCKED)
+    evict = stage.evictor.evict
+
+    async def then_fail(pod: Any) -> WriteResult:
+        stage.records.answer = WriteResult(WriteOutcome.REFUSED, "forbidden")
+        return await evict(pod)
+
+    stage.evictor.evict = then_fail  # type: ignore[method-assign] # replaced for this test
+    assert not await stage.evict("c")
+    stage.records.answer, stage.evictor.evict = DONE, evict  # type: ignore[method-assign] # as it was
+    assert not await stage.evict("c", pod=OTHER)
+    assert list(stage.records.history.values()) == [["Planned", "Evicting"]]
+
+    await stage.clock.advance(CATCH_UP_S)
+    await stage.keeper.catch_up()
+    assert await stage.evict("c", pod=OTHER)
+    assert sorted(stage.records.history.values()) == [
+        ["Planned", "Evicting", "Blocked"],
+        ["Planned", "Evicting", "Evicted"],
+    ]
 
 
 async def test_no_victim_goes_before_the_records_of_earlier_processes_are_seen_to() -> None:

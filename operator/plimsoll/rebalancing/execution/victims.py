@@ -62,9 +62,18 @@ class VictimEvictions:
             present = self.cache.cluster.pods.get(victim.uid)
             if present is None or present.is_terminating:
                 continue
-            if not is_wanted() or not await self._evict(present, pod, policy, is_wanted, told):
+            if self._is_unwritten(victim.uid) or not is_wanted():
+                return False
+            if not await self._evict(present, pod, policy, is_wanted, told):
                 return False
         return True
+
+    def _is_unwritten(self, uid: str) -> bool:
+        """Whether the server holds an outdated record of this pod: with another one it would have two open."""
+        known = self.keeper.known
+        return any(
+            record.spec.pod.uid == uid and not self.keeper.is_written(key) for key, record in known.items()
+        )
 
     async def _evicted_already(self, uid: str) -> bool:
         """Whether the Eviction API has let this pod go, though the watch may not show it yet.

@@ -169,6 +169,10 @@ class EvictionRecordStore:
         """Records that wait for something."""
         return [record for record in self.known.values() if not record.is_finished]
 
+    def is_written(self, key: str) -> bool:
+        """Whether the server holds what is known of a record."""
+        return key not in self._unwritten
+
     def sent_within(self, policy: str, seconds: float) -> int:
         """How many evictions and surges of a policy were sent lately, but for those that were refused.
 
@@ -352,7 +356,7 @@ class EvictionRecordStore:
             if answer.is_done and self.known.get(record.key, record) is record:
                 self._unwritten.pop(record.key, None)  # otherwise it is what has been added since that is not
             elif answer.is_failure and answer.verdict is not WriteOutcome.GONE and not is_lost:
-                self._report(record, answer)
+                self.observer.failed(f"record {record.key}", answer.message)
             if answer.verdict in _FINAL:
                 break
             if left:
@@ -378,9 +382,6 @@ class EvictionRecordStore:
             "message": record.status.message or "",
         }
         self.observer.move_told(record.key, phase, facts)
-
-    def _report(self, record: Record, answer: WriteResult) -> None:
-        self.observer.failed(f"record {record.key}", answer.message)
 
     # -- retention -----------------------------------------------------------------------------------
 
