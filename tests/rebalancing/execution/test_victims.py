@@ -197,7 +197,7 @@ async def test_what_cannot_be_recorded_is_not_done() -> None:
 
 
 async def test_a_victim_stays_while_an_earlier_record_of_it_is_outdated() -> None:
-    """The server's record says Evicting, though a budget refused: a second one would be open beside it."""
+    """The server's record says Evicting, though a budget refused: another one would be a second open one."""
     stage = Stage(BLOCKED)
     evict = stage.evictor.evict
 

@@ -69,7 +69,7 @@ class VictimEvictions:
         return True
 
     def _is_unwritten(self, uid: str) -> bool:
-        """Whether the server holds an outdated record of this pod: with another one it would have two open."""
+        """Whether the server holds an outdated record of this pod: another one would be a second open one."""
         known = self.keeper.known
         return any(
             record.spec.pod.uid == uid and not self.keeper.is_written(key) for key, record in known.items()
