@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from axe_core_python.selenium import Axe
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -40,6 +41,19 @@ def seen(driver: Chrome, selector: str, text: str) -> None:
             return
         time.sleep(0.2)
     raise AssertionError(f"{text!r} is not in {driver.find_element(By.CSS_SELECTOR, selector).text!r}")
+
+
+def pressed(driver: Chrome, selector: str) -> None:
+    """Click on an element; an update of the page may replace it before the click arrives."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            driver.find_element(By.CSS_SELECTOR, selector).click()
+        except StaleElementReferenceException:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 def look(driver: Chrome, operator: Operator, token: str) -> None:
@@ -81,7 +95,7 @@ async def test_people_see_the_operator_and_strangers_nothing(
                 if each["impact"] in SERIOUS
             ]
             assert bad == []
-            driver.find_element(By.CSS_SELECTOR, "#waiting button").click()
+            pressed(driver, "#waiting button")
             seen(driver, "dialog pre", "NodeResourcesFit")
             driver.find_element(By.TAG_NAME, "dialog").send_keys(Keys.ESCAPE)
             assert logged(driver, "browser") == []
