@@ -25,6 +25,13 @@ pytestmark = [needs_chromium, pytest.mark.xdist_group("browser")]
 #: Impacts of axe that a page must not have.
 SERIOUS = {"serious", "critical"}
 
+#: In how many lines an element's words stand.
+LINES = """
+const words = document.createRange();
+words.selectNodeContents(arguments[0]);
+return words.getClientRects().length;
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -237,6 +244,16 @@ def test_a_phone_shows_where_the_arrows_begin(page: Path) -> None:
         assert name.text == "old"
         assert name.rect["x"] >= 0
         assert name.rect["x"] + name.rect["width"] < 100
+
+
+def test_a_phone_shows_before_and_after_in_one_line(page: Path) -> None:
+    """A figure that is broken at its arrow reads as two."""
+    with a_browser(width=320) as driver:
+        opened(driver, page)
+        cells = [each for each in driver.find_elements(By.TAG_NAME, "td") if "->" in each.text]
+
+        assert "62.5 -> 50.0" in [each.text for each in cells]
+        assert [each.text for each in cells if driver.execute_script(LINES, each) > 1] == []
 
 
 def test_every_pod_is_explained(driver: Chrome, page: Path) -> None:

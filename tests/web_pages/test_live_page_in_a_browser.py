@@ -1,0 +1,231 @@
+"""The live page in Chromium with a view of our own: its figures, keyboard, schemes, widths, hostile names.
+
+tests/e2e/test_live_page.py looks at the page of an operator that runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_core_python.selenium import Axe
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support import expected_conditions as expected
+from selenium.webdriver.support.wait import WebDriverWait
+
+from plimsoll.inspection.live_view import (
+    LiveCondition,
+    LiveNode,
+    LivePod,
+    LivePolicy,
+    LiveRecord,
+    LiveView,
+)
+from web_pages.browser import a_browser, logged, needs_chromium
+from web_pages.page_server import serving
+from web_pages.scenes import IMAGE, LONG, SCRIPT
+from web_pages.test_report_in_a_browser import SERIOUS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from selenium.webdriver import Chrome
+
+DETAILS = (By.CSS_SELECTOR, "dialog pre")
+
+pytestmark = [needs_chromium, pytest.mark.xdist_group("browser")]
+
+#: Where a dialog says what the operator remembers.
+PRE = (By.CSS_SELECTOR, "dialog pre")
+
+HOSTILE = (SCRIPT, IMAGE, LONG)
+
+
+def a_record(pod: str, phase: str, *, words: str = "") -> LiveRecord:
+    return LiveRecord(
+        record=f"{pod}-1",
+        pod=pod,
+        from_node="old",
+        target_node="new-1",
+        policy="tidy",
+        strategy="RemoveDuplicates",
+        phase=phase,
+        message=words,
+    )
+
+
+def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> LiveView:
+    """Pods that wait, a policy in trouble, a move under way and one that ended."""
+    made, names = tuple(nodes), tuple(pods)
+    condition = LiveCondition(type="Degraded", status="True", reason="UsageSourceSilent", message=words)
+    return LiveView(
+        standing="leading as plimsoll-0",
+        node_count=len(made),
+        pod_count=5,
+        nodes=made,
+        gone=(),
+        depths={"active": 0, "backoff": 1, "unschedulable": len(names), "gated": 0},
+        queue=tuple(
+            LivePod(
+                pod=each,
+                queue="unschedulable",
+                attempts=7,
+                waited_seconds=3725,
+                rejected_by=("NodeResourcesFit", "TaintToleration"),
+            )
+            for each in names
+        ),
+        policies=(LivePolicy(policy="tidy", conditions=(condition,)),),
+        moves=(a_record("shop/web-a", "Evicting"),),
+        records=(a_record("shop/web-b", "Settled", words=words),),
+    )
+
+
+def a_node(name: str, place: int = 0) -> LiveNode:
+    return LiveNode(
+        node=name, pods=place, cpu_percent=10 * place, memory_percent=7 * place, is_open=place != 2
+    )
+
+
+USUAL = a_view(
+    [a_node(name, place) for place, name in enumerate(("old", "new-1", "new-2", "new-3"))]
+    + [a_node("over-12", 12)],
+    ["shop/web-big", "shop/job"],
+    words="metrics.k8s.io has not answered for 5 minutes",
+)
+MARKUP = a_view(
+    [a_node(name, place) for place, name in enumerate(HOSTILE)],
+    [f"shop/{each}" for each in HOSTILE],
+    words=IMAGE,
+)
+
+
+def shown(driver: Chrome, address: str) -> Chrome:
+    """The page, with a token and what it shows."""
+    driver.get("about:blank")  # an earlier test's page misses its server
+    logged(driver, "browser")
+    driver.get(address)
+    driver.execute_script("sessionStorage.setItem('token', 'one')")
+    driver.refresh()
+    WebDriverWait(driver, 30).until(lambda found: "leading" in found.find_element(By.ID, "status").text)
+    return driver
+
+
+def rows(driver: Chrome, body: str) -> list[list[str]]:
+    """What the cells of a table say, whether they are in sight or not."""
+    return [
+        [str(cell.get_property("textContent")) for cell in row.find_elements(By.TAG_NAME, "td")]
+        for row in driver.find_elements(By.CSS_SELECTOR, f"#{body} tr")
+    ]
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    with a_browser() as found:
+        yield found
+
+
+def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
+    """Each node, queue, pod, condition and record once, with its figures, and nothing in the console."""
+    with serving(USUAL) as (address, asked):
+        shown(driver, address)
+        said = USUAL.model_dump(by_alias=True)
+
+        assert [each.get_attribute("title") for each in driver.find_elements(By.CSS_SELECTOR, ".tile")] == [
+            f"{each['node']}: cpu {each['cpuPercent']} %, memory {each['memoryPercent']} %, "
+            f"{each['pods']} pods{'' if each['isOpen'] else ', closed to new pods'}"
+            for each in said["nodes"]
+        ]
+        assert len(driver.find_elements(By.CSS_SELECTOR, ".tile .s21")) == 1
+        assert "striped above 100 %" in driver.find_element(By.ID, "nodes").text
+        assert [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#depths li")] == [
+            f"{name}: {count}" for name, count in said["depths"].items()
+        ]
+        assert rows(driver, "waiting") == [
+            [each["pod"], each["queue"], str(each["attempts"]), "1h2m", ", ".join(each["rejectedBy"])]
+            for each in said["queue"]
+        ]
+        (condition,) = said["policies"][0]["conditions"]
+        assert rows(driver, "conditions") == [["tidy", *condition.values()]]
+        for body, name in (("open", "moves"), ("ended", "records")):
+            columns = ("pod", "fromNode", "targetNode", "phase", "policy", "strategy", "message")
+            assert rows(driver, body) == [[each[column] for column in columns] for each in said[name]]
+        assert driver.find_element(By.ID, "status").text == (
+            "leading as plimsoll-0; 5 nodes, 5 pods with a node"
+        )
+        assert logged(driver, "browser") == []
+        assert {each for each in asked if each != "/favicon.ico"} == {"/ui", "/explain/live"}
+
+
+def test_it_is_used_by_keyboard(driver: Chrome) -> None:
+    """Tab reaches the tiles once and the pods; arrows go on from there, Enter explains, Escape returns."""
+    with serving(USUAL) as (address, _):
+        shown(driver, address)
+        reached: list[str] = []
+        for _ in range(60):
+            driver.switch_to.active_element.send_keys(Keys.TAB)
+            element = driver.switch_to.active_element
+            if reached and element.get_attribute("class") == "skip":
+                break  # once around
+            reached.append(element.get_attribute("data-node") or element.get_attribute("data-pod") or "")
+        assert reached.count("old") == 1
+        assert {"shop/web-big", "shop/job", "shop/web-a", "shop/web-b"} <= set(reached)
+        assert not {"new-1", "new-2", "new-3"} & set(reached)
+
+        tile = driver.find_element(By.CSS_SELECTOR, '.tile[data-node="old"]')
+        tile.send_keys(Keys.ARROW_RIGHT)
+        tile = driver.switch_to.active_element
+        tile.send_keys(Keys.END)
+        tile = driver.switch_to.active_element
+        assert tile.get_attribute("data-node") == "over-12"
+        tile.send_keys(Keys.ENTER)
+        dialog = driver.find_element(By.TAG_NAME, "dialog")
+        assert dialog.is_displayed()
+        assert dialog.find_element(By.TAG_NAME, "h2").text == "over-12"
+        WebDriverWait(driver, 30).until(
+            lambda _: "attempts made: 3" in dialog.find_element(By.TAG_NAME, "pre").text
+        )
+        dialog.send_keys(Keys.ESCAPE)
+        assert not dialog.is_displayed()
+        assert driver.switch_to.active_element == tile
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 320])
+@pytest.mark.parametrize("view", [USUAL, MARKUP], ids=["usual", "hostile"])
+def test_axe_finds_nothing_serious(view: LiveView, width: int, dark: bool) -> None:
+    """In both schemes, at the width of a desk and of a phone, where nothing but tables scrolls sideways."""
+    with serving(view) as (address, _), a_browser(dark=dark, width=width) as driver:
+        shown(driver, address)
+        bad = [
+            (each["id"], each["nodes"][0]["html"])
+            for each in Axe().run(driver)["violations"]
+            if each["impact"] in SERIOUS
+        ]
+        assert bad == []
+        paper = driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+        assert paper.startswith("rgba(13," if dark else "rgba(255,")
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_names_that_are_markup_are_inert(driver: Chrome) -> None:
+    """They are shown and can be clicked, nothing of them runs, and the longest is asked for whole."""
+    with serving(MARKUP) as (address, asked):
+        shown(driver, address)
+        assert [each[0] for each in rows(driver, "waiting")] == [f"shop/{each}" for each in HOSTILE]
+        for name in HOSTILE:
+            button = next(
+                each
+                for each in driver.find_elements(By.CSS_SELECTOR, "#waiting button")
+                if each.get_attribute("data-pod") == f"shop/{name}"
+            )
+            button.click()
+            WebDriverWait(driver, 30).until(expected.text_to_be_present_in_element(PRE, "<b>it</b>"))
+            assert driver.find_element(By.CSS_SELECTOR, "dialog h2").text == f"shop/{name}"
+            driver.find_element(By.TAG_NAME, "dialog").send_keys(Keys.ESCAPE)
+
+        assert driver.title == "Plimsoll"
+        assert driver.find_elements(By.TAG_NAME, "img") == []
+        assert logged(driver, "browser") == []
+        assert f"/explain/pods/shop/{LONG}" in asked
