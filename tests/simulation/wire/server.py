@@ -9,7 +9,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from roadstead.server.content_negotiation import JSON
+from roadstead.server.bodies.content_negotiation import JSON
 from roadstead.server.request_handler import Request, RequestHandler
 from roadstead.server.server import Server, Watch
 from roadstead.store.store import event_line

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from roadstead.server.content_negotiation import JSON
+from roadstead.server.bodies.content_negotiation import JSON
 
 if TYPE_CHECKING:
     from roadstead.store.api import Api

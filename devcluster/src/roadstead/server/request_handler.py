@@ -18,7 +18,7 @@ import yaml
 from aiohttp import web
 
 from roadstead.server import writes
-from roadstead.server.content_negotiation import JSON, Form, accepted
+from roadstead.server.bodies.content_negotiation import JSON, Form, accepted
 from roadstead.server.lists import Page, flag, list_options, page, too_large
 from roadstead.server.paths import Target, target
 from roadstead.server.renderers import AdmissionReviewer, Documents, TableRenderer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from aiohttp import web
 
-from roadstead.server.content_negotiation import JSON
+from roadstead.server.bodies.content_negotiation import JSON
 from roadstead.server.pod_proxy import proxied
 from roadstead.server.request_handler import Request, RequestHandler, failure, refusal
 from roadstead.values.status_errors import StatusError

@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from roadstead.server.content_negotiation import content_type, repeated_keys
+from roadstead.server.bodies.content_negotiation import content_type, repeated_keys
 from roadstead.store.store import Entry
 from roadstead.values.status_errors import Cause, StatusError, bad_request, invalid, method_not_allowed
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from roadstead.server.access_reviews import review
-from roadstead.server.content_negotiation import decoded, unsupported
+from roadstead.server.bodies.content_negotiation import decoded, unsupported
 from roadstead.server.service_account_tokens import issued
 from roadstead.server.write_options import APPLY, BODIES, delete_options, typed, write_options
 from roadstead.server.write_requests import (

@@ -31,7 +31,7 @@ from roadstead.schemas.schemas import (
     Scalar,
     Struct,
 )
-from roadstead.server.protobuf_fields import WIRE_FIELDS
+from roadstead.server.bodies.protobuf_fields import WIRE_FIELDS
 from roadstead.values.status_errors import bad_request
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import yaml
 
-from roadstead.server.protobuf_bodies import MEDIA_TYPE, decoded_protobuf
+from roadstead.server.bodies.protobuf_bodies import MEDIA_TYPE, decoded_protobuf
 from roadstead.values.status_errors import StatusError, bad_request
 
 JSON = "application/json"

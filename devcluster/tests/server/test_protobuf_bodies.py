@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.server.protobuf_bodies import decoded_protobuf
+from roadstead.server.bodies.protobuf_bodies import decoded_protobuf
 from roadstead.values.status_errors import StatusError
 
 

@@ -1,0 +1,1 @@
+"""Forms of requests and answers: JSON, YAML, Protocol Buffers."""
