@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import venv
 from typing import TYPE_CHECKING
 
 import pytest
@@ -97,10 +98,11 @@ def test_a_version_that_is_not_stated_is_not_released(tmp_path: Path) -> None:
 
 def test_a_stranger_installs_the_wheel(dist: Path, tmp_path: Path) -> None:
     """In an empty environment, with the locked versions of what it requires; the command runs."""
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    venv.create(tmp_path / "venv")
     (wheel,) = dist.glob("plimsoll-*.whl")
+    # The pip that runs the tests, for that environment: to install another one takes a second of its own.
     pip = [
-        str(tmp_path / "venv/bin/pip"),
+        *(sys.executable, "-m", "pip", "--python", str(tmp_path / "venv/bin/python")),
         "install",
         "--quiet",
         "--disable-pip-version-check",

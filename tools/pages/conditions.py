@@ -7,7 +7,7 @@ a row, or a row without a reason, fails ``make docs`` and a test.
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pages.vocabulary import Module, modules, table
@@ -168,7 +168,7 @@ LEAD = (
 )
 
 
-def reasons(found: list[Module]) -> set[str]:
+def reasons(found: Sequence[Module]) -> set[str]:
     """Returns every reason of a condition that the code can write."""
     said = {each for module in found for each in _said(module) if _REASON.fullmatch(each)}
     return said - TYPES

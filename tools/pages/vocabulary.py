@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pages import meanings
@@ -61,7 +62,8 @@ class Module:
         return (self.text(inner) if isinstance(inner, ast.Name) else None) or "…"
 
 
-def modules() -> list[Module]:
+@cache
+def modules() -> tuple[Module, ...]:
     """Reads every module of the product; constants that are imported are known as well."""
     trees = {
         ".".join(path.relative_to(PRODUCT).with_suffix("").parts): ast.parse(path.read_text(encoding="utf-8"))
@@ -69,10 +71,10 @@ def modules() -> list[Module]:
         if "testing" not in path.parts
     }
     own = {name: dict(_constants(tree)) for name, tree in trees.items()}
-    return [Module(name, tree, {**_imported(tree, own), **own[name]}) for name, tree in trees.items()]
+    return tuple(Module(name, tree, {**_imported(tree, own), **own[name]}) for name, tree in trees.items())
 
 
-def refusals(found: list[Module]) -> dict[str, list[str]]:
+def refusals(found: Sequence[Module]) -> dict[str, list[str]]:
     """Returns the sentences of every refusal by its reason, sorted, with … where a sentence varies."""
     said: dict[str, list[str]] = {}
     for module in found:
@@ -88,7 +90,7 @@ def refusals(found: list[Module]) -> dict[str, list[str]]:
     return {reason: said[reason] for reason in sorted(said)}
 
 
-def events(found: list[Module]) -> list[tuple[str, str, str, str]]:
+def events(found: Sequence[Module]) -> list[tuple[str, str, str, str]]:
     """Returns reason, action, type and module of every event that the operator emits under a fixed reason."""
     rows = set()
     for module in found:
@@ -105,7 +107,7 @@ def events(found: list[Module]) -> list[tuple[str, str, str, str]]:
     return sorted({*rows, *ends})
 
 
-def keys(found: list[Module]) -> list[tuple[str, str]]:
+def keys(found: Sequence[Module]) -> list[tuple[str, str]]:
     """Returns every annotation, label and taint of ours, and the modules that define it."""
     rows: dict[str, list[str]] = {}
     for module in found:
