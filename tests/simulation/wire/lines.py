@@ -25,6 +25,10 @@ ONE_WAY_S, BETWEEN_S = (0.0005, 0.004), (0.0, 0.002)
 #: Bytes that are on their way to a reader or wait there, at most: those of two socket buffers.
 CAPACITIES = (4_096, 65_536, 65_536, 1_048_576)
 
+#: Bytes that are on their way while a line lags: a path that is long, not narrow. With the buffers above,
+#: 4 KiB could take as long as the lag, and a list minutes.
+LAGGING_CAPACITY = 2**30
+
 #: Bytes a second, by connection.
 RATES = (math.inf, math.inf, 1e6, 1e5)
 
@@ -102,7 +106,7 @@ class Line:
     @property
     def room(self) -> int:
         """Bytes that may be written now."""
-        return self.capacity - self.held
+        return (LAGGING_CAPACITY if self.lag_s else self.capacity) - self.held
 
     def carry(self, data: bytes) -> None:
         """Take bytes; they arrive later, or never."""

@@ -107,6 +107,24 @@ def test_bytes_arrive_whole_and_in_order_and_a_slow_reader_holds_the_writer_back
     ran(scene, seed)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_line_that_lags_delays_bytes_and_does_not_take_the_lag_again_for_each_buffer(seed: int) -> None:
+    """A list of 300 kB on a watch that is eight seconds late, whatever fits into the socket buffers."""
+
+    async def scene(loop: WiredLoop) -> None:
+        server, client = await pair(loop)
+        client.transport.get_extra_info("plug").connection.to_client.lag_s = 8.0
+        for _ in range(3):
+            server.transport.write(b"x" * 100_000)
+        await asyncio.sleep(7.9)
+        assert not client.data
+        await asyncio.sleep(4.0)  # at 100 kB a second, three of them are for the bytes
+
+        assert len(client.data) == 300_000
+
+    ran(scene, seed)
+
+
 def test_a_connection_that_is_reset_loses_what_is_under_way() -> None:
     """Both ends hear of it."""
 
