@@ -360,6 +360,10 @@ class World:
         """A pod that waits on Permit says where; nothing is kept of it."""
         return DONE
 
+    async def standing(self, pod: Pod) -> WriteResult:
+        """The watch is never behind."""
+        return DONE
+
     async def evict(self, pod: Pod) -> WriteResult:
         """The pod leaves, unless a budget has nothing left."""
         budgets = [

@@ -11,6 +11,7 @@ import pytest
 
 from e2e.polls import eventually, throughout
 from e2e.scene import FINISHED, POLICIES
+from e2e.speaker import MERGE
 
 if TYPE_CHECKING:
     from e2e.conftest import StartGuarded
@@ -86,6 +87,45 @@ async def test_an_eviction_whose_answer_is_lost_is_seen_to_its_end(guarded: Star
     assert [record["status"]["phase"] for record in first] == ["Evicted"]
     assert Counter(record["status"]["phase"] for record in records) == {"Settled": 2}
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("planner", ["Proven", "Upstream"])
+async def test_a_pod_that_the_watch_shows_otherwise_than_it_is_stays(
+    guarded: StartGuarded, planner: str
+) -> None:
+    """The watch of pods stands still, as on a half-open connection, while somebody annotates them."""
+    async with guarded("enforce") as (scene, entrance, operator):
+        old = await scene.node("old")
+        await scene.policy({"scheduling": {"schedulerName": scene.scheduler}}, "scheduler")
+        await scene.deployment("web", 2)
+        await scene.node("new")
+        watched = entrance.held["watch", "", "pods"] = asyncio.Event()
+        change = {"metadata": {"annotations": {"plimsoll.dev/evict": "false"}}}
+        for pod in await scene.pods(app="web"):
+            path = scene.path(f"pods/{pod['metadata']['name']}")
+            (await scene.speaker.request("PATCH", path, change, sends=MERGE)).accepted()
+        await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
+        spec = scene.rebalancing("RemovePodsViolatingNodeTaints", planner=planner)
+        name = await scene.policy(spec)
+
+        def finished(records: list[Obj]) -> bool:
+            return any(each.get("status", {}).get("phase") in FINISHED for each in records)
+
+        record = (await eventually(scene.records, finished))[0]
+        watched.set()
+        status = await eventually(
+            lambda: scene.policy_status(name),
+            lambda found: any(
+                each["reason"] == "NeverEvict" for each in found.get("counts", {}).get("refused", ())
+            ),
+        )
+        assert await scene.running(app="web") == [old, old]
+        assert await operator.stop() == 0
+
+    assert (record["status"]["phase"], record["status"]["reason"]) == ("Cancelled", "Changed")
+    assert record["status"]["message"] == "the pod has other annotations than the watch has shown"
+    assert status["counts"].get("evicted", 0) == 0
+    assert ("create", "", "pods/eviction") not in entrance.used
 
 
 async def test_one_request_in_five_fails_and_all_gets_done(guarded: StartGuarded) -> None:

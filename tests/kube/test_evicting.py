@@ -28,25 +28,78 @@ BUDGET = refusal(
 )
 
 
-async def test_this_very_pod_is_evicted(told: tuple[ToldServer, Session]) -> None:
-    """The uid is a precondition: a later pod of the same name is spared."""
+#: The pod of these tests, as the watch has shown it.
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}
+MADE = {"labels": {"app": "web"}, "annotations": {"a": "b"}, "ownerReferences": [OWNER]}
+POD = a_pod("web-1", uid="u1", metadata={"resourceVersion": "7", **MADE})
+
+
+def listed(**meta: Any) -> dict[str, Any]:
+    """A list of one pod."""
+    return {"items": [{"metadata": {"name": "web-1", "namespace": "default", **MADE, **meta}}]}
+
+
+async def test_this_very_pod_is_read_and_evicted(told: tuple[ToldServer, Session]) -> None:
+    """The uid is a precondition: a later pod of the same name is spared; another status is no other pod."""
     server, session = told
+    server.then(listed(uid="u1", resourceVersion="8", finalizers=["a/b"], managedFields=[{}]))
     server.then({}, 201)
 
-    answer = await PodEvictor(session).evict(a_pod("web-1", uid="u1"))
+    answer = await PodEvictor(session).evict(POD)
 
     assert answer.is_done
-    method, path, body, _ = server.requests[0]
-    assert (method, path) == ("POST", "/api/v1/namespaces/default/pods/web-1/eviction")
-    assert body["deleteOptions"] == {"preconditions": {"uid": "u1"}}
+    assert [each[:2] for each in server.requests] == [
+        ("GET", "/api/v1/namespaces/default/pods?fieldSelector=metadata.name%3Dweb-1"),
+        ("POST", "/api/v1/namespaces/default/pods/web-1/eviction"),
+    ]
+    assert server.requests[1][2]["deleteOptions"] == {"preconditions": {"uid": "u1"}}
+
+
+@pytest.mark.parametrize(
+    ("code", "found", "verdict", "message"),
+    [
+        pytest.param(200, listed(uid="u1", ownerReferences=None), "conflict", "other owners", id="bare"),
+        pytest.param(200, listed(uid="u1", labels={}), "conflict", "other labels than", id="labels"),
+        pytest.param(
+            200,
+            listed(uid="u1", labels={"app": "b"}, annotations={"plimsoll.dev/evict": "false"}),
+            "conflict",
+            "other labels and annotations than the watch has shown",
+            id="annotated",
+        ),
+        pytest.param(200, listed(uid="u2"), "gone", "not found", id="another-uid"),
+        pytest.param(200, {"items": []}, "gone", "not found", id="gone"),
+        pytest.param(
+            200, listed(uid="u1", deletionTimestamp="2026-01-01T00:00:00Z"), "gone", "to leave", id="it-goes"
+        ),
+        pytest.param(503, refusal(503, "away"), "busy", "could not be read before", id="not-known"),
+        pytest.param(200, listed(uid="u1", labels=7), "busy", "could not be read before", id="odd"),
+        pytest.param(200, b"<html>", "busy", "could not be read before", id="a-login-page"),
+        pytest.param(429, refusal(429, "later"), "busy", "later", id="busy"),
+        pytest.param(403, refusal(403, "no right"), "refused", "no right", id="not-allowed"),
+    ],
+)
+async def test_a_pod_that_has_changed_or_is_not_known_to_stand_is_not_evicted(
+    told: tuple[ToldServer, Session], code: int, found: Any, verdict: str, message: str
+) -> None:
+    """A watch may be behind; who judged another pod sends nothing."""
+    server, session = told
+    server.then(found, code)
+
+    answer = await PodEvictor(session).evict(POD)
+
+    assert answer.verdict == verdict
+    assert message in answer.message
+    assert [each[0] for each in server.requests] == ["GET"]
 
 
 async def test_a_budget_is_named(told: tuple[ToldServer, Session]) -> None:
     """429 with the cause of a budget: Blocked, by that one."""
     server, session = told
+    server.then(listed(uid="u1"))
     server.then(BUDGET, 429)
 
-    answer = await PodEvictor(session).evict(a_pod())
+    answer = await PodEvictor(session).evict(POD)
 
     assert answer.verdict is WriteOutcome.BLOCKED
     assert answer.budget == "default/web"
@@ -67,18 +120,14 @@ async def test_other_answers_are_distinguished(
 ) -> None:
     """Whether to wait, to give up, or to ask again."""
     server, session = told
+    server.then(listed(uid="u1"))
     server.then(refusal(code, "the sentence", retryAfterSeconds=3), code)
 
-    answer = await PodEvictor(session).evict(a_pod())
+    answer = await PodEvictor(session).evict(POD)
 
     assert answer.verdict is verdict
     assert answer.message == "the sentence"
     assert answer.retry_after_s == 3
-
-
-def listed(**meta: Any) -> dict[str, Any]:
-    """A list of one pod."""
-    return {"items": [{"metadata": {"name": "web-1", "namespace": "default", **meta}}]}
 
 
 @pytest.mark.parametrize(
@@ -98,10 +147,11 @@ async def test_after_a_conflict_the_pod_is_read(
 ) -> None:
     """The API server answers 409 for another uid, and also when the pod or its budget was just written."""
     server, session = told
+    server.then(listed(uid="u1"))
     server.then(refusal(409, "the sentence"), 409)
     server.then(found, code)
 
-    answer = await PodEvictor(session).evict(a_pod("web-1", uid="u1"))
+    answer = await PodEvictor(session).evict(POD)
 
     assert answer.verdict is verdict
     assert answer.message == "the sentence"

@@ -52,9 +52,13 @@ async def test_a_node_that_cannot_be_read_is_not_written(body: Any) -> None:
 @pytest.mark.parametrize("details", [{"causes": [1]}, {"causes": "x"}, {"retryAfterSeconds": "soon"}, 7])
 async def test_a_refusal_with_odd_details_is_a_busy_server(details: Any) -> None:
     """No budget is named, and no time."""
-    answer = await PodEvictor(saying({"message": "no", "details": details}, status=429)).evict(POD)
+    refusal = 429, orjson.dumps({"message": "no", "details": details})
+    found = 200, orjson.dumps({"items": [{"metadata": {"uid": POD.uid}}]})
+    session = a_session(ToldTransport(lambda method, _path: found if method == "GET" else refusal))
 
-    assert (answer.verdict, answer.retry_after_s) == (WriteOutcome.BUSY, 0.0)
+    answer = await PodEvictor(session).evict(POD)
+
+    assert (answer.verdict, answer.message, answer.retry_after_s) == (WriteOutcome.BUSY, "no", 0.0)
 
 
 def test_a_server_that_says_very_much_is_cut_short() -> None:

@@ -5,6 +5,8 @@ import contextlib
 from datetime import timedelta
 from typing import Any, cast
 
+import msgspec
+
 from plimsoll.app.machine.clock import SeededRandomness
 from plimsoll.app.scheduling_wing import PodPorts, SchedulingWing
 from plimsoll.cluster.cache import Cache
@@ -15,6 +17,7 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.kube.pods import PodBinder, PodEvictor
 from plimsoll.kube.reflector import Reflector
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watch_event import NodeAdded, PodAdded, PodDeleted, PodUpdated
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_node, a_pod
@@ -40,10 +43,13 @@ POLICY_ROOMS = 18
 
 
 class _Session:
-    """Accepts every request."""
+    """Accepts every request, and has pods."""
 
-    async def request(self, *_args: Any, **_options: Any) -> dict[str, Any]:
-        return {}
+    def __init__(self, *pods: Pod) -> None:
+        self._metadata = [msgspec.to_builtins(each.metadata) for each in pods]
+
+    async def request(self, *_args: Any, **_options: Any) -> bytes:
+        return msgspec.json.encode({"items": [{"metadata": each} for each in self._metadata]})
 
 
 async def pods_walk() -> Walk:
@@ -93,10 +99,10 @@ async def test_a_pods_walk_is_short() -> None:
 
 async def policys_walk() -> Walk:
     """From the job of its schedule to the record Settled: one pod violates a taint, and is replaced."""
-    scene = Scene(evictor=PodEvictor(cast("Any", _Session())))
+    old, waiting = web(1, "bad"), web(3, created="2026-06-01T00:00:00Z")
+    scene = Scene(evictor=PodEvictor(cast("Any", _Session(old))))
     mirror = Mirror(scene.cache, scene.observer)
     ingestion = Ingestion((scene.groups, mirror, *scene.wing.subscribers), scene.observer)
-    old, waiting = web(1, "bad"), web(3, created="2026-06-01T00:00:00Z")
     placed = web(3, "good", created="2026-06-01T00:00:00Z")
     async with scene.running():
         scene.rebalancers.configure([a_policy(schedule={"intervalSeconds": 3600})])

@@ -161,6 +161,10 @@ class RecordedServer:
             for uid in self._accepted
         ]
 
+    async def standing(self, _pod: Pod) -> WriteResult:
+        """The cluster is never behind."""
+        return WriteResult(WriteOutcome.DONE)
+
     async def evict(self, pod: Pod) -> WriteResult:
         """Take an eviction, or refuse it."""
         status = self._refusing.get(f"{pod.namespace}/{pod.name}")

@@ -14,31 +14,52 @@ from plimsoll.kube.session.errors import (
     APIError,
     TooManyRequests,
     answer_of,
-    readable,
 )
-from plimsoll.kube.session.session import STRATEGIC_PATCH, Session
-from plimsoll.model.decoding import read_with
+from plimsoll.kube.session.session import REQUEST_TIMEOUT_S, STRATEGIC_PATCH, Session
+from plimsoll.model.decoding import DecodeError, decode, read_with
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.pods import BINDING_REQUESTED, ConditionUpdate
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
+#: Seconds for the read of one pod on which something waits.
+READ_TIMEOUT_S = 5.0
 
-async def _read_back(session: Session, pod: Pod) -> tuple[WriteResult, Mapping[str, Any]]:
+
+class _PlacedSpec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Found(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: _PlacedSpec = msgspec.field(default_factory=_PlacedSpec)
+
+
+class _FoundPods(msgspec.Struct):
+    items: tuple[_Found, ...] = ()
+
+
+async def _read_back(
+    session: Session, pod: Pod, timeout_s: float = REQUEST_TIMEOUT_S
+) -> tuple[WriteResult, _Found | None]:
     """Read this very pod; a list of one, which takes no right beyond those of the watch.
 
     Without a resourceVersion the server answers from what is stored, not from what it remembers.
     """
     path = f"/api/v1/namespaces/{pod.namespace}/pods"
     try:
-        content = await session.request("GET", path, params={"fieldSelector": f"metadata.name={pod.name}"})
-        with readable(f"GET {path}"):
-            found = {each["metadata"].get("uid"): each for each in orjson.loads(content).get("items") or ()}
+        content = await session.request(
+            "GET", path, params={"fieldSelector": f"metadata.name={pod.name}"}, timeout_s=timeout_s
+        )
+        found = {each.metadata.uid: each for each in decode(_FoundPods, content).items}
     except APIError as exc:
-        return answer_of(exc), {}
+        return answer_of(exc), None
+    except DecodeError as exc:
+        return WriteResult(WriteOutcome.UNKNOWN, f"GET {path}: the answer cannot be read: {exc}"), None
     if pod.uid in found:
         return WriteResult(WriteOutcome.DONE), found[pod.uid]
-    return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), {}
+    return WriteResult(WriteOutcome.GONE, f'pods "{pod.name}" not found'), None
 
 
 class PodBinder:
@@ -68,7 +89,7 @@ class PodBinder:
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
         """Read the pod back."""
         answer, found = await _read_back(self._session, pod)
-        return answer, str((found.get("spec") or {}).get("nodeName") or "")
+        return answer, "" if found is None else found.spec.node_name
 
 
 def _binding_path(pod: Pod) -> str:
@@ -91,6 +112,10 @@ BUDGET_CAUSE = "DisruptionBudget"
 _NAMED = re.compile(r"disruption budget (\S{1,253})")
 
 
+#: What is said of a pod that is not evicted because it could not be read.
+UNREAD = "the pod could not be read before its eviction"
+
+
 class PodEvictor:
     """Evicts pods through the Eviction API, and in no other way."""
 
@@ -98,10 +123,35 @@ class PodEvictor:
         self._session = session
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """Evict this very pod: the uid precondition spares a later pod of the same name.
+        """Evict this very pod if it is as it was judged: the uid spares a later pod of the same name.
 
-        Answers GONE when it has left or is about to, BUSY when it stands and may be asked again.
+        Answers GONE when it has left or is about to, CONFLICT when it has changed, and BUSY when it stands or
+        could not be read, and may be asked again.
         """
+        standing = await self.standing(pod)
+        return await self._evict(pod) if standing.is_done else standing
+
+    async def standing(self, pod: Pod) -> WriteResult:
+        """Read this very pod, and compare what protects it and may change.
+
+        A precondition would not do: the API server compares a resourceVersion, which changes with each
+        status, and only after it has counted the pod against its budget.
+        Source: kube-apiserver v1.36, ``pkg/registry/core/pod/storage/eviction.go``.
+        """
+        read, found = await _read_back(self._session, pod, READ_TIMEOUT_S)
+        if read.verdict is WriteOutcome.UNKNOWN:
+            return replace(read, verdict=WriteOutcome.BUSY, message=f"{UNREAD}: {read.message}")
+        if found is None:
+            return read
+        now = found.metadata
+        if now.deletion_timestamp is not None:
+            return WriteResult(WriteOutcome.GONE, f'pod "{pod.name}" is about to leave')
+        changed = _changes(pod.metadata, now)
+        if changed:
+            return WriteResult(WriteOutcome.CONFLICT, f"the pod has other {changed} than the watch has shown")
+        return WriteResult(WriteOutcome.DONE)
+
+    async def _evict(self, pod: Pod) -> WriteResult:
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -142,8 +192,19 @@ class PodEvictor:
         writes a few times and then answers with the last conflict.
         """
         read, found = await _read_back(self._session, pod)
-        has_left = read.verdict is WriteOutcome.GONE or "deletionTimestamp" in (found.get("metadata") or {})
+        is_leaving = found is not None and found.metadata.deletion_timestamp is not None
+        has_left = read.verdict is WriteOutcome.GONE or is_leaving
         return replace(answer, verdict=WriteOutcome.GONE if has_left else WriteOutcome.BUSY)
+
+
+def _changes(judged: ObjectMeta, now: ObjectMeta) -> str:
+    """What differs of all that protects a pod and may change; "" for nothing."""
+    fields = {
+        "labels": (judged.labels, now.labels),
+        "annotations": (judged.annotations, now.annotations),
+        "owners": (judged.owner_references, now.owner_references),
+    }
+    return " and ".join(name for name, (before, after) in fields.items() if before != after)
 
 
 #: What to do where the operator may not delete pods.
@@ -185,10 +246,6 @@ class PodPreemptor:
     async def clear_nomination(self, pod: Pod) -> WriteResult:
         """Take a lower-priority pod's nominated node away."""
         return await _patch_status(self._session, pod, {"nominatedNodeName": None})
-
-
-#: Seconds; a pod's attempt waits for it.
-READ_TIMEOUT_S = 5.0
 
 
 class _Meta(msgspec.Struct):

@@ -29,7 +29,13 @@ class PodEviction(Protocol):
     """Evicts pods."""
 
     async def evict(self, pod: Pod) -> WriteResult:
-        """POST the eviction, for this very pod (by uid); GONE when it has left or is about to."""
+        """Read this very pod (by uid), and POST the eviction if it stands as ``standing`` says."""
+
+    async def standing(self, pod: Pod) -> WriteResult:
+        """Whether this very pod has the labels, annotations and owners that it was judged by.
+
+        GONE when it has left or is about to, CONFLICT when they have changed, BUSY when that is not known.
+        """
 
 
 class Preemptor(Protocol):

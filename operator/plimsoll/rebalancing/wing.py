@@ -179,6 +179,7 @@ class RebalancingWing:
             book=book,
             keeper=keeper,
             context=contexts,
+            standing=ports.evictor.standing,
             deployments_of=surges.present,
             clock=clock,
             configured=configs.of,

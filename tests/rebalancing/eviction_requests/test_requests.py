@@ -206,6 +206,28 @@ class TestAMove:
             "RequestWithdrawn",
         )
 
+    @pytest.mark.parametrize(
+        ("verdict", "reason"),
+        [
+            (WriteOutcome.CONFLICT, "Changed"),
+            (WriteOutcome.GONE, "Gone"),
+            (WriteOutcome.BUSY, "NotRevalidated"),
+        ],
+    )
+    async def test_a_pod_that_the_watch_shows_otherwise_than_it_is_is_not_asked_for(
+        self, verdict: WriteOutcome, reason: str
+    ) -> None:
+        """It has another owner by now, or is gone, or that is not known: the next run decides."""
+        scene = Scene()
+        scene.evictor.stands = WriteResult(verdict, "as it is")
+        async with scene.running(by_request()):
+            await scene.run()
+
+        assert scene.requester.requests == {}
+        assert scene.phases == [["Planned", "Cancelled"]]
+        assert scene.record["status"]["reason"] == reason
+        assert "as it is" in scene.record["status"]["message"]
+
     async def test_a_refused_request_fails_the_move(self) -> None:
         """The server's sentence is on record."""
         scene = Scene()

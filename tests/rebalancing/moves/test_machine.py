@@ -243,7 +243,8 @@ def evictions(play: Play) -> int:
         ([LOST, BUSY, BUSY, BUSY], "goes", (Phase.EVICTED, "Accepted")),
         ([LOST, WriteResult(WriteOutcome.REFUSED, "no")], "stands", (Phase.FAILED, "EvictionRefused")),
         ([LOST, WriteResult(WriteOutcome.REFUSED, "no")], "goes", (Phase.EVICTED, "Accepted")),
-        ([LOST, WriteResult(WriteOutcome.CONFLICT)], "stands", (Phase.CANCELLED, "Gone")),
+        ([WriteResult(WriteOutcome.CONFLICT, "owners")], "stands", (Phase.CANCELLED, "Changed")),
+        ([LOST, WriteResult(WriteOutcome.CONFLICT)], "stands", (Phase.CANCELLED, "Changed")),
         ([LOST, WriteResult(WriteOutcome.CONFLICT)], "goes", (Phase.EVICTED, "Accepted")),
         (
             [LOST, WriteResult(WriteOutcome.BLOCKED, "no", budget="default/web")],

@@ -64,6 +64,19 @@ async def test_a_surge_is_on_record_before_the_rollout_and_settled_when_the_old_
     assert not [note for note in scene.recorder.notes if note.reason == "Evicted"]
 
 
+async def test_a_pod_that_the_watch_shows_otherwise_than_it_is_is_not_surged() -> None:
+    """Somebody has annotated it, for example: no rollout begins, and the next run decides."""
+    scene = SurgeScene()
+    scene.evictor.stands = WriteResult(WriteOutcome.CONFLICT, "the pod has other annotations")
+
+    async with scene.running(a_surging_policy()):
+        await scene.run()
+
+    assert scene.rollouts.marks == []
+    assert scene.phases == [["Planned", "Cancelled"]]
+    assert said(scene) == ("Cancelled", "Changed", "the pod has other annotations")
+
+
 async def test_the_old_pod_may_go_before_the_replacement_is_seen_to_be_ready() -> None:
     """Watches show pods in any order of time."""
     scene = SurgeScene()

@@ -17,6 +17,7 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig, workload_of
@@ -25,10 +26,17 @@ from plimsoll.planning.populations import Populations
 from plimsoll.planning.surges import Deployments
 from plimsoll.ports.clock import Clock, Computer
 from plimsoll.ports.observer import Observer
+from plimsoll.ports.writes import WriteResult
 from plimsoll.rebalancing.execution.cluster_copy import ClusterCopy, ClusterImage
 from plimsoll.rebalancing.moves.events import Event, Revalidated, RevalidationRefused
 from plimsoll.rebalancing.moves.instructions import Revalidate
-from plimsoll.rebalancing.moves.outcomes import NOT_REVALIDATED, OTHERWISE, POLICY_CHANGED, cancelled
+from plimsoll.rebalancing.moves.outcomes import (
+    NOT_REVALIDATED,
+    OTHERWISE,
+    POLICY_CHANGED,
+    cancelled,
+    unlike,
+)
 from plimsoll.rebalancing.moves.state import Landing, Way, workload_uid
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
@@ -53,6 +61,7 @@ class MoveRevalidator:
     book: ReservationBook
     keeper: EvictionRecordStore
     context: PlanningContexts
+    standing: Callable[[Pod], Awaitable[WriteResult]]  #: as :meth:`plimsoll.ports.pods.PodEviction.standing`
     deployments_of: Callable[[Move], Awaitable[Deployments]]  #: reads the Deployment of a surge
     clock: Clock
     configured: Callable[[str], RebalancingConfig | None]  #: None for a policy that rebalances no longer
@@ -82,19 +91,29 @@ class MoveRevalidator:
             return RevalidationRefused(order.key, cause)
         if isinstance(found, Landing):
             return RevalidationRefused(order.key, found)
-        spec = self.spec_of(record.spec.policy)
-        way, timeout_s = Way.EVICT, float("inf")
-        if found.surge is not None:
-            way = Way.SURGE
-        elif spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST:
-            way, timeout_s = Way.REQUEST, float(spec.eviction_request_timeout_seconds)
+        spec, way = self.spec_of(record.spec.policy), self._way(found, record)
+        timeout_s = float("inf")
+        if way is Way.REQUEST and spec is not None:
+            timeout_s = float(spec.eviction_request_timeout_seconds)
         return Revalidated(order.key, found, way, timeout_s)
+
+    def _way(self, move: Move, record: Record) -> Way:
+        """How the pod is made to leave."""
+        spec = self.spec_of(record.spec.policy)
+        if move.surge is not None:
+            return Way.SURGE
+        is_requested = spec is not None and spec.evict_by is EvictBy.EVICTION_REQUEST
+        return Way.REQUEST if is_requested else Way.EVICT
 
     async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
         move, evicted = order.move, order.evicted
         policy = record.spec.policy
         if self.configured(policy) is None:
             return POLICY_CHANGED
+        if self._way(move, record) is not Way.EVICT:  # the evictor reads the pod by itself
+            standing = await self.standing(self.book.cache.cluster.pods.get(move.pod.uid, move.pod).pod)
+            if not standing.is_done:
+                return unlike(standing)
         deployments = Deployments() if move.surge is None else await self.deployments_of(move)
         present = await self._present(order, policy, deployments)
         rebalancing = self.configured(policy)  # the stop button may have been pressed meanwhile

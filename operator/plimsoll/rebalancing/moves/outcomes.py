@@ -26,6 +26,9 @@ ANSWERS = {"true": True, "false": False}
 #: The reason of a record whose move the planner could not judge again.
 NOT_REVALIDATED = "NotRevalidated"
 
+#: The reason of a record whose pod, or whose best place, is another one than the plan was made for.
+CHANGED = "Changed"
+
 
 def cancelled(reason: str, message: str) -> Landing:
     """Something that was announced does not happen."""
@@ -42,7 +45,7 @@ UNPLANNED = cancelled("NoLongerPlanned", "the latest run does not plan the move"
 GONE = cancelled("Gone", "the pod is gone already")
 NOT_RECORDED = cancelled("NotRecorded", "the record could not be written, so nothing was sent")
 OTHERWISE = cancelled(
-    "Changed", "its owner or its best place has changed since the plan; the next run decides afresh"
+    CHANGED, "its owner or its best place has changed since the plan; the next run decides afresh"
 )
 REJECTION = cancelled(REJECTED, f"somebody annotated it {APPROVED}=false")
 
@@ -117,12 +120,23 @@ def refused(step: Step, answer: WriteResult) -> None:
             budget = answer.budget.partition("/")[2]
             why = Landing(Phase.BLOCKED, "PodDisruptionBudget", answer.message, blocked_by=budget)
         case WriteOutcome.GONE | WriteOutcome.CONFLICT:
-            why = cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")
+            why = unlike(answer)
         case WriteOutcome.REFUSED:
             why = Landing(Phase.FAILED, "EvictionRefused", answer.message)
         case _:
             why = Landing(Phase.FAILED, "EvictionFailed", answer.message)
     end(step, why)
+
+
+def unlike(answer: WriteResult) -> Landing:
+    """The pod is not as it was judged, or that is not known: the next run decides about it."""
+    match answer.verdict:
+        case WriteOutcome.GONE:
+            return cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")
+        case WriteOutcome.CONFLICT:
+            return cancelled(CHANGED, answer.message)
+        case _:
+            return cancelled(NOT_REVALIDATED, answer.message)
 
 
 def end(step: Step, landing: Landing) -> None:

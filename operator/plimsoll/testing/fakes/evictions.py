@@ -20,12 +20,14 @@ class FakeEvictor:
     Attributes:
         evicted: Names of the pods that were evicted, in order.
         answers: Results of the next evictions, one each; then DONE.
+        stands: Result of each look at a pod.
         when_done: Called with each pod whose eviction was taken.
     """
 
     def __init__(self, *answers: WriteResult) -> None:
         self.evicted: list[str] = []
         self.answers = list(answers)
+        self.stands = DONE
         self.when_done: Callable[[Pod], None] = lambda _: None
 
     async def evict(self, pod: Pod) -> WriteResult:
@@ -35,6 +37,10 @@ class FakeEvictor:
             self.evicted.append(pod.name)
             self.when_done(pod)
         return answer
+
+    async def standing(self, pod: Pod) -> WriteResult:  # noqa: ARG002 - the port's shape
+        """As the test set it."""
+        return self.stands
 
 
 class FakeEvictionRequester:
