@@ -20,7 +20,7 @@ from plimsoll.rebalancing.execution.restart import Restart
 from plimsoll.rebalancing.execution.victims import VictimEvictions
 from plimsoll.rebalancing.moves import recovery
 from plimsoll.rebalancing.moves.machine import MoveMachine
-from plimsoll.rebalancing.moves.outcomes import LEAVING_S
+from plimsoll.rebalancing.moves.outcomes import LEAVING_S, UNSEEN_S
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PendingPods
 from plimsoll.rebalancing.records.store import CATCH_UP_S, EvictionRecordStore
@@ -308,6 +308,34 @@ async def test_a_victim_that_does_not_leave_fails_its_record() -> None:
     assert document["status"]["reason"] == "StillThere"
 
 
+def a_restart(stage: Stage) -> Restart:
+    """What goes on with the records of earlier processes."""
+    return Restart(
+        keeper=stage.keeper,
+        executor=stage.executor,
+        answer=Approvals(stage.executor).answer,
+        pending=stage.pending,
+        inspect=RolloutSurges(FakeRollouts(), stage.cache.cluster.objects).inspect,
+        clock=stage.clock,
+    )
+
+
+async def test_a_record_that_calls_a_pod_evicted_makes_no_room_by_itself() -> None:
+    """Somebody may have written that: the pod that needs the room is tried again, and then evicts it."""
+    before = Stage()
+    assert await before.evict("a")
+    stage = Stage(records=before.records)  # the pod still stands, and nothing says that it goes
+    async with stage.running():
+        await a_restart(stage).recover()
+
+        assert not await stage.evict("a")
+        assert not stage.evictor.evicted
+        await stage.clock.advance(UNSEEN_S + 1)
+        assert await stage.evict("a")
+
+    assert sorted(each[-1] for each in stage.records.history.values()) == ["Evicted", "Failed"]
+
+
 @pytest.mark.parametrize("has_left", [False, True])
 async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> None:
     """Whether the victim left while no process watched, or leaves later."""
@@ -318,14 +346,7 @@ async def test_the_next_process_completes_what_was_evicted(has_left: bool) -> No
         stage.cache.remove_pod(stage.pods["a"].uid)
 
     async with stage.running():
-        await Restart(
-            keeper=stage.keeper,
-            executor=stage.executor,
-            answer=Approvals(stage.executor).answer,
-            pending=stage.pending,
-            inspect=RolloutSurges(FakeRollouts(), stage.cache.cluster.objects).inspect,
-            clock=stage.clock,
-        ).recover()
+        await a_restart(stage).recover()
         if not has_left:
             stage.gone("a")
 

@@ -71,7 +71,7 @@ MoveDropped          Cl  -   Op  Cl  .   .   .   .   .
 Revalidated          x   x   x   Co  x   x   x   x   .
 RevalidationRefused  x   x   x   Cl  x   x   x   x   .
 EvictionAnswered     x   x   x   x   x   Re  .   .   .
-PodTerminating       .   .   .   .   .   Ev  .   .   .
+PodTerminating       .   .   .   .   .   Ev  .   Le  .
 PodGone              Cl  .   .   .   .   Ev  .   Cl  .
 ReplacementSeen      .   .   .   .   .   Ev  Re  .   .
 ReplacementRunning   .   .   .   .   .   Ev  Re  .   .
@@ -101,6 +101,7 @@ ORDERS = {
     ("Ch", "RevalidationRefused"): "WriteRecord",
     ("Ev", "EvictionAnswered"): "WriteRecord EmitEvent EmitEvent CountMove RetryAt",
     ("Pr", "PodGone"): "WriteRecord",
+    ("Le", "PodTerminating"): "RetryAt",
     ("Le", "PodGone"): "CancelTimer WriteRecord",
     ("Ev", "ReplacementSeen"): "TransferTarget ReleaseTarget",
     ("Re", "ReplacementSeen"): "TransferTarget ReleaseTarget",

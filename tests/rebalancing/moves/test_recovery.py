@@ -15,7 +15,13 @@ from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import Move
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.eviction_requests import transitions as requests
-from plimsoll.rebalancing.moves.events import ProcessRestarted, RolloutAnswered, RolloutSight
+from plimsoll.rebalancing.moves.events import (
+    PodTerminating,
+    ProcessRestarted,
+    RolloutAnswered,
+    RolloutSight,
+    TimedOut,
+)
 from plimsoll.rebalancing.moves.instructions import (
     CreateRecord,
     Evict,
@@ -26,8 +32,9 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.outcomes import UNSEEN_S, is_unseen
 from plimsoll.rebalancing.moves.recovery import rank, table
-from plimsoll.rebalancing.moves.state import MoveStage, PodFacts
+from plimsoll.rebalancing.moves.state import MoveStage, PodFacts, TimerName
 from plimsoll.rebalancing.surges import transitions as surges
 from plimsoll.testing.builders import a_pod, the_info
 from rebalancing.moves.cells import NOW, FakeSurroundings, facts, short
@@ -173,6 +180,7 @@ LINES = [
         ["WriteRecord Settled/NoReplacement", "CountMove 0/1"],
     ),
     ("victim-evicted", found(Phase.EVICTED, LEAVES, **VICTIM), "Le", ["RetryAt leaving +330"]),
+    ("victim-evicted-and-stands", found(Phase.EVICTED, STANDS, **VICTIM), "Le", ["RetryAt leaving +90"]),
     ("victim-evicted-and-gone", found(Phase.EVICTED, GONE, **VICTIM), "Cl", ["WriteRecord Settled/Left"]),
     # -- Surging -------------------------------------------------------------------------------------
     (
@@ -235,6 +243,24 @@ def test_a_line(event: ProcessRestarted, stage: str, instructions: list[str]) ->
 
     assert [short(each) for each in ordered] == instructions
     assert machine.moves[KEY].stage.value == stage
+
+
+def test_a_victim_that_only_its_record_calls_evicted_is_not_counted_on_for_long() -> None:
+    """Somebody else may have written that; a watch that lags shows in time that it is true."""
+    machine = a_machine(FakeSurroundings({"uid-default-web-1": STANDS}))
+    machine.handle(found(Phase.EVICTED, STANDS, **VICTIM), NOW)
+    true = a_machine(FakeSurroundings({"uid-default-web-1": STANDS}))
+    true.handle(found(Phase.EVICTED, STANDS, **VICTIM), NOW)
+
+    assert is_unseen(machine.moves[KEY])
+    ended = machine.handle(TimedOut(KEY, TimerName.LEAVING), NOW + UNSEEN_S)
+    assert [short(each) for each in ended] == ["CancelTimer leaving", "WriteRecord Failed/StillThere"]
+    assert machine.moves[KEY].message == "the record says that the pod was evicted, and the pod stays on bad"
+
+    ordered = true.handle(PodTerminating(KEY), NOW + 60.0)
+    assert [short(each, NOW + 60.0) for each in ordered] == ["RetryAt leaving +330"]
+    assert not is_unseen(true.moves[KEY])
+    assert not true.handle(PodTerminating(KEY), NOW + 61.0)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import MovePlanned
-from plimsoll.rebalancing.moves.outcomes import PREEMPTION
+from plimsoll.rebalancing.moves.outcomes import PREEMPTION, is_unseen
 from plimsoll.rebalancing.moves.state import MoveStage, MoveState, Way
 from plimsoll.rebalancing.records.drafts import first_reason, key_of, spec_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -57,10 +57,13 @@ class VictimEvictions:
             return False  # a record written now would be taken for one of an earlier process
         budgets = DisruptionBudgets(self.cache.cluster.objects, evicting=True)
         for victim in sorted(victims, key=lambda each: not budgets.covering(each)):
-            if await self._evicted_already(victim.uid):
-                continue
+            evicted = await self._evicted_already(victim.uid)
             present = self.cache.cluster.pods.get(victim.uid)
             if present is None or present.is_terminating:
+                continue
+            if any(is_unseen(each) for each in evicted):
+                return False  # only its record says that it goes; if it stays, that ends soon
+            if evicted:
                 continue
             if self._is_unwritten(victim.uid) or not is_wanted():
                 return False
@@ -75,8 +78,8 @@ class VictimEvictions:
             record.spec.pod.uid == uid and not self.keeper.is_written(key) for key, record in known.items()
         )
 
-    async def _evicted_already(self, uid: str) -> bool:
-        """Whether the Eviction API has let this pod go, though the watch may not show it yet.
+    async def _evicted_already(self, uid: str) -> list[MoveState]:
+        """The moves by which the Eviction API has let this pod go, though the watch may not show it yet.
 
         Waits while the eviction of this pod is being prepared for another one, or is not answered.
         """
@@ -93,9 +96,11 @@ class VictimEvictions:
                 )
             )
         )
-        return any(
-            each.begun and each.way is Way.EVICT and each.stage is not MoveStage.CLOSED for each in moves()
-        )
+        return [
+            each
+            for each in moves()
+            if each.begun and each.way is Way.EVICT and each.stage is not MoveStage.CLOSED
+        ]
 
     async def _evict(
         self,

@@ -146,7 +146,10 @@ def _timed_out(step: Step, event: events.TimedOut) -> None:
         case MoveStage.REPLACING, TimerName.REPLACEMENT:
             outcomes.end(step, outcomes.gave_up(step))
         case MoveStage.LEAVING, TimerName.LEAVING:
-            text = f"the pod was evicted and has not left {step.state.spec.from_node} in time"
+            node = step.state.spec.from_node
+            text = f"the pod was evicted and has not left {node} in time"
+            if outcomes.is_unseen(step.state):
+                text = f"the record says that the pod was evicted, and the pod stays on {node}"
             step.close(Landing(Phase.FAILED, "StillThere", text))
 
 
@@ -157,6 +160,7 @@ TABLE = MoveTable(
         (MoveStage.EVICTING, events.PodGone): _departed,
         (MoveStage.EVICTING, events.TimedOut): _timed_out,
         (MoveStage.REPLACING, events.TimedOut): _timed_out,
+        (MoveStage.LEAVING, events.PodTerminating): outcomes.going,
         (MoveStage.LEAVING, events.PodGone): outcomes.left,
         (MoveStage.LEAVING, events.TimedOut): _timed_out,
         **{(MoveStage.EVICTING, kind): follows for kind, follows in outcomes.REPLACEMENT.items()},

@@ -63,6 +63,10 @@ PATIENCE_S = 300.0
 #: Seconds beyond its grace period that a victim gets to leave.
 LEAVING_S = 300.0
 
+#: Seconds until the watch must show that a victim goes of which only a record of an earlier process says so:
+#: twice what TCP keep-alive takes to end a watch on a connection that is dead.
+UNSEEN_S = 90.0
+
 
 def leaves(step: Step, reason: str, message: str = "") -> None:
     """The pod is on its way out: its replacement is due, and events tell where people look."""
@@ -102,14 +106,35 @@ def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
 
 def leaves_room(step: Step) -> None:
     """A victim was evicted: no replacement is expected, only that it goes."""
-    state = step.state
-    grace_s = 0 if state.move is None else state.move.pod.pod.spec.termination_grace_period_seconds or 0
     step.become(MoveStage.LEAVING)
-    pod = step.around.pod(state.pod_uid)
-    if state.pod_gone or pod is None or pod.has_ended:
+    pod = step.around.pod(step.state.pod_uid)
+    if step.state.pod_gone or pod is None or pod.has_ended:
         left(step)
+    elif is_unseen(step.state):
+        step.wait(TimerName.LEAVING, UNSEEN_S)
     else:
-        step.wait(TimerName.LEAVING, grace_s + LEAVING_S)
+        _await_departure(step)
+
+
+def is_unseen(state: MoveState) -> bool:
+    """Whether nothing but a record, which an earlier process or somebody else wrote, says that a victim goes.
+
+    Nobody may count on its room: the record may be wrong.
+    """
+    return state.stage is MoveStage.LEAVING and not state.attempts and not state.pod_terminating
+
+
+def going(step: Step, _event: events.PodTerminating) -> None:
+    """The watch shows that a victim goes: from now on it gets its whole time."""
+    if not step.state.pod_terminating:
+        step.become(pod_terminating=True)
+        _await_departure(step)
+
+
+def _await_departure(step: Step) -> None:
+    move = step.state.move
+    grace_s = 0 if move is None else move.pod.pod.spec.termination_grace_period_seconds or 0
+    step.wait(TimerName.LEAVING, grace_s + LEAVING_S)
 
 
 def refused(step: Step, answer: WriteResult) -> None:

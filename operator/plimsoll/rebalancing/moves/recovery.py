@@ -11,7 +11,8 @@ about to be sent; one that is gone or on its way out was, and its replacement is
     Planned                 any                   Closed: Cancelled
     Evicting                stands                Closed: Cancelled; Requesting by the rule of requests
     Evicting                on its way, gone      Evicted, then as below
-    Evicted                 any                   Replacing; a victim of preemption: Leaving
+    Evicted                 any                   Replacing; a victim of preemption: Leaving, for a short
+                                                  time where it stands
     Surging                 any                   by the rule of surges
     finished                any                   Closed; its replacement replaces no other pod
 """

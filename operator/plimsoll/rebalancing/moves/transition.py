@@ -110,7 +110,7 @@ _LATE: Mapping[type, tuple[MoveStage, ...]] = {
     events.Revalidated: (_CL,),
     events.RevalidationRefused: (_CL,),
     events.EvictionAnswered: (_RE, _LE, _CL),
-    events.PodTerminating: (_PR, _WA, _OP, _CH, _CO, _RE, _LE, _CL),
+    events.PodTerminating: (_PR, _WA, _OP, _CH, _CO, _RE, _CL),
     events.PodGone: (_WA, _OP, _CH, _CO, _RE, _CL),
     events.ReplacementSeen: _UNFOLLOWED,
     events.ReplacementRunning: _UNFOLLOWED,
