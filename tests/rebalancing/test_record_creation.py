@@ -128,7 +128,15 @@ async def test_a_record_that_was_refused_is_written_once_that_is_allowed() -> No
     await store.write("a/r-1", Phase.SETTLED, reason="Verified")
     for _ in range(60):
         await clock.advance(5.0)
-    assert 6 <= len(observer.failures) <= 10  # its pauses grow
+    assert observer.failures == [("record a/r-1", "evictions/status is forbidden")]  # once, not each minute
+
+    records.answer = WriteResult(WriteOutcome.REFUSED, "status.phase: Unsupported value")
+    for _ in range(13):
+        await clock.advance(5.0)
+    assert [message for _, message in observer.failures] == [
+        "evictions/status is forbidden",
+        "status.phase: Unsupported value",
+    ]
 
     records.answer = DONE
     for _ in range(13):
@@ -180,3 +188,44 @@ async def test_what_was_refused_while_an_older_state_was_written_is_written_agai
     again.cancel()
 
     assert records.documents["a/r-1"]["status"]["phase"] == Phase.BLOCKED
+
+
+class ReversedRecords(FakeRecords):
+    """Stores the first status that is written after the creation only when the next one is stored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = asyncio.Event()
+        self.written = 0
+
+    async def write_status(
+        self, namespace: str, name: str, status: Mapping[str, Any], manager: str = ""
+    ) -> WriteResult:
+        """By its number."""
+        self.written += 1
+        if self.written == 1:
+            await self.goes_on.wait()
+        return await super().write_status(namespace, name, status, manager)
+
+
+async def test_a_newer_state_that_an_older_one_overtook_is_written_once_more() -> None:
+    """Requests on two connections may arrive in another order than they were sent."""
+    records, clock = ReversedRecords(), FakeClock()
+    store = EvictionRecordStore(records, clock, RememberingObserver())
+    await store.create("a/r-1", SPEC, Phase.PLANNED, "Planned", "", now=0.0)
+    again = asyncio.create_task(store.run())
+    older = asyncio.create_task(store.write("a/r-1", Phase.EVICTING, reason="Sent"))
+    await settled()
+    await store.write("a/r-1", Phase.CANCELLED, reason="NotNeeded")
+    records.goes_on.set()
+    await older
+
+    assert records.documents["a/r-1"]["status"]["phase"] == Phase.EVICTING
+    assert not store.is_written("a/r-1")
+    for _ in range(3):
+        await clock.advance(5.0)
+        await settled()
+    again.cancel()
+
+    assert records.documents["a/r-1"]["status"]["phase"] == Phase.CANCELLED
+    assert store.is_written("a/r-1")

@@ -23,7 +23,8 @@ from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.outcomes import LEAVING_S, UNSEEN_S
 from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PendingPods
-from plimsoll.rebalancing.records.store import CATCH_UP_S, EvictionRecordStore
+from plimsoll.rebalancing.records.store import EvictionRecordStore
+from plimsoll.rebalancing.records.unwritten import CATCH_UP_S
 from plimsoll.rebalancing.runs.proposals import Approvals
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.testing.builders import a_node, a_pod, the_info

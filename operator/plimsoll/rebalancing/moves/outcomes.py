@@ -119,7 +119,7 @@ def leaves_room(step: Step) -> None:
 def is_unseen(state: MoveState) -> bool:
     """Whether nothing but a record, which an earlier process or somebody else wrote, says that a victim goes.
 
-    Nobody may count on its room: the record may be wrong.
+    The record may be wrong, so no pod counts on that room.
     """
     return state.stage is MoveStage.LEAVING and not state.attempts and not state.pod_terminating
 

@@ -29,6 +29,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.records.announcements import ANNOUNCER, announced_at
 from plimsoll.rebalancing.records.history import counts_as_sent, is_reversal, latest_sent
 from plimsoll.rebalancing.records.record import Record
+from plimsoll.rebalancing.records.unwritten import CATCH_UP_S, UnwrittenRecords
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 
@@ -40,12 +41,6 @@ MESSAGE_LENGTH = 4096
 
 #: Seconds until the records are asked for again, when the server does not tell.
 RETRY_S = 2.0
-
-#: Seconds until a record is written again that could not be.
-CATCH_UP_S = 5.0
-
-#: When one is written again that was refused: the right to do so may be given back.
-REFUSED_RETRIES = RetryPolicy.doubling(CATCH_UP_S, 60.0, frozenset({WriteOutcome.REFUSED}))
 
 #: Deleting a record that may have been created: nothing else would ever finish it.
 DROP_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
@@ -78,12 +73,14 @@ class EvictionRecordStore:
     changed: Signal = field(default_factory=Signal, init=False)
     touched: dict[str, None] = field(default_factory=dict, init=False)
     _creating: set[str] = field(default_factory=set, init=False)  #: keys; deleted ones are taken out
-    #: how often each record could not be written, and when it may be written again, by key
-    _unwritten: dict[str, tuple[int, float]] = field(default_factory=dict, init=False)
     _left: set[str] = field(default_factory=set, init=False)  #: keys of records to delete again
-    _failed: Signal = field(default_factory=Signal, init=False)
+    _unwritten: UnwrittenRecords = field(init=False)
     #: whether what earlier processes left has been seen to
     is_recovered: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """By the same clock."""
+        self._unwritten = UnwrittenRecords(self.clock)
 
     async def load(self) -> None:
         """Read what earlier processes left; waits until the server tells."""
@@ -249,7 +246,7 @@ class EvictionRecordStore:
             deleted = await retry(lambda: self.records.delete(namespace, name), DROP_RETRIES, self.clock)
             if deleted.verdict not in _FINAL:
                 self._left.add(key)
-                self._keep(key, deleted)
+                self._unwritten.failed(key, deleted)
         return answer
 
     async def write(
@@ -288,7 +285,7 @@ class EvictionRecordStore:
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
-            self._keep(key, answer)
+            self._unwritten.failed(key, answer)
         if is_new:
             self._told(changed)
         return answer
@@ -304,13 +301,13 @@ class EvictionRecordStore:
         if answer.verdict is WriteOutcome.GONE:
             self.forget(changed.namespace, changed.name)
         elif not answer.is_done:
-            self._keep(key, answer)
+            self._unwritten.failed(key, answer)
         return answer
 
     async def run(self) -> None:
         """Write again what could not be written, until cancelled."""
         while True:
-            await self._failed.until(lambda: bool(self._unwritten))
+            await self._unwritten.until_some()
             await self.clock.sleep(CATCH_UP_S)
             try:
                 await self.catch_up()
@@ -319,14 +316,13 @@ class EvictionRecordStore:
 
     async def catch_up(self) -> None:
         """Write again what could not be written."""
-        now = self.clock.monotonic()
-        for key in [key for key, (_, due_at) in self._unwritten.items() if due_at <= now]:
+        for key in self._unwritten.due():
             answer = await self._write_again(key)
             if answer.verdict is WriteOutcome.GONE:
-                self._unwritten.pop(key, None)
+                self._unwritten.discard(key)
                 self._left.discard(key)
             elif not answer.is_done:
-                self._keep(key, answer)
+                self._unwritten.failed(key, answer)
 
     async def _write_again(self, key: str) -> WriteResult:
         if (record := self.known.get(key)) is not None:
@@ -337,12 +333,12 @@ class EvictionRecordStore:
         answer = await self.records.delete(namespace, name)
         return replace(answer, verdict=WriteOutcome.GONE) if answer.is_done else answer
 
-    def _keep(self, key: str, answer: WriteResult) -> None:
-        """Write a record again later: what it says must come to be what is known."""
-        failures = self._unwritten.get(key, (0, 0.0))[0] + 1
-        pause_s = REFUSED_RETRIES.pause_after(failures, answer) or 0.0
-        self._unwritten[key] = failures, self.clock.monotonic() + pause_s
-        self._failed.notify()
+    def _written(self, record: Record) -> None:
+        """The server took this; what has been known since may have arrived first, and is sent again."""
+        if self.known.get(record.key, record) is record:
+            self._unwritten.discard(record.key)
+        else:
+            self._unwritten.add(record.key)
 
     async def _write(self, record: Record, tries: int = 5, manager: str = "") -> WriteResult:
         """Write a record's status; the server's last word."""
@@ -353,9 +349,13 @@ class EvictionRecordStore:
             # An answer may be lost with its connection; the write is repeated, and a second loss counts.
             is_lost = answer.verdict is WriteOutcome.UNKNOWN and not is_again
             is_again = True
-            if answer.is_done and self.known.get(record.key, record) is record:
-                self._unwritten.pop(record.key, None)  # otherwise it is what has been added since that is not
-            elif answer.is_failure and answer.verdict is not WriteOutcome.GONE and not is_lost:
+            if answer.is_done:
+                self._written(record)
+            elif not (
+                answer.verdict in (WriteOutcome.GONE, WriteOutcome.FENCED)
+                or is_lost
+                or self._unwritten.is_refused_again(record.key, answer)
+            ):
                 self.observer.failed(f"record {record.key}", answer.message)
             if answer.verdict in _FINAL:
                 break
