@@ -126,13 +126,6 @@ def test_a_node_without_the_annotation_is_left_alone(cluster: Simulation) -> Non
             "requested: 6442450944, used: 4294967296, capacity: 8589934592",
             id="memory",
         ),
-        pytest.param(
-            {"nvidia.com/gpu": "1"},
-            "OutOfnvidia.com/gpu",
-            "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, "
-            "requested: 1, used: 0, capacity: 0",
-            id="a-resource-that-it-has-not",
-        ),
     ],
 )
 def test_a_pod_that_does_not_fit_is_refused(
@@ -149,6 +142,21 @@ def test_a_pod_that_does_not_fit_is_refused(
     assert cluster.status("second")["phase"] == "Failed"
     assert cluster.status("second")["reason"] == reason
     assert cluster.status("second")["message"] == message
+
+
+def test_extended_resources_that_a_node_has_not_are_not_its_own(cluster: Simulation) -> None:
+    """Somebody else counts them, as an extender of a scheduler; those that it has, it counts."""
+    cluster.api.create("nodes", make_node("gpus", resources={"nvidia.com/gpu": "1"}))
+    cluster.pod("elsewhere", "n1", {"nvidia.com/gpu": "1"})
+    cluster.pod("first", "gpus", {"nvidia.com/gpu": "1"})
+    cluster.settle(2)
+
+    cluster.pod("second", "gpus", {"nvidia.com/gpu": "1"})
+    cluster.settle(2)
+
+    phases = [cluster.status(name)["phase"] for name in ("elsewhere", "first", "second")]
+    assert phases == ["Running", "Running", "Failed"]
+    assert cluster.status("second")["reason"] == "OutOfnvidia.com/gpu"
 
 
 def test_a_sixth_pod_is_refused_where_five_are_allowed(cluster: Simulation) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roadstead.controllers.resource_claims import CLAIMS, claim_names, is_reserved_for
+from roadstead.kinds.podspec.resources import is_extended
 from roadstead.values.label_selectors import matches_node
 
 if TYPE_CHECKING:
@@ -56,10 +57,16 @@ def _claim_fault(context: Context, pod: Obj, name: str) -> str:
     return ""
 
 
-def without_device_resources(pod: Obj, wanted: Amounts, allocatable: Amounts) -> Amounts:
-    """What a pod takes of its node: resources that are devices of its claims are not the node's."""
-    extended = (pod.get("status") or {}).get("extendedResourceClaimStatus")
-    if not extended:
-        return wanted
+def resources_of_node(pod: Obj, wanted: Amounts, allocatable: Amounts) -> Amounts:
+    """What a pod takes of its node.
+
+    Extended resources that the node does not have are the cluster's, as those that an extender of a scheduler
+    counts; devices of the pod's claims are not the node's either.
+    """
+    extended = (pod.get("status") or {}).get("extendedResourceClaimStatus") or {}
     mapped = {one.get("resourceName") for one in extended.get("requestMappings") or ()}
-    return {name: amount for name, amount in wanted.items() if allocatable.get(name) or name not in mapped}
+    return {
+        name: amount
+        for name, amount in wanted.items()
+        if (allocatable.get(name) or name not in mapped) and (name in allocatable or not is_extended(name))
+    }

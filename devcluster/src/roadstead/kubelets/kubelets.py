@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from roadstead.controllers.ownership import key_of
 from roadstead.controllers.pod_state import has_condition, is_finished, is_terminating, phase_of
 from roadstead.kubelets import pods
-from roadstead.kubelets.claims import claims_fault, without_device_resources
+from roadstead.kubelets.claims import claims_fault, resources_of_node
 from roadstead.kubelets.nodes import (
     SIMULATED,
     STOPPED,
@@ -240,7 +240,7 @@ class Kubelets:
 
     def _admit(self, pod: Obj, kubelet: _Kubelet) -> bool:
         """Allocate a pod's resources, or reject it; a running pod was admitted before."""
-        wanted = without_device_resources(pod, pod_requests(pod), kubelet.allocatable)
+        wanted = resources_of_node(pod, pod_requests(pod), kubelet.allocatable)
         lacking = kubelet.lacks(wanted) if phase_of(pod) == "Pending" else None
         node = self._context.find("nodes", pod["spec"]["nodeName"])
         reason = message = ""
