@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import zlib
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from random import Random
 from typing import Any
@@ -46,6 +46,7 @@ class ExtenderServer:
         manners: How each is, by the host of its address; good where nothing is said.
         counts: How often each manner has met a request.
         bound: How many pods they have bound.
+        managers: Whether a node has what an extender manages for a pod (by its uid), by the extender's host.
     """
 
     def __init__(self, network: Network, random: Random) -> None:
@@ -55,6 +56,7 @@ class ExtenderServer:
         self.manners: dict[str, Manner] = {}
         self.counts: Counter[Manner] = Counter()
         self.bound = 0
+        self.managers: dict[str, Callable[[str, str], bool]] = {}
 
     async def post(self, sender: str, endpoint: Endpoint, verb: str, body: bytes) -> Reply:
         """Ask: a request arrives whether its sender still waits, is paused or is dead."""
@@ -72,7 +74,8 @@ class ExtenderServer:
     def _arrive(
         self, sender: str, endpoint: Endpoint, verb: str, body: bytes, answer: asyncio.Future[Reply]
     ) -> None:
-        manner = self.manners.get(urlsplit(endpoint.url).hostname or "", Manner.GOOD)
+        host = urlsplit(endpoint.url).hostname or ""
+        manner = self.manners.get(host, Manner.GOOD)
         self.counts[manner] += 1
         self._network.trace.note(sender, f"extender {endpoint.url} {verb}: {manner}", body)
         late_s = self._random.uniform(*(SLOW_S if manner is Manner.SLOW else ONE_WAY_S))
@@ -81,12 +84,12 @@ class ExtenderServer:
         elif manner is Manner.ERROR:
             reply = Reply(None, "code 500")
         else:
-            content = self._carried_out(sender, verb, orjson.loads(body), manner)
+            content = self._carried_out(sender, host, verb, orjson.loads(body), manner)
             reply = Reply(content[: len(content) // 2] if manner is Manner.GARBAGE else content)
         if manner is not Manner.LOST:
             self._later(late_s, _settle, answer, reply)
 
-    def _carried_out(self, sender: str, verb: str, asked: Any, manner: Manner) -> bytes:
+    def _carried_out(self, sender: str, host: str, verb: str, asked: Any, manner: Manner) -> bytes:
         if verb == "bind":
             return orjson.dumps({"Error": self._bind(sender, asked)})
         if verb == "preempt":
@@ -98,7 +101,12 @@ class ExtenderServer:
         marks = {name: zlib.crc32(f"{uid} {name}".encode()) for name in names}
         if verb == "prioritize":
             return orjson.dumps([{"Host": name, "Score": marks[name] % 11} for name in names])
-        refused = [name for name in names if manner is Manner.PICKY and marks[name] % 2]
+        has_room = self.managers.get(host)
+        refused = [
+            name
+            for name in names
+            if (manner is Manner.PICKY and marks[name] % 2) or (has_room and not has_room(uid, name))
+        ]
         passed = [name for name in names if name not in refused]
         items = [{"metadata": {"name": name}} for name in passed]
         shown = {"NodeNames": passed} if asked["NodeNames"] is not None else {"Nodes": {"items": items}}

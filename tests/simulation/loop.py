@@ -23,12 +23,23 @@ STEP_S = 1e-6
 STEPS_AT_MOST = 3_000_000
 
 
+#: Steps of one run, dozens of times those of an ordinary one; a run that takes more would hold up all others.
+STEPS_OF_A_RUN = 1_000_000
+
+
 class OutsideWorldError(RuntimeError):
     """Code under simulation wants a socket, a thread or a process."""
 
 
 class StandstillError(RuntimeError):
     """No call is ready and no timer is set, or calls do nothing but wake each other."""
+
+
+class EndlessRunError(StandstillError):
+    """A run has taken more steps than any that comes to rest: something is done again and again."""
+
+    def __init__(self, steps: float) -> None:
+        super().__init__(f"the run was given up after {steps:,.0f} steps: something is done again and again")
 
 
 class Incarnation(Protocol):
@@ -94,6 +105,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     Attributes:
         steps: How many calls it has run.
+        most_steps: How many it may run.
         unseen: Tasks that have failed without anything taking their exception.
     """
 
@@ -113,6 +125,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._since_timer = 0
         self._timers = 0
         self.steps = 0
+        self.most_steps: float = STEPS_OF_A_RUN
         self.unseen: list[str] = []
         self.set_task_factory(_counted)
 
@@ -232,6 +245,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now += STEP_S
         if self._since_timer > STEPS_AT_MOST:
             raise StandstillError("tasks wake each other without end")
+        if self.steps > self.most_steps:
+            raise EndlessRunError(self.most_steps)
         handle._run()
 
     def run_forever(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -408,6 +409,7 @@ class Simulation:
 
     def _tidy(self) -> None:
         """End what all processes have begun, so that the garbage collector finds nothing."""
+        self.loop.most_steps = math.inf  # of the run, which is over
         for replica in self.replicas:
             for life in replica.lives:
                 life.is_dead, life.ended = True, life.ended or "the run is over"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import itertools
 from collections.abc import Coroutine
 from random import Random
 from typing import Any
 
 import pytest
 
-from simulation.loop import PROCESS, OutsideWorldError, StandstillError, VirtualLoop
+from simulation.loop import PROCESS, EndlessRunError, OutsideWorldError, StandstillError, VirtualLoop
 from simulation.replica import Life, ReplicaClock
 
 
@@ -81,6 +82,18 @@ def test_a_wait_that_nothing_ends_is_found() -> None:
 
     with pytest.raises(StandstillError):
         ran(wait())
+
+
+def test_a_run_without_an_end_is_given_up() -> None:
+    """Each step may wait for a timer, so that time goes on, and the run would still take hours."""
+
+    async def again() -> None:
+        asyncio.get_running_loop().most_steps = 1000  # type: ignore[attr-defined] # a loop in virtual time
+        for _ in itertools.count():
+            await asyncio.sleep(1.0)
+
+    with pytest.raises(EndlessRunError, match="given up after 1,000 steps"):
+        ran(again())
 
 
 def test_a_process_that_is_held_stands_still_at_any_await_and_goes_on() -> None:

@@ -56,7 +56,24 @@ class Extenders(Part):
             spec["bindVerb"] = "bind"
         if manages and self.random.random() < 0.5:
             spec["managedResources"] = [{"name": GADGET, "ignoredByScheduler": self.random.random() < 0.5}]
+            spec["filterVerb"] = "filter"  # or nothing would keep pods from nodes whose gadgets are taken
+            self._server.managers[host] = self._has_gadgets
         return spec
+
+    def _has_gadgets(self, uid: str, node: str) -> bool:
+        """Whether the gadgets of a node suffice for a pod; a node that has none gets them from elsewhere."""
+        pods = self.cluster.objects("pods")
+        wanted = sum(
+            _gadgets(each)
+            for each in pods
+            if each["metadata"]["uid"] == uid
+            or (
+                each["spec"].get("nodeName") == node
+                and (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            )
+        )
+        nodes = [each for each in self.cluster.objects("nodes") if each["metadata"]["name"] == node]
+        return all(wanted <= int(each["status"]["allocatable"].get(GADGET, wanted)) for each in nodes)
 
     def act(self) -> None:
         """One breaks in some way, or recovers."""
@@ -67,3 +84,9 @@ class Extenders(Part):
     def end(self) -> None:
         """All are well."""
         self._server.manners.clear()
+
+
+def _gadgets(pod: Obj) -> int:
+    """How many a pod asks for."""
+    requests = [(each.get("resources") or {}).get("requests") or {} for each in pod["spec"]["containers"]]
+    return sum(int(each.get(GADGET, 0)) for each in requests)
