@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from simulation.directed import directed
-from simulation.minimal_plan import NONE, RUNS, Search, command, entry
+from simulation.minimal_plan import CPU_S, NONE, RUNS, Search, command, entry
 from simulation.planted_bugs import FEATURED, NARROW, PLANTED, SEARCH, found
 from simulation.regressions import REGRESSIONS, broken
 from simulation.run import FAULTY_S, Outcome, Plan, fresh_tasks, simulated
@@ -83,7 +83,11 @@ def told(plan: Plan, story: Path | None, runs: int) -> int:
         search = Search(plan, runs=runs)
         smallest = search.run()
         said = (
-            f"{runs - search.left} runs" if search.left else f"all of {runs} runs; ARGS=--runs gives it more"
+            f"all of {runs} runs; ARGS=--runs gives it more"
+            if not search.left
+            else f"{runs - search.left} runs, when {CPU_S:g} CPU s were over"
+            if search.is_over
+            else f"{runs - search.left} runs"
         )
         print(f"the least that fails, found in {said}: {search.made.violations[0]}")
         print(f"    {command(smallest)}")

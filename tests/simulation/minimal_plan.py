@@ -23,8 +23,11 @@ NONE = "NONE"
 #: Runs that a search may take: some minutes.
 RUNS = 150
 
-#: Runs between two collections of garbage, of which each leaves some five megabytes.
-COLLECTED = 16
+#: Seconds of CPU after which a search begins no further run: those of a large world are long.
+CPU_S = 300.0
+
+#: Steps of runs between two collections of garbage, of which a thousand leave some 0.4 megabytes.
+COLLECTED = 300_000
 
 
 class Search:
@@ -34,6 +37,7 @@ class Search:
         plan: Fails.
         simulate: Runs a plan.
         runs: How many runs it may take.
+        cpu_s: After so many seconds of CPU it begins no further one.
 
     Attributes:
         smallest: The smallest plan so far.
@@ -41,12 +45,25 @@ class Search:
         left: How many runs it may still take.
     """
 
-    def __init__(self, plan: Plan, simulate: Callable[[Plan], Outcome] = simulated, runs: int = RUNS) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        simulate: Callable[[Plan], Outcome] = simulated,
+        runs: int = RUNS,
+        cpu_s: float = CPU_S,
+    ) -> None:
         self._simulate = simulate
+        self._cpu_s = cpu_s
+        self._uncollected = 0  #: steps since garbage was collected
         self.left = runs
         self.smallest = replace(plan, stops=True)
         self.made = simulate(self.smallest)
         self._wanted = {kind_of(each) for each in self.made.violations[:1]}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its time is."""
+        return self._cpu_s <= 0
 
     def run(self) -> Plan:
         """The smallest plan that was found."""
@@ -71,12 +88,15 @@ class Search:
 
     def _fails(self, plan: Plan) -> bool:
         """Whether a plan fails in the same way; if it does, it is the smallest."""
-        if self.left <= 0:
+        if self.left <= 0 or self.is_over:
             return False
         self.left -= 1
-        if self.left % COLLECTED == 0:
-            gc.collect()
         made = self._simulate(plan)
+        self._cpu_s -= made.cpu_s
+        self._uncollected += made.steps
+        if self._uncollected > COLLECTED:
+            self._uncollected = 0
+            gc.collect()
         fails = any(kind_of(each) in self._wanted for each in made.violations)
         if fails:
             self.smallest, self.made = plan, made

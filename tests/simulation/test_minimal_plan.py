@@ -51,6 +51,21 @@ def test_only_what_is_needed_is_left() -> None:
     )
 
 
+def test_a_search_ends_when_its_time_is_over() -> None:
+    """Runs of a large world may take a minute each."""
+    runs: list[Plan] = []
+
+    def simulate(plan: Plan) -> Outcome:
+        runs.append(plan)
+        return replace(made_of(plan), cpu_s=100.0)
+
+    search = Search(Plan(7), simulate, cpu_s=300.0)
+    search.run()
+
+    assert search.is_over
+    assert len(runs) == 1 + 3  # the plan itself, and what was tried
+
+
 def test_a_plan_that_does_not_fail_stays() -> None:
     """There is nothing to make smaller."""
     assert Search(Plan(7, faulty_s=10.0), made_of).run() == Plan(7, faulty_s=10.0, stops=True)
