@@ -19,6 +19,23 @@ _MEDDLED = frozenset((FaultKind.MOVE_MEDDLED, FaultKind.MOVE_ANSWER_LATE))
 _SUCCEEDED = frozenset((FaultKind.CLOCK_JUMP, FaultKind.REPLICA_KILLED, FaultKind.NODE_TAINTED))
 
 
+#: Many requests fail, as those with which a replica gives a lease away: it finds its own later.
+_REFUSED = frozenset(
+    (
+        FaultKind.DROPPED_REQUEST,
+        FaultKind.CONFLICT,
+        FaultKind.TOO_MANY_REQUESTS,
+        FaultKind.TOO_MANY_WITH_DELAY,
+        FaultKind.INTERNAL_ERROR,
+        FaultKind.UNAVAILABLE,
+        FaultKind.TIMEOUT,
+        FaultKind.UNAUTHORIZED,
+        FaultKind.INVALID,
+        FaultKind.PROXY_PAGE,
+    )
+)
+
+
 class Group(NamedTuple):
     """Plans that differ in their seeds; one in eight has its whole peace.
 
@@ -49,6 +66,7 @@ GROUPS = (
     Group((Feature.DEVICES,), (FaultKind.AT_CLAIM_STATUS,), range(1, 5)),
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
     Group((Feature.SHARED_WORK,), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 16)),
+    Group((Feature.SHARED_WORK,), _REFUSED, range(1, 9), 120.0),
 )
 
 

@@ -21,6 +21,9 @@ from simulation.world.happenings import Happening
 #: From so many seeds on everything must have happened.
 ENOUGH = 300
 
+#: What happens more seldom may be missing after the next change, and needs more directed plans.
+THIN = 5
+
 
 @dataclass(slots=True)
 class Tally:
@@ -148,6 +151,9 @@ class Tally:
         for what, names in self.never().items():
             if names:
                 yield f"never, {what}: {'; '.join(names)}"
+        for what, names in self.thin().items() if self.is_whole else ():
+            if names:
+                yield f"fewer than {THIN} times, {what}: {'; '.join(names)}"
         for what, names in self.strange().items():
             if names:
                 yield f"not enumerated, {what}: {'; '.join(names)}"
@@ -173,14 +179,30 @@ class Tally:
 
     def never(self) -> dict[str, list[str]]:
         """Faults and transitions that have not happened, by what; late events need not."""
+        return {
+            what: [name for name, count in counts.items() if not count]
+            for what, counts in self._required().items()
+        }
+
+    def thin(self) -> dict[str, list[str]]:
+        """What has happened so seldom that a change may take it away, by what, with how often."""
+        return {
+            what: [f"{name} ({count})" for name, count in counts.items() if 0 < count < THIN]
+            for what, counts in self._required().items()
+        }
+
+    def _required(self) -> dict[str, dict[str, int]]:
+        """How often each has happened that must, by what."""
+        elections = self._of("election")
+        records, moves = self._of("record"), self._of("move")
         alone, shared = of_elections(is_shared=False), of_elections(is_shared=True)
         return {
-            "faults": [kind.name for kind in self._kinds() if not self.faults[kind.name]],
-            "happenings": [each.name for each in Happening if not self.happened[each.name]],
-            "records": sorted(of_records() - self._of("record").keys()),
-            "moves": sorted(of_moves() - self._of("move").keys()),
-            "elections": sorted(alone - self._of("election").keys()),
-            "elections of shared roles": sorted(shared - self._of("election").keys()),
+            "faults": {kind.name: self.faults[kind.name] for kind in self._kinds()},
+            "happenings": {each.name: self.happened[each.name] for each in Happening},
+            "records": {name: records[name] for name in sorted(of_records())},
+            "moves": {name: moves[name] for name in sorted(of_moves())},
+            "elections": {name: elections[name] for name in sorted(alone)},
+            "elections of shared roles": {name: elections[name] for name in sorted(shared)},
         }
 
     def _kinds(self) -> list[StrEnum]:

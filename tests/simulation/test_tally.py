@@ -93,6 +93,9 @@ def test_nothing_is_lacking_when_all_has_happened() -> None:
 
     assert whole.never() == {what: [] for what in whole.never()}
     assert not whole.lacks
+    assert "API_RESTART (1)" in whole.thin()["faults"]
+    assert any(line.startswith("fewer than 5 times, moves: ") for line in whole.report())
+    assert not any(line.startswith("fewer than") for line in tally(made).report())  # a single seed
 
 
 def test_what_is_not_enumerated_is_lacking_in_any_run() -> None:
