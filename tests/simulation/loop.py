@@ -36,7 +36,7 @@ class StandstillError(RuntimeError):
 
 
 class EndlessRunError(StandstillError):
-    """A run has taken more steps than any that comes to rest: something is done again and again."""
+    """A run has taken more steps than any that converges: something is done again and again."""
 
     def __init__(self, steps: float) -> None:
         super().__init__(f"the run was given up after {steps:,.0f} steps: something is done again and again")
