@@ -61,7 +61,8 @@ def test_a_claim_is_made_for_a_pod_from_its_template(cluster: Simulation) -> Non
     assert meta["labels"] == {"team": "a"}
     assert meta["annotations"] == {"why": "training", "resource.kubernetes.io/pod-claim-name": "gpu"}
     (owner,) = meta["ownerReferences"]
-    assert (owner["kind"], owner["uid"], owner["controller"]) == ("Pod", made["metadata"]["uid"], True)
+    uid = made["metadata"]["uid"]
+    assert owner == {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": True}
     assert claim["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
     assert cluster.status("p")["resourceClaimStatuses"] == [
         {"name": "gpu", "resourceClaimName": meta["name"]}
@@ -71,8 +72,12 @@ def test_a_claim_is_made_for_a_pod_from_its_template(cluster: Simulation) -> Non
 def test_a_pod_waits_for_its_template(cluster: Simulation) -> None:
     """An event says so, and the claim is made as soon as the template is there."""
     pod(cluster)
-    missing = 'PodResourceClaim gpu: resourceclaimtemplates.resource.k8s.io "one-gpu" not found'
+    missing = (
+        'PodResourceClaim gpu: resource claim template "one-gpu": resourceclaimtemplate.resource.k8s.io '
+        '"one-gpu" not found'
+    )
     assert ("FailedResourceClaimCreation", missing) in cluster.events()
+    assert {one["source"]["component"] for one in cluster.api.list("events")} == {"resource_claim"}
 
     template(cluster)
 
@@ -246,5 +251,6 @@ def test_a_tainted_device_drives_pods_out(cluster: Simulation, tolerations: Any,
     left = cluster.get("pods", "p")
     assert (left is None or "deletionTimestamp" in left["metadata"]) == (stays_s is not None)
     assert "deletionTimestamp" not in cluster.get("pods", "other")["metadata"]
-    reasons = [reason for reason, _ in cluster.events()]
-    assert reasons.count("DeviceTaintManagerEviction") == (stays_s is not None)
+    told = [one for one in cluster.api.list("events") if one["reason"] == "DeviceTaintManagerEviction"]
+    speakers = [one["source"]["component"] for one in told]
+    assert speakers == ["device-taint-eviction-controller"] * (stays_s is not None)

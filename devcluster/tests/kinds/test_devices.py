@@ -20,6 +20,13 @@ DEVICE = {"name": "gpu-0"}
 RESULT = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
 ALLOCATION = {"devices": {"results": [RESULT]}}
 POD = {"resource": "pods", "name": "p", "uid": "u"}
+CONDITION: dict[str, Any] = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "Prepared",
+    "message": "it is",
+    "lastTransitionTime": "2026-01-02T03:04:05Z",
+}
 
 
 @pytest.fixture
@@ -77,6 +84,7 @@ def test_a_request_asks_for_one_device_by_default(api: Api) -> None:
     alternatives[1]["allocationMode"] = "All"
 
     one = created(api, CLAIMS, claim(REQUEST, {"name": "list", "firstAvailable": alternatives}))
+    nothing = created(api, CLAIMS, {}, "nothing")
     template = created(api, TEMPLATES, {"spec": claim()})
 
     exactly, listed = one["spec"]["devices"]["requests"]
@@ -87,6 +95,40 @@ def test_a_request_asks_for_one_device_by_default(api: Api) -> None:
     ]
     assert template["spec"]["spec"]["devices"]["requests"] == [exactly]
     assert one["status"] == {}
+    assert nothing["spec"] == {"devices": {"requests": None}}
+
+
+def test_a_toleration_is_of_one_value_by_default(api: Api) -> None:
+    """Of an empty one there; no number of them is too many."""
+    many = [{"key": f"example.com/k{number}"} for number in range(40)]
+    one = created(api, CLAIMS, claim({"name": "gpu", "exactly": {**REQUEST["exactly"], "tolerations": many}}))
+    results = [{**RESULT, "tolerations": [{}, {"operator": "Unknown"}]}]
+
+    one = api.update_status(CLAIMS, {**one, "status": {"allocation": {"devices": {"results": results}}}})
+
+    assert {each["operator"] for each in one["spec"]["devices"]["requests"][0]["exactly"]["tolerations"]} == {
+        "Equal"
+    }
+    (allocated,) = one["status"]["allocation"]["devices"]["results"]
+    assert [each["operator"] for each in allocated["tolerations"]] == ["Equal", "Unknown"]
+
+
+def test_counters_and_capacities_have_a_value(api: Api) -> None:
+    """Zero, where none is given; a policy shows its default, given or not."""
+    device = {
+        "name": "d",
+        "capacity": {"a": {}, "b": {"value": "8Gi", "requestPolicy": {}}},
+        "allowMultipleAllocations": True,
+        "consumesCounters": [{"counterSet": "s", "counters": {"a": {}}}],
+    }
+    sets = [{"name": "s", "counters": {"a": {}}}]
+
+    (one,) = created(api, SLICES, a_slice(device))["spec"]["devices"]
+    other = created(api, SLICES, a_slice(sharedCounters=sets, devices=None), "counters")
+
+    assert one["capacity"] == {"a": {"value": "0"}, "b": {"value": "8Gi", "requestPolicy": {"default": None}}}
+    assert one["consumesCounters"][0]["counters"] == {"a": {"value": "0"}}
+    assert other["spec"]["sharedCounters"] == [{"name": "s", "counters": {"a": {"value": "0"}}}]
 
 
 def test_a_slice_counts_generations_and_its_taints_have_a_time(api: Api) -> None:
@@ -146,9 +188,11 @@ HUGE = "x" * 65
         (CLAIMS, asking(selectors=[{}]), {"Required spec.devices.requests[0].exactly.selectors[0].cel"}),
         (
             CLAIMS,
-            asking(tolerations=[{"key": "a"}, {"operator": "Exists", "value": "b", "effect": "Never"}]),
+            asking(
+                tolerations=[{"operator": "Like"}, {"operator": "Exists", "value": "b", "effect": "Never"}]
+            ),
             {
-                "Required spec.devices.requests[0].exactly.tolerations[0].operator",
+                "NotSupported spec.devices.requests[0].exactly.tolerations[0].operator",
                 "Invalid spec.devices.requests[0].exactly.tolerations[1].value",
                 "NotSupported spec.devices.requests[0].exactly.tolerations[1].effect",
             },
@@ -166,6 +210,12 @@ HUGE = "x" * 65
                 "Invalid spec.devices.constraints[0].requests[0]",
                 "Invalid spec.devices.constraints[0].matchAttribute",
             },
+        ),
+        (CLAIMS, claim(constraints=[{"matchAttribute": "a/b/c"}]), set()),
+        (
+            SLICES,
+            a_slice({"name": "d", "attributes": {"a/b/c": {"int": 1}, "none": {}}}),
+            {"Invalid spec.devices[0].attributes[none]"},
         ),
         (
             CLAIMS,
@@ -255,12 +305,31 @@ HUGE = "x" * 65
                             "value": "8Gi",
                             "requestPolicy": {"default": "3Gi", "validRange": {"min": "1Gi", "step": "2Gi"}},
                         },
+                        "e": {
+                            "value": "8Gi",
+                            "requestPolicy": {"default": "1Gi", "validRange": {"min": "2Gi", "max": "4Gi"}},
+                        },
+                        "f": {
+                            "value": "8Gi",
+                            "requestPolicy": {"default": "6Gi", "validRange": {"min": "2Gi", "max": "4Gi"}},
+                        },
+                        "g": {
+                            "value": "8",
+                            "requestPolicy": {"default": "1", "validRange": {"min": "1", "step": "-1"}},
+                        },
+                        "h": {
+                            "value": "8",
+                            "requestPolicy": {"default": "2", "validValues": ["1500m", "2"]},
+                        },
                     },
                 }
             ),
             {
                 "Required spec.devices[0].capacity[a].requestPolicy.default",
                 "Invalid spec.devices[0].capacity[b].requestPolicy.validValues",
+                "Invalid spec.devices[0].capacity[e].requestPolicy.validRange.min",
+                "Invalid spec.devices[0].capacity[f].requestPolicy.validRange.max",
+                "Duplicate spec.devices[0].capacity[h].requestPolicy.validValues[1]",
             },
         ),
         (
@@ -357,6 +426,78 @@ def test_reports_are_about_allocated_devices_and_go_with_them(api: Api) -> None:
     assert status_causes(api, one, devices=[report]) == {"Invalid status.devices[0]"}
     one = api.update_status(CLAIMS, {**one, "status": {"allocation": ALLOCATION, "devices": [report]}})
     assert api.update_status(CLAIMS, {**one, "status": {"devices": [report]}})["status"] == {}
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        ({"networkData": {"ips": ["10.0.0.1/24", "2001:db8::1/64"]}}, set()),
+        (
+            {
+                "networkData": {
+                    "ips": [
+                        "10.0.0.1",
+                        "10.0.0.01/24",
+                        "2001:DB8::1/64",
+                        "::ffff:10.0.0.1/120",
+                        "10.0.0.1/33",
+                    ]
+                }
+            },
+            {f"Invalid networkData.ips[{place}]" for place in range(5)},
+        ),
+        (
+            {"conditions": [{}]},
+            {
+                "Invalid conditions[0].type",
+                "NotSupported conditions[0].status",
+                "Required conditions[0].reason",
+                "Required conditions[0].lastTransitionTime",
+            },
+        ),
+        (
+            {
+                "conditions": [
+                    CONDITION,
+                    {**CONDITION, "reason": "not one"},
+                    {**CONDITION, "reason": "r" * 1025},
+                ]
+            },
+            {
+                "Duplicate conditions[1].type",
+                "Invalid conditions[1].reason",
+                "Duplicate conditions[2].type",
+                "TooLong conditions[2].reason",
+            },
+        ),
+        (
+            {"conditions": [{**CONDITION, "observedGeneration": -1, "message": "m" * (32 * 1024 + 1)}]},
+            {"Invalid conditions[0].observedGeneration", "TooLong conditions[0].message"},
+        ),
+    ],
+)
+def test_reports_are_refused_as_upstream_refuses_them(api: Api, report: Any, expected: set[str]) -> None:
+    """Conditions as those of any kind, and addresses in their canonical form."""
+    one = created(api, CLAIMS, claim())
+    device = {key: RESULT[key] for key in ("driver", "pool", "device")}
+
+    found = status_causes(api, one, allocation=ALLOCATION, devices=[{**device, **report}])
+
+    assert found == {cause.replace(" ", " status.devices[0].") for cause in expected}
+
+
+def test_conditions_and_messages_of_reports_are_shown(api: Api) -> None:
+    """Given or not."""
+    one = created(api, CLAIMS, claim())
+    device = {key: RESULT[key] for key in ("driver", "pool", "device")}
+    silent = {key: text for key, text in CONDITION.items() if key != "message"}
+    status = {"allocation": ALLOCATION, "devices": [device]}
+
+    one = copied(api.update_status(CLAIMS, {**one, "status": status}))
+    assert one["status"]["devices"] == [{**device, "conditions": None}]
+    one["status"]["devices"][0]["conditions"] = [silent]
+    one = api.update_status(CLAIMS, one)
+    assert one["status"]["devices"] == [{**device, "conditions": [{**silent, "message": ""}]}]
 
 
 def test_a_write_of_the_status_changes_nothing_else(api: Api) -> None:

@@ -18,6 +18,7 @@ suffixes = st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E-2
         ("1024Ki", "1Mi"),
         ("1.5Gi", "1536Mi"),
         ("0.5Ki", "512"),
+        ("0.1Gi", "107374182400m"),
         ("1000", "1k"),
         ("1e3", "1e3"),
         ("0", "0"),
@@ -88,3 +89,18 @@ def test_wrong_type_is_reported_with_its_path() -> None:
     """The message names the field."""
     with pytest.raises(MismatchError, match=r"V1PodSpec\.nodeSelector: cannot unmarshal string"):
         fields.struct("V1Pod").taken({"spec": {"nodeSelector": "x"}}, [])
+
+
+def test_null_is_the_zero_of_what_a_map_or_a_list_has() -> None:
+    """An empty object, or no quantity of something."""
+    policy = {"validValues": [None, "1"]}
+    device = {"name": "d", "attributes": {"a": None}, "capacity": {"b": None, "c": {"requestPolicy": policy}}}
+    asked = {"requests": [{"exactly": {"capacity": {"requests": {"memory": None}}}}]}
+
+    pool = fields.struct("V1ResourceSlice").taken({"spec": {"devices": [device]}}, [])
+    claim = fields.struct("ResourceV1ResourceClaim").taken({"spec": {"devices": asked}}, [])
+
+    (found,) = pool["spec"]["devices"]
+    assert found["attributes"] == {"a": {}}
+    assert found["capacity"] == {"b": {}, "c": {"requestPolicy": {"validValues": ["0", "1"]}}}
+    assert claim["spec"]["devices"]["requests"][0]["exactly"]["capacity"] == {"requests": {"memory": "0"}}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from roadstead.values.resources import Obj
 
 SLICES = "resourceslices.resource.k8s.io"
-COMPONENT = "device-taint-eviction"
+COMPONENT = "device-taint-eviction-controller"
 AGAIN_S = 1.0
 """Until a pod that is not bound yet is looked at again."""
 Device = tuple[str, str, str]

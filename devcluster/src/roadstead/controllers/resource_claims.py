@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CLAIMS = "resourceclaims.resource.k8s.io"
 TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
-COMPONENT = "resource-claim-controller"
+COMPONENT = "resource_claim"
 FINALIZER = "resource.kubernetes.io/delete-protection"
 POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a claim that was made for a pod: its name in the pod."""
@@ -176,7 +176,10 @@ class ResourceClaimController:
         orphan = self._made_before(pod, wanted["name"])
         if orphan is not None:
             return str(orphan["metadata"]["name"])
-        template = self._context.api.get(TEMPLATES, namespace, template_name)
+        template = self._context.find(TEMPLATES, f"{namespace}/{template_name}")
+        if template is None:
+            missing = f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
+            raise StatusError(404, "NotFound", f'resource claim template "{template_name}": {missing}')
         return str(
             self._context.api.create(CLAIMS, _claim_of(pod, wanted["name"], template))["metadata"]["name"]
         )
@@ -296,7 +299,6 @@ def _claim_of(pod: Obj, name: str, template: Obj) -> Obj:
         "name": meta["name"],
         "uid": meta["uid"],
         "controller": True,
-        "blockOwnerDeletion": True,
     }
     metadata: Obj = {
         "generateName": base_name(meta["name"], name),

@@ -1,8 +1,9 @@
 """Computes the canonical form and the value of quantities.
 
 Source: apimachinery v1.36 ``api/resource/quantity.go``. The format of the suffix stays (binary, decimal,
-exponent); the number becomes whole and its suffix as large as possible. Numbers of any length stay exact. An
-exponent beyond ten thousand, for which a real server computes for minutes, is rejected.
+exponent), except that fractions of a byte are decimal; the number becomes whole and its suffix as large as
+possible. Numbers of any length stay exact. An exponent beyond ten thousand, for which a real server computes
+for minutes, is rejected.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def written(amount: Decimal, like: str) -> str:
 
 
 def _written(number: Decimal, form: str) -> str:
-    if form == "binary" and -1024 < number < 1024:
+    if form == "binary" and (-1024 < number < 1024 or not is_whole(number)):
         form = "decimal"
     if form == "binary":
         whole, power = int(number.to_integral_value(ROUND_UP)), 0

@@ -137,8 +137,8 @@ QUANTITY: Final = Scalar(
 AMOUNT: Final = Scalar(
     "resource.Quantity", (str, int, float), convert=lambda value: quantity_forms.in_thousandths(str(value))
 )
-#: The value that null means in a map.
-_ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", BYTES: "", AMOUNT: "0"}
+#: The value that null means in a map or a list.
+_ZEROS: Final[dict[Node, Any]] = {KEPT_STRING: "", BYTES: "", AMOUNT: "0", QUANTITY: "0"}
 INT_OR_STRING: Final = Scalar("intstr.IntOrString", (int, str))
 
 
@@ -209,6 +209,8 @@ class Mapping(Node):
         node, result = self.values, {}
         for key, item in value.items():
             before = len(strays)
+            if item is None and isinstance(node, Struct):
+                item = {}  # noqa: PLW2901 - null is the type's zero
             stored = _ZEROS[node] if item is None and node in _ZEROS else node.taken(item, strays)
             if len(strays) > before:
                 strays[before:] = [joined(key, stray) for stray in strays[before:]]
@@ -257,7 +259,7 @@ class Array(Node):
         for index, item in enumerate(value):
             before = len(strays)
             if item is None:
-                item = "" if isinstance(node, Scalar) else {}  # noqa: PLW2901 - null is the type's zero
+                item = _ZEROS.get(node, "") if isinstance(node, Scalar) else {}  # noqa: PLW2901 - likewise
             stored = node.taken(item, strays)
             if len(strays) > before:
                 strays[before:] = [joined(f"[{index}]", stray) for stray in strays[before:]]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def quoted(value: Any) -> str:
     """A value in messages."""
-    return json.dumps(value, separators=(",", ":"))
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def required(field: str, detail: str = "") -> Cause:

@@ -1,10 +1,12 @@
 """Checks the capacities of devices and the policies by which they may be requested in part.
 
-Source: Kubernetes v1.36 ``pkg/apis/resource/validation/validation.go`` (validateRequestPolicy).
+Source: Kubernetes v1.36 ``pkg/apis/resource/validation/validation.go`` (validateRequestPolicy). A step of
+zero is refused here; upstream divides by it and breaks the connection.
 """
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
 
 from roadstead.kinds.checks.fields import forbidden, invalid, required, too_many
@@ -73,7 +75,7 @@ def _values_causes(values: list[str], default: str, most: str, at: str) -> list[
             for index, one in enumerate(values)
             if value(one) > value(most)
         ]
-        causes += repeated((str(value(one)) for one in values), at, _MOST_VALUES)
+        causes += repeated((str(_whole(one)) for one in values), at, _MOST_VALUES)
     if value(default) not in map(value, values):
         causes.append(invalid(at, default, "default value is not valid according to the requestPolicy"))
     return causes
@@ -87,7 +89,7 @@ def _range_causes(span: Obj, default: str, most: str, at: str) -> list[Cause]:
     if value(least) > value(most):
         causes.append(invalid(f"{at}.min", least, f"min is larger than capacity value: {most}"))
     if value(default) < value(least):
-        causes.append(invalid(f"{at}.default", default, f"default is less than min: {least}"))
+        causes.append(invalid(f"{at}.min", default, f"default is less than min: {least}"))
     largest, step = span.get("max"), span.get("step")
     if largest is not None:
         if value(least) > value(largest):
@@ -95,11 +97,11 @@ def _range_causes(span: Obj, default: str, most: str, at: str) -> list[Cause]:
         if value(largest) > value(most):
             causes.append(invalid(f"{at}.max", largest, f"max is larger than capacity value: {most}"))
         if value(default) > value(largest):
-            causes.append(invalid(f"{at}.default", default, f"default is more than max: {largest}"))
+            causes.append(invalid(f"{at}.max", default, f"default is more than max: {largest}"))
     if step is None:
         return causes
-    if value(step) <= 0:
-        return [*causes, invalid(f"{at}.step", step, "must be greater than zero")]
+    if not _whole(step):
+        return [*causes, invalid(f"{at}.step", step, "must not be zero")]
     first: Decimal = value(least) + value(step)
     if first > value(most):
         shown = written(first, least)
@@ -107,5 +109,10 @@ def _range_causes(span: Obj, default: str, most: str, at: str) -> list[Cause]:
     return causes + [
         invalid(f"{at}.step", one, f"value is not a multiple of a given step ({step}) from ({least})")
         for one in (default, largest)
-        if one is not None and (value(one) - value(least)) % value(step)
+        if one is not None and (_whole(one) - _whole(least)) % _whole(step)
     ]
+
+
+def _whole(quantity: str) -> int:
+    """A quantity in whole units, rounded up."""
+    return int(value(quantity).to_integral_value(ROUND_CEILING))

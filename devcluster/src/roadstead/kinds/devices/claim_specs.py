@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 #: The most requests, constraints, selectors, configurations and results of a claim.
 MOST = 32
 MOST_ALTERNATIVES = 8
-MOST_TOLERATIONS = 16
 LONGEST_TEXT = 10 * 1024
 """Bytes of an expression, and of a driver's parameters."""
 
@@ -48,13 +47,22 @@ ExpressionFault = Callable[[str], str]
 
 
 def default_claim_spec(spec: Obj) -> None:
-    """One device of a class is what a request asks for by default."""
-    for request in spec.setdefault("devices", {}).get("requests") or ():
+    """One device of a class is what a request asks for by default; the requests are shown, given or not."""
+    devices = spec.setdefault("devices", {})
+    devices.setdefault("requests", None)
+    for request in devices["requests"] or ():
         for asked in (request.get("exactly"), *(request.get("firstAvailable") or ())):
             if asked is None:
                 continue
             if asked.setdefault("allocationMode", "ExactCount") == "ExactCount":
                 asked.setdefault("count", 1)
+            default_tolerations(asked)
+
+
+def default_tolerations(holder: Obj) -> None:
+    """A toleration without an operator tolerates one value."""
+    for toleration in holder.get("tolerations") or ():
+        toleration.setdefault("operator", "Equal")
 
 
 def claim_spec_causes(spec: Obj, at: str, fault: ExpressionFault) -> list[Cause]:
@@ -115,9 +123,9 @@ def _asked_causes(asked: Obj, at: str, fault: ExpressionFault) -> list[Cause]:
         causes.append(not_among(f"{at}.allocationMode", mode, ("All", "ExactCount")))
     elif count <= 0:
         causes.append(invalid(f"{at}.count", count, "must be greater than zero"))
-    return causes + each(
-        asked.get("tolerations") or [], f"{at}.tolerations", MOST_TOLERATIONS, toleration_causes
-    )
+    for index, toleration in enumerate(asked.get("tolerations") or ()):
+        causes += _toleration_causes(toleration, f"{at}.tolerations[{index}]")
+    return causes
 
 
 def selector_causes(selectors: list[Obj], at: str, fault: ExpressionFault) -> list[Cause]:
@@ -135,13 +143,10 @@ def selector_causes(selectors: list[Obj], at: str, fault: ExpressionFault) -> li
     return each(selectors, at, MOST, of_one)
 
 
-def toleration_causes(toleration: Obj, at: str) -> list[Cause]:
-    """Faults of a toleration of a device's taint."""
+def _toleration_causes(toleration: Obj, at: str) -> list[Cause]:
     causes = label_key(f"{at}.key", toleration["key"]) if toleration.get("key") else []
-    operator, value = toleration.get("operator", ""), toleration.get("value", "")
-    if not operator:
-        causes.append(required(f"{at}.operator"))
-    elif operator == "Equal":
+    operator, value = toleration["operator"], toleration.get("value", "")
+    if operator == "Equal":
         causes += label_value(f"{at}.value", value)
     elif operator != "Exists":
         causes.append(not_among(f"{at}.operator", operator, ("Equal", "Exists")))

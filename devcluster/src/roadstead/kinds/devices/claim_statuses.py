@@ -19,12 +19,12 @@ from roadstead.kinds.checks.fields import (
     too_long,
     too_many,
 )
+from roadstead.kinds.checks.reports import conditions_causes, interface_address
 from roadstead.kinds.devices.claim_specs import (
     MOST,
-    MOST_TOLERATIONS,
     configuration_causes,
+    default_tolerations,
     raw_causes,
-    toleration_causes,
 )
 from roadstead.kinds.devices.names import (
     Requests,
@@ -64,6 +64,19 @@ def device_of(holder: Obj) -> Device:
 def _results(status: Obj) -> list[Obj]:
     allocation = status.get("allocation") or {}
     return list((allocation.get("devices") or {}).get("results") or ())
+
+
+def default_status(status: Obj) -> None:
+    """Set defaults of what was allocated and reported."""
+    allocation = status.get("allocation")
+    if allocation is not None:
+        allocation.setdefault("devices", {})
+    for result in _results(status):
+        default_tolerations(result)
+    for report in status.get("devices") or ():
+        report.setdefault("conditions", None)
+        for condition in report["conditions"] or ():
+            condition.setdefault("message", "")
 
 
 def drop_reports(status: Obj, before: Obj) -> None:
@@ -124,10 +137,7 @@ def _allocation_causes(allocation: Obj, at: str, known: Requests) -> list[Cause]
 
 def _result_causes(result: Obj, at: str, known: Requests) -> list[Cause]:
     causes = request_reference(f"{at}.request", result.get("request", ""), known)
-    causes += _device_causes(result, at)
-    causes += binding_causes(result, at)
-    causes += each(result.get("tolerations") or [], f"{at}.tolerations", MOST_TOLERATIONS, toleration_causes)
-    return causes
+    return causes + _device_causes(result, at) + binding_causes(result, at)
 
 
 def _device_causes(holder: Obj, at: str) -> list[Cause]:
@@ -145,7 +155,7 @@ def binding_causes(holder: Obj, at: str) -> list[Cause]:
     for kind in (ready, failed):
         given = holder.get(kind) or []
         causes += each(given, f"{at}.{kind}", MOST_CONDITIONS, lambda key, here: label_key(here, key))
-        causes += repeated(given, f"{at}.{kind}", MOST_CONDITIONS)
+        causes += repeated(given, f"{at}.{kind}", len(given))
     causes += [
         invalid(f"{at}.{failed}[{index}]", one, f"{failed} must not overlap with {ready}")
         for index, one in enumerate(holder.get(failed) or ())
@@ -171,7 +181,7 @@ def _reports_causes(status: Obj, at: str) -> list[Cause]:
     causes: list[Cause] = []
     for index, report in enumerate(status.get("devices") or ()):
         here, key = f"{at}[{index}]", (device_of(report), report.get("shareID"))
-        named = {"Driver": key[0][0], "Pool": key[0][1], "Device": key[0][2], "ShareID": key[1]}
+        named = {"Driver": key[0][0], "Pool": key[0][1], "Device": key[0][2], "ShareID": key[1] or ""}
         causes += _device_causes(report, here)
         if key not in allocated:
             causes.append(invalid(here, named, "must be an allocated device in the claim"))
@@ -181,6 +191,7 @@ def _reports_causes(status: Obj, at: str) -> list[Cause]:
         conditions = report.get("conditions") or []
         if len(conditions) > _MOST_REPORTED_CONDITIONS:
             causes.append(too_many(f"{here}.conditions", len(conditions), _MOST_REPORTED_CONDITIONS))
+        causes += conditions_causes(conditions, f"{here}.conditions")
         if report.get("data") is not None:
             causes += raw_causes(report["data"], f"{here}.data")
         causes += _network_causes(report.get("networkData") or {}, f"{here}.networkData")
@@ -193,7 +204,6 @@ def _network_causes(network: Obj, at: str) -> list[Cause]:
         for field, most in _LONGEST.items()
         if len(network.get(field, "")) > most
     ]
-    addresses = network.get("ips") or []
-    if len(addresses) > _MOST_ADDRESSES:
-        return [*causes, too_many(f"{at}.ips", len(addresses), _MOST_ADDRESSES)]
-    return causes + repeated(addresses, f"{at}.ips", _MOST_ADDRESSES)
+    addresses, here = network.get("ips") or [], f"{at}.ips"
+    causes += each(addresses, here, _MOST_ADDRESSES, lambda text, path: interface_address(path, text))
+    return causes + repeated(addresses, here, _MOST_ADDRESSES)

@@ -18,7 +18,7 @@ from roadstead.kinds.devices.claim_specs import (
     default_claim_spec,
     selector_causes,
 )
-from roadstead.kinds.devices.claim_statuses import claim_status_causes, drop_reports
+from roadstead.kinds.devices.claim_statuses import claim_status_causes, default_status, drop_reports
 from roadstead.kinds.devices.names import each
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.values.status_errors import invalid as refused
@@ -117,8 +117,7 @@ class ResourceClaims(StatusKind):
             else:
                 new["metadata"].pop(field, None)
         status = new.setdefault("status", {})
-        if status.get("allocation") is not None:
-            status["allocation"].setdefault("devices", {})
+        default_status(status)
         drop_reports(status, old.get("status") or {})
 
     def validate_status(self, new: Obj, old: Obj) -> list[Cause]:

@@ -73,16 +73,18 @@ def identifier(at: str, name: str) -> list[Cause]:
 
 
 def attribute_name(at: str, name: str, *, needs_domain: bool = False) -> list[Cause]:
-    """Faults of the name of an attribute or a capacity, such as "gpu.example.com/model" or "model"."""
+    """Faults of the name of an attribute or a capacity, such as "gpu.example.com/model" or "model".
+
+    A name with more than one slash is taken as it is, as upstream does.
+    """
     parts = name.split("/")
-    if len(parts) > 2:
-        causes = [invalid(at, name, "must not contain more than one slash")]
+    causes: list[Cause] = []
+    if len(parts) == 1:
+        causes = identifier(at, name)
     elif len(parts) == 2:
         domain, own = parts
         causes = driver_name(at, domain) if domain else [invalid(at, "", "the domain must not be empty")]
         causes += identifier(at, own) if own else [invalid(at, "", "the name must not be empty")]
-    else:
-        causes = identifier(at, name)
     if needs_domain and "/" not in name:
         message = "a fully qualified name must be a domain and a name separated by a slash"
         causes.append(invalid(at, name, message))

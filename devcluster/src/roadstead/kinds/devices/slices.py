@@ -88,6 +88,15 @@ class ResourceSlices(Kind):
                     taint["timeAdded"] = self._now()
             for capacity in (device.get("capacity") or {}).values():
                 capacity.setdefault("value", "0")
+                if "requestPolicy" in capacity:
+                    capacity["requestPolicy"].setdefault("default", None)
+        counted = [*(spec.get("sharedCounters") or ())]
+        counted += [
+            one for device in spec.get("devices") or () for one in device.get("consumesCounters") or ()
+        ]
+        for holder in counted:
+            for counter in (holder.get("counters") or {}).values():
+                counter.setdefault("value", "0")
 
     def validate_create(self, obj: Obj) -> list[Cause]:
         """Faults of a new slice."""
