@@ -15,6 +15,7 @@ from deploy.manifests import NAME, rendered, run
 from e2e.conftest import DEFINITIONS, define
 from e2e.conftest import documents as files
 from e2e.door import door, kubeconfig_for
+from e2e.entitlement import address_of
 from e2e.polls import eventually
 from e2e.rbac import Rights
 from e2e.speaker import speaking
@@ -256,7 +257,8 @@ async def test_rights_on_devices(start_roadstead: StartRoadstead, tmp_path: Path
 
 async def test_devices_that_are_not_served(defined: Path, roadstead_process: Any, tmp_path: Path) -> None:
     """Of an API server without resource.k8s.io/v1 nothing is said about them."""
-    async with door(roadstead_process.plain_url, lambda _: True) as entrance:
+    server, tls = await address_of(defined)
+    async with door(server, lambda _: True, tls) as entrance:
         entrance.others["system:serviceaccount:a:b"] = lambda _: False
         entrance.unserved = "/apis/resource.k8s.io"
         config = kubeconfig_for(tmp_path / "door", entrance.url, roadstead_process.token)
@@ -327,7 +329,8 @@ async def test_a_read_that_is_forbidden(
     def permits(asked: Asked) -> bool:
         return (asked.verb, asked.group, asked.resource) != denied
 
-    async with door(roadstead_process.plain_url, permits) as entrance:
+    server, tls = await address_of(defined)
+    async with door(server, permits, tls) as entrance:
         entrance.others["system:serviceaccount:a:b"] = lambda _: True
         config = kubeconfig_for(tmp_path / "door", entrance.url, roadstead_process.token)
 
@@ -345,14 +348,16 @@ async def test_a_read_that_is_forbidden(
     ],
 )
 async def test_a_server_that_does_not_take_us(
-    roadstead_process: Any, tmp_path: Path, server: str, token: str, said: str
+    defined: Path, roadstead_process: Any, tmp_path: Path, server: str, token: str, said: str
 ) -> None:
     """One line, and for programs an answer."""
-    address = server or roadstead_process.plain_url
-    config = kubeconfig_for(tmp_path / "config", address, token or roadstead_process.token)
+    behind, tls = await address_of(defined)
+    async with door(behind, lambda _: True, tls) as entrance:
+        address = server or entrance.url
+        config = kubeconfig_for(tmp_path / "config", address, token or roadstead_process.token)
 
-    for_people = await told(f"--kubeconfig={config}")
-    for_programs = await told(f"--kubeconfig={config}", "-o", "json")
+        for_people = await told(f"--kubeconfig={config}")
+        for_programs = await told(f"--kubeconfig={config}", "-o", "json")
 
     assert (for_people.code, for_people.out) == (1, "")
     assert for_people.err.startswith(f"error: {said.format(address)}")
