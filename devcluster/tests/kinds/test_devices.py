@@ -364,6 +364,9 @@ def test_what_is_asked_for_and_where_devices_are_cannot_change(api: Api) -> None
 
     assert causes(api.update, CLAIMS, one) == {"Invalid spec"}
     assert causes(api.update, TEMPLATES, template) == {"Invalid spec"}
+    template["spec"]["spec"] = asking(count=-1)
+    count = "Invalid spec.spec.devices.requests[0].exactly.count"
+    assert causes(api.update, TEMPLATES, template) == {"Invalid spec", count}
     assert causes(api.update, SLICES, sliced) == {"Invalid spec.nodeName"}
 
 

@@ -122,3 +122,24 @@ def test_set_operations_are_those_of_sets(left: Any, right: Any) -> None:
     assert field_sets.difference(one, field_sets.union(one, two)) == {}
     assert field_sets.difference(two, field_sets.union(one, two)) == {}
     assert field_sets.difference(one, {}) == one
+
+
+def test_an_element_is_named_by_the_keys_that_it_has() -> None:
+    """Drivers report about devices with a share and without; one without any key is refused."""
+    schema = fields.struct("ResourceV1ResourceClaim")
+    device = {"driver": "gpu.example.com", "pool": "p", "device": "d"}
+    shared = {**device, "shareID": "11111111-2222-3333-4444-555555555555"}
+
+    def reported(*devices: Any) -> Any:
+        return {"metadata": {"name": "a"}, "status": {"devices": list(devices)}}
+
+    live, managers = applied({"metadata": {"name": "a"}}, (), reported(device), "one", schema=schema)
+    both, managers = applied(live, managers, reported(shared), "other", schema=schema)
+
+    assert both["status"]["devices"] == [device, shared]
+    assert (
+        'k:{"device":"d","driver":"gpu.example.com","pool":"p"}'
+        in (managers[0].fields["f:status"]["f:devices"])
+    )
+    with pytest.raises(StatusError, match="none of the keys"):
+        applied(both, managers, reported({"data": {"x": 1}}), "other", schema=schema)

@@ -39,22 +39,21 @@ def granular(node: Node, value: Any) -> Node | None:
 
 
 def _is_named(node: Array, item: Any) -> bool:
-    return isinstance(item, dict) and all(key in item or key in node.defaults for key in node.keys)
+    return isinstance(item, dict) and any(key in item or key in node.defaults for key in node.keys)
 
 
 def element(node: Array, item: Any) -> str:
-    """The step that names an element of a list.
+    """The step that names an element of a list, by the keys that it has.
 
     Raises:
-        KeyError: the element lacks a key.
+        KeyError: the element has none of the keys.
     """
     if node.is_set:
         return "v:" + orjson.dumps(item).decode()
-    keys = {}
-    for key in node.keys:
-        if not isinstance(item, dict):
-            raise KeyError(key)
-        keys[key] = item[key] if key in item else node.defaults[key]
+    known = {**node.defaults, **item} if isinstance(item, dict) else {}
+    keys = {key: known[key] for key in node.keys if key in known}
+    if not keys:
+        raise KeyError(", ".join(node.keys))
     return "k:" + orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
 
 

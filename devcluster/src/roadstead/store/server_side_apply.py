@@ -35,12 +35,12 @@ def _steps(node: Array, items: list[Any]) -> list[str]:
     """The names of a list's elements.
 
     Raises:
-        StatusError: 500, if one lacks a key or two have the same (the code is upstream's).
+        StatusError: 500, if one lacks all keys or two have the same (the code is upstream's).
     """
     try:
         steps = [element(node, item) for item in items]
     except KeyError as error:
-        raise _untyped(f"element of an associative list is missing the key {error}") from None
+        raise _untyped(f"element of an associative list has none of the keys {error}") from None
     twice = [step for step, count in Counter(steps).items() if count > 1]
     if twice:
         raise _untyped(f"duplicate entries for key {twice[0][2:]}")

@@ -157,8 +157,8 @@ class ResourceClaimTemplates(Kind):
         return causes + claim_spec_causes(spec["spec"], "spec.spec", self._fault)
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
-        """The spec cannot change."""
-        return immutable("spec", new["spec"], old["spec"])
+        """As at creation, and the spec cannot change."""
+        return self.validate_create(new) + immutable("spec", new["spec"], old["spec"])
 
 
 def _admit_access(obj: Obj, spec: Obj, at: str, objects: Objects, key: str) -> None:
