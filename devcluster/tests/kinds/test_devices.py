@@ -567,8 +567,9 @@ def test_tables_show_what_became_of_a_claim(api: Api) -> None:
 
 def test_a_pod_reports_claims_that_it_names(api: Api) -> None:
     """By the names of its spec; those of extended resources are complete."""
+    gpus = {name: {"example.com/gpu": "1"} for name in ("requests", "limits")}
     spec = {
-        "containers": [{"name": "c", "image": "x:1"}],
+        "containers": [{"name": "c", "image": "x:1", "resources": gpus}],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
     }
     pod = copied(api.create("pods", {"metadata": {"name": "p", "namespace": "default"}, "spec": spec}))
@@ -584,9 +585,21 @@ def test_a_pod_reports_claims_that_it_names(api: Api) -> None:
         "Invalid status.resourceClaimStatuses[1].name",
         "Duplicate status.resourceClaimStatuses[2].name",
     }
-    assert reported(extendedResourceClaimStatus={"resourceClaimName": "x"}) == {
-        "Required status.extendedResourceClaimStatus.requestMappings"
+    assert reported(resourceClaimStatuses=[{"name": "gpu", "resourceClaimName": ""}]) == {
+        "Invalid status.resourceClaimStatuses[0].resourceClaimName"
     }
+    here = "status.extendedResourceClaimStatus"
+    fine = {"containerName": "c", "resourceName": "example.com/gpu", "requestName": "container-0-request-0"}
+    for mappings, expected in (
+        ([fine], set()),
+        ([], {f"Required {here}.requestMappings"}),
+        ([{**fine, "containerName": "d"}], {f"Invalid {here}.requestMappings[0].containerName"}),
+        ([{**fine, "resourceName": "cpu"}], {f"Invalid {here}.requestMappings[0].resourceName"}),
+        ([{**fine, "requestName": "A_B"}], {f"Invalid {here}.requestName"}),
+        ([fine, fine], {f"Duplicate {here}.requestMappings[1].{field}" for field in fine}),
+    ):
+        extended = {"resourceClaimName": "x", "requestMappings": mappings}
+        assert reported(extendedResourceClaimStatus=extended) == expected
 
 
 @pytest.mark.parametrize(

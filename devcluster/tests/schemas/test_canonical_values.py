@@ -104,3 +104,12 @@ def test_null_is_the_zero_of_what_a_map_or_a_list_has() -> None:
     assert found["attributes"] == {"a": {}}
     assert found["capacity"] == {"b": {}, "c": {"requestPolicy": {"validValues": ["0", "1"]}}}
     assert claim["spec"]["devices"]["requests"][0]["exactly"]["capacity"] == {"requests": {"memory": "0"}}
+
+
+def test_an_empty_name_of_a_claim_is_a_value() -> None:
+    """As are policies of spreading: each is refused by the name of its field."""
+    claims = [{"name": "a", "resourceClaimName": ""}, {"name": "b", "resourceClaimTemplateName": ""}]
+    spread = [{"nodeAffinityPolicy": "", "nodeTaintsPolicy": ""}]
+    spec = {"resourceClaims": claims, "topologySpreadConstraints": spread}
+
+    assert fields.struct("V1Pod").taken({"spec": spec}, []) == {"spec": spec}

@@ -14,6 +14,7 @@ from roadstead.kinds.checks.fields import (
     forbidden,
     immutable,
     invalid,
+    label_name,
     required,
     subdomain_name,
 )
@@ -163,6 +164,10 @@ def mirror_causes(new: Obj, old: Obj) -> list[Cause]:
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE = "must be a non-negative integer"
+_NOT_REQUESTED = (
+    "must match the extended resource name of an entry in spec.initContainers.resources.requests or "
+    "spec.containers.resources.requests"
+)
 
 
 def status_causes(new: Obj, old: Obj) -> list[Cause]:
@@ -197,30 +202,41 @@ def _claim_causes(status: Obj, spec: Obj) -> list[Cause]:
     names = [one.get("name", "") for one in listed]
     causes: list[Cause] = []
     for index, one in enumerate(listed):
-        here = f"status.resourceClaimStatuses[{index}].name"
+        here = f"status.resourceClaimStatuses[{index}]"
         if names[index] not in known:
             message = "must match the name of an entry in `spec.resourceClaims`"
-            causes.append(invalid(here, names[index], message))
+            causes.append(invalid(f"{here}.name", names[index], message))
         if names[index] in names[:index]:
-            causes.append(duplicate(here, names[index]))
+            causes.append(duplicate(f"{here}.name", names[index]))
         if one.get("resourceClaimName") is not None:
-            causes += subdomain_name(here, one["resourceClaimName"])
-    extended, at = status.get("extendedResourceClaimStatus"), "status.extendedResourceClaimStatus"
-    if extended is None:
-        return causes
+            causes += subdomain_name(f"{here}.resourceClaimName", one["resourceClaimName"])
+    extended = status.get("extendedResourceClaimStatus")
+    return causes if extended is None else causes + _extended_claim_causes(extended, spec)
+
+
+def _extended_claim_causes(extended: Obj, spec: Obj) -> list[Cause]:
+    """Faults of the claim for extended resources, and of which request of it serves which container."""
+    at = "status.extendedResourceClaimStatus"
     name = extended.get("resourceClaimName", "")
-    claim_at = f"{at}.resourceClaimName"
-    causes += subdomain_name(claim_at, name) if name else [required(claim_at)]
+    claim_at, list_at = f"{at}.resourceClaimName", f"{at}.requestMappings"
+    causes = subdomain_name(claim_at, name) if name else [required(claim_at)]
     mappings = extended.get("requestMappings") or []
     if not mappings:
-        causes.append(required(f"{at}.requestMappings"))
+        causes.append(required(list_at, "at least one request mapping is required"))
+    containers = {one["name"]: one for one in (*(spec.get("initContainers") or ()), *spec["containers"])}
     fields = ("containerName", "resourceName", "requestName")
-    return causes + [
-        required(f"{at}.requestMappings[{index}].{field}")
-        for index, one in enumerate(mappings)
-        for field in fields
-        if not one.get(field)
-    ]
+    for index, one in enumerate(mappings):
+        here, (container, resource, request) = f"{list_at}[{index}]", (one.get(field, "") for field in fields)
+        known = containers.get(container)
+        if known is None:
+            message = "must match the name of an entry in spec.initContainers.name or spec.containers.name"
+            causes.append(invalid(f"{here}.containerName", container, message))
+        elif resource not in ((known.get("resources") or {}).get("requests") or ()):
+            causes.append(invalid(f"{here}.resourceName", resource, _NOT_REQUESTED))
+        causes += label_name(f"{at}.requestName", request)  # without the index, as upstream
+        if one in mappings[:index]:
+            causes += [duplicate(f"{here}.{field}", one.get(field, "")) for field in fields]
+    return causes
 
 
 def _restarted(status: Obj, before: Obj, spec: Obj) -> list[Cause]:

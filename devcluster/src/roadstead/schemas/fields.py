@@ -223,6 +223,10 @@ _EMPTY_KEPT_IN = {
     ("V1DeviceRequestAllocationResult", "shareID"),
     ("V1AllocatedDeviceStatus", "shareID"),
     ("V1PodResourceClaimStatus", "resourceClaimName"),
+    ("V1PodResourceClaim", "resourceClaimName"),
+    ("V1PodResourceClaim", "resourceClaimTemplateName"),
+    ("V1TopologySpreadConstraint", "nodeAffinityPolicy"),
+    ("V1TopologySpreadConstraint", "nodeTaintsPolicy"),
 }
 
 #: (group, kind): the model, if its name is not version and kind.
