@@ -16,7 +16,8 @@ Containers that end are started again by the pod's restartPolicy, after a growin
 
 Admission is the kubelet's: it sums the requests of the admitted pods that have not ended, and a pod that
 does not fit fails with OutOfcpu, OutOfmemory, OutOfpods and so on, which reveals a scheduler that
-overcommits nodes. A pod with claims on devices starts when each is allocated to its node and reserved for it.
+overcommits nodes. Extended resources that the node does not have count for nothing. A pod with claims on
+devices starts when each is allocated to its node and reserved for it.
 
 Differs: the steps before Running (ContainerCreating) are not written, so the start of a pod is one write.
 """
