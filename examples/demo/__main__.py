@@ -94,8 +94,9 @@ async def _processes(
         async with Process(
             home / "roadstead.log", "roadstead", "--kubeconfig", str(kubeconfig), *options
         ) as cluster:
-            console.print("- Starting a development cluster and the operator")
+            console.print("- Starting a development cluster")
             await cluster.until_exists(kubeconfig, READY_S)
+            console.print("- Starting the operator")
             async with (
                 _connected(kubeconfig) as client,
                 Process(
@@ -156,14 +157,12 @@ def judge(story: Story, console: Console, seconds: float) -> int:
         "no pod was moved twice": not again,
     }
     console.print(node_table(drifted, mended))
+    spreads = " → ".join(f"{each.spread:.0f}" for each in (placed, drifted, mended))
+    console.print(f"[bold]imbalance of cpu, lower is better: {spreads}[/]")
+    console.print("  placed → drifted → mended; standard deviation in percentage points, open nodes\n")
     table = Table(title="Summary", title_justify="left", show_header=False)
     table.add_row("pods placed", f"{placed.bound} in {story.placing_s:.1f} s, {placed.pending} pending")
-    table.add_row(
-        "imbalance of cpu",
-        f"{placed.spread:.0f} → {drifted.spread:.0f} → {mended.spread:.0f}: placed, drifted, mended; lower"
-        " is better (standard deviation over open nodes, percentage points)",
-    )
-    table.add_row("evictions by strategy", _counts(strategies) or "none")
+    table.add_row("evictions by strategy", _counts(strategies, "\n") or "none")
     table.add_row("evictions by phase", _counts(phases) or "none")
     table.add_row("moved again", str(len(again)))
     table.add_row(
@@ -239,8 +238,8 @@ def _explain_pending(story: Story, console: Console) -> None:
         console.print(f"  and {len(reasons) - REASONS_SHOWN} more reasons")
 
 
-def _counts(counter: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counter.most_common())
+def _counts(counter: Counter[str], separator: str = ", ") -> str:
+    return separator.join(f"{name} {count}" for name, count in counter.most_common())
 
 
 @contextlib.asynccontextmanager

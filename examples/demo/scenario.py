@@ -12,7 +12,7 @@ from .balance import Balance, balance
 from .client import Client, Obj
 from .installation import example, install_kinds, install_scheduler
 from .inventory import NAMESPACE, Inventory, priority_class_manifests
-from .screen import Screen, eviction_table, node_table
+from .screen import Screen, move_table, node_table
 
 #: Phases in which a record still waits for something.
 OPEN_PHASES = ("", "Planned", "Evicting", "Evicted", "Surging")
@@ -108,14 +108,15 @@ class Scenario:
 
     async def build(self) -> None:
         """Install the CRDs, the scheduling policy, the nodes and the namespace."""
+        self.screen.say("- Installing Plimsoll's custom resources")
         await install_kinds(self.client)
+        self.screen.say(f"- Creating {len(self.inventory.nodes)} nodes")
         await self.client.create_all(priority_class_manifests())
         await self.client.create_all(self.inventory.nodes)
+        self.screen.say("- Applying a SchedulingPolicy, waiting until the operator serves it")
         await install_scheduler(self.client, self.examples, self._alive)
-        self.screen.say(
-            f"Built {len(self.inventory.nodes)} nodes from {self.inventory.source}; "
-            "pods with [bold]schedulerName: plimsoll[/] are ours to place."
-        )
+        self.screen.say(f"Built {len(self.inventory.nodes)} nodes from {self.inventory.source}.")
+        self.screen.say("Plimsoll places the pods that have [bold]schedulerName: plimsoll[/].")
 
     async def place(self) -> None:
         """Submit the workloads and wait until every pod is placed or reported as unschedulable."""
@@ -192,7 +193,7 @@ class Scenario:
             phases = Counter(record.get("status", {}).get("phase", "") for record in records)
             unfinished = sum(phases[phase] for phase in OPEN_PHASES)
             step.update(len(records) - unfinished, len(records) or 1)
-            self.screen.show(eviction_table(records))
+            self.screen.show(move_table(records))
             if unfinished or len(records) != known:
                 known = len(records)
                 quiet_runs.clear()
@@ -229,7 +230,7 @@ class Scenario:
         while time.monotonic() < deadline:
             self._alive()
             records = await self.client.list("Eviction")
-            self.screen.show(eviction_table(records))
+            self.screen.show(move_table(records))
             if not any(record.get("status", {}).get("phase", "") in OPEN_PHASES for record in records):
                 return
             await asyncio.sleep(0.3)

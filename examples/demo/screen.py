@@ -110,27 +110,6 @@ def node_table(before: Balance, after: Balance | None = None) -> Table:
     return table
 
 
-def eviction_table(records: Sequence[dict[str, Any]]) -> Table:
-    """The newest Eviction records."""
-    table = Table(title="kubectl get evictions.plimsoll.dev -A", title_justify="left")
-    for heading in ("pod", "from", "to", "landed", "strategy", "phase"):
-        table.add_column(heading)
-    newest = sorted(records, key=lambda record: str(record["metadata"]["creationTimestamp"]), reverse=True)
-    for record in newest[:EVICTION_ROWS]:
-        spec, status = record["spec"], record.get("status", {})
-        table.add_row(
-            spec["pod"]["name"],
-            spec["fromNode"],
-            spec.get("targetNode", ""),
-            status.get("replacement", {}).get("node", ""),
-            spec["strategy"],
-            status.get("phase", ""),
-        )
-    if len(newest) > EVICTION_ROWS:
-        table.caption = f"the newest {EVICTION_ROWS} of {len(newest)}"
-    return table
-
-
 #: How the GPUs of workloads are coloured, in the order in which they appear.
 COLOURS = ("cyan", "yellow", "green")
 
@@ -163,14 +142,18 @@ def _gpu_cells(node: NodeGpus, colours: Mapping[str, str]) -> str:
 
 
 def move_table(records: Sequence[dict[str, Any]]) -> Table:
-    """The Eviction records of few moves, narrow enough for a terminal of 80 columns."""
+    """The newest Eviction records, in columns for a terminal of 80."""
     table = Table(title="kubectl get evictions.plimsoll.dev -A", title_justify="left")
     for heading in ("pod", "from", "to", "landed", "phase"):
-        table.add_column(heading)
-    for record in sorted(records, key=lambda record: str(record["spec"]["pod"]["name"]))[:EVICTION_ROWS]:
+        table.add_column(heading, no_wrap=True)
+    named = sorted(records, key=lambda record: str(record["spec"]["pod"]["name"]))
+    newest = sorted(named, key=lambda record: str(record["metadata"]["creationTimestamp"]), reverse=True)
+    for record in newest[:EVICTION_ROWS]:
         spec, status = record["spec"], record.get("status", {})
         landed = status.get("replacement", {}).get("node", "")
         table.add_row(
             spec["pod"]["name"], spec["fromNode"], spec.get("targetNode", ""), landed, status.get("phase", "")
         )
+    if len(newest) > EVICTION_ROWS:
+        table.caption = f"the newest {EVICTION_ROWS} of {len(newest)}"
     return table

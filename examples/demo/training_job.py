@@ -113,8 +113,11 @@ class TrainingScenario:
 
     async def build(self) -> None:
         """Install Plimsoll, and wait until the driver has published the GPUs."""
+        self.screen.say("- Installing Plimsoll's custom resources")
         await install_kinds(self.client)
+        self.screen.say("- Applying a SchedulingPolicy, waiting until the operator serves it")
         await install_scheduler(self.client, self.examples, self._alive)
+        self.screen.say(f"- Waiting for the driver of the GPUs of {NODES} nodes")
         slices: Sequence[Obj] = ()
         while len(slices) < NODES:
             self._alive()

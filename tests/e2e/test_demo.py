@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
+import re
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from rich.console import Console
 
+from demo.balance import Balance, NodeUse
+from demo.screen import move_table, node_table
 from e2e.polls import eventually
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 pytestmark = pytest.mark.e2e
 
@@ -29,7 +38,7 @@ async def demo(*args: str, folder: Path = ROOT) -> tuple[int, str, str]:
         sys.executable,
         *("-m", "demo", *args),
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "examples")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "examples"), "COLUMNS": "80"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -52,6 +61,18 @@ async def test_the_demo_mends_a_small_cluster() -> None:
     assert "no pod was moved twice" in said
     assert "Settled" in said
     assert "0 violations" in said
+    assert re.search(r"^imbalance of cpu, lower is better: \d+ → \d+ → \d+$", said, re.MULTILINE)
+    for step in (
+        "custom resources",
+        "Creating 15 nodes",
+        "Applying a SchedulingPolicy",
+        "Starting the operator",
+    ):
+        assert f"{step}\n" in said or f"{step}, " in said
+    assert max(map(len, said.splitlines())) <= 80
+    nodes = [line for line in said.splitlines() if line.startswith("  node-")]
+    assert len(nodes) == 16
+    assert all(line.count("%") == 2 for line in nodes)
 
 
 @pytest.mark.slow(reason="services are placed, room is made for a training job: about 20 s")
@@ -65,6 +86,49 @@ async def test_the_demo_makes_room_on_gpus() -> None:
     assert "0/4 nodes are available: 4 cannot allocate all claims" in said
     assert "T T T T  T T T T" in said
     assert max(map(len, said.splitlines())) <= 80
+
+
+def lines(table: Table) -> list[str]:
+    """A table on a terminal of 80 columns."""
+    console = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_node_is_a_line_of_80_columns() -> None:
+    """With names as long as those of the trace, and as many pods as a node may have."""
+    uses = tuple(NodeUse(f"openb-node-{row:04}", 0.3, 0.4, 110, is_open=True) for row in range(5))
+    full = tuple(NodeUse(use.name, 1.25, 1.0, 110, is_open=True) for use in uses)
+
+    shown = lines(node_table(Balance(uses, 0, 550, 0), Balance(full, 0, 550, 0)))
+
+    rows = [line.split() for line in shown if "openb" in line]
+    assert [(row[0], row[2:4], row[-2:]) for row in rows] == [
+        (use.name, ["30%", "110"], ["125%", "110"]) for use in uses
+    ]
+
+
+def test_a_move_is_a_line_of_80_columns() -> None:
+    """The newest first; what is not shown is counted."""
+    records = [
+        {
+            "metadata": {"creationTimestamp": f"2026-01-31T12:00:{at:02}Z"},
+            "spec": {"pod": {"name": f"w{at:03}-be-dmbbldmfbf-x2k4q"}, "fromNode": "node-0001"}
+            | {"targetNode": "node-0002"},
+            "status": {"phase": "Settled", "replacement": {"node": "node-0002"}},
+        }
+        for at in range(14)
+    ]
+
+    shown = lines(move_table(records))
+
+    rows = [line.strip("│ ").split(" │ ") for line in shown if "node-0001" in line]
+    assert [row[0].strip() for row in rows] == [f"w{at:03}-be-dmbbldmfbf-x2k4q" for at in range(13, 1, -1)]
+    assert {tuple(cell.strip() for cell in row[1:]) for row in rows} == {
+        ("node-0001", "node-0002", "node-0002", "Settled")
+    }
+    assert shown[-1].strip() == "the newest 12 of 14"
 
 
 async def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
