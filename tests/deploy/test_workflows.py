@@ -12,6 +12,19 @@ from deploy.tools import ROOT, tool
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
 
+#: The commits of these tags in the repositories of the actions.
+COMMITS = {
+    "actions/attest-build-provenance v4.1.0": "a2bbfa25375fe432b6a289bc6b6cd05ecd0c4c32",
+    "actions/checkout v5.0.0": "08c6903cd8c0fde910a37f88322edcfb5dd907a8",
+    "actions/download-artifact v4.3.0": "d3f86a106a0bac45b974a628896c90dbdf5c8093",
+    "actions/setup-python v5.6.0": "a26af69be951a213d495a4c3e4e4022e16d87065",
+    "actions/upload-artifact v4.6.2": "ea165f8d65b6e75b540449e92b4886f43607fa02",
+    "helm/kind-action v1.12.0": "a1b0e391336a6ee6713a0583f8c6240d70863de3",
+    "oras-project/setup-oras v1.2.4": "22ce207df3b08e061f537244349aac6ae1d214f6",
+    "pypa/gh-action-pypi-publish v1.12.4": "76f52bc884231f62b9a034ebfe128415bbaabdfc",
+    "sigstore/cosign-installer v3.9.2": "d58896d6a1865668819e1d91763c7751a165e159",
+}
+
 
 def linted(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     """What jactionlint says."""
@@ -26,6 +39,13 @@ def test_the_linter_finds_nothing() -> None:
 
     assert linted("-", given=TEXT.replace("matrix.python }}", "matrix.pyhton }}")).returncode != 0
     assert linted("-", given=re.sub(r"@[0-9a-f]{40}", "@main", TEXT)).returncode != 0
+
+
+def test_actions_are_pinned_to_the_commit_of_the_tag_beside_them() -> None:
+    """A commit that does not exist fails on the day of a release; another tag's does other work."""
+    pins = {f"{name} {tag}": commit for name, commit, tag in re.findall(r"uses: (\S+)@(\S+) # (\S+)", TEXT)}
+
+    assert pins == COMMITS
 
 
 def test_every_target_that_is_called_exists() -> None:
