@@ -83,6 +83,16 @@ def a_hostile_page(folder: Path) -> Path:
     return page
 
 
+def a_long_page(folder: Path) -> Path:
+    """A table of thirty rows."""
+    table = ReportTable(
+        "", ["POD", "WHY"], frozenset(), [(f"shop/web-{row}", "it waits") for row in range(30)]
+    )
+    page = folder / "long.html"
+    page.write_text(Report("Long", "cluster", "", "plimsoll", [ReportSection("Pods", [table])]).html())
+    return page
+
+
 def a_large_cluster(nodes: int, pods: int) -> list[Document]:
     """Nodes of 64 cores, unevenly filled."""
     draw = random.Random(7)

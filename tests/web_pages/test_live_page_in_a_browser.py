@@ -158,6 +158,26 @@ def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
         assert {each for each in asked if each != "/favicon.ico"} == {"/ui", "/explain/live"}
 
 
+def test_a_standby_shows_neither_queue_nor_moves(driver: Chrome) -> None:
+    """They are the leader's: what a standby has of them is old."""
+    with serving(USUAL.model_copy(update={"standing": "standing by for leading-0_x"})) as (address, _):
+        shown(driver, address)
+
+        assert driver.find_element(By.ID, "standby").is_displayed()
+        for name, is_shown in (("nodes", True), ("queue", False), ("moves", False), ("records", True)):
+            assert driver.find_element(By.ID, name).is_displayed() == is_shown
+            assert bool(driver.find_element(By.CSS_SELECTOR, f'nav a[href="#{name}"]').text) == is_shown
+
+
+def test_a_long_queue_says_that_it_is_longer(driver: Chrome) -> None:
+    """A view has a hundred pods at most."""
+    many = USUAL.model_copy(update={"depths": {"active": 200, "backoff": 1, "unschedulable": 2, "gated": 0}})
+    with serving(many) as (address, _):
+        shown(driver, address)
+
+        assert driver.find_element(By.ID, "more").text == "The first 2 of 203."
+
+
 def test_it_is_used_by_keyboard(driver: Chrome) -> None:
     """Tab reaches the tiles once and the pods; arrows go on from there, Enter explains, Escape returns."""
     with serving(USUAL) as (address, _):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import unescape
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,11 @@ from cli.planning_scenes import a_rebalancing, crowded, past, scheduled
 from inspection.contents import a_node_document, a_pod_document, content_of
 from plimsoll.inspection.picture import PicturedNode, picture_of
 from plimsoll.inspection.state import ClusterState
-from plimsoll.web_pages.heat_map import OVER, STEPS, Changes, heat_maps, step_of
+from plimsoll.web_pages.heat_map import OVER, STEPS, Changes, HeatMap, Tile, heat_maps, step_of
 from plimsoll.web_pages.move_arrows import CHARACTER, DRAWN, LEFT, RIGHT, move_arrows
 from plimsoll.web_pages.pod_index import pod_index
 from plimsoll.web_pages.time_line import POINTS, time_line
-from web_pages.scenes import SCRIPT, a_hostile_page, a_large_cluster, report_of
+from web_pages.scenes import SCRIPT, a_hostile_page, a_large_cluster, a_plan, a_replay, report_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,69 @@ def test_a_map_has_what_changes_what_comes_and_what_goes() -> None:
     ]
     assert (memory.title, pods.title) == ("memory requested", "pods requested")
     assert len(pods.tiles) == 3
+
+
+def test_frames_mark_tiles_that_change_unless_most_of_many_do() -> None:
+    """Where each tile had a frame, none would be found by it."""
+    same, other = Tile("a", 1.0, 1.0), Tile("b", 1.0, 2.0)
+
+    assert HeatMap("cpu requested", [same, other, other]).framed
+    assert HeatMap("cpu requested", [same, other] * 50).framed
+    assert not HeatMap("cpu requested", [same, other, other] * 50).framed
+
+
+def tiles_of(page: Path) -> set[str]:
+    """The labels of all tiles of a page."""
+    return set(re.findall(r'class="tile[^>]* aria-label="([^"]*)"', unescape(page.read_text())))
+
+
+def test_the_map_of_a_change_begins_where_its_json_begins(tmp_path: Path) -> None:
+    """With pods on their nodes that wait and would find a place; of resources that the answer has."""
+    waiting = [a_pod_document(f"small-{each}", cpu="500m", owner="small") for each in "ab"]
+    page = report_of(tmp_path, "whatif", *crowded(), *waiting, scheduled(), more=("--drain", "old"))
+    cluster = str(tmp_path / "cluster.plimsoll")
+    answer = json.loads(say("whatif", "--from", cluster, "--drain", "old", "-o", "json").out)
+
+    begins = {
+        f"{node['node']}: {100 * use['cpuMilli'] / use['cpuMilliAllocatable']:.1f} %"
+        for node in answer["nodes"]
+        if (use := node.get("before"))
+    }
+    assert len(begins) > 1
+    assert any(not each.startswith("old") and not each.endswith(" 0.0 %") for each in begins)
+    assert begins <= {f"{label.split(' %')[0]} %" for label in tiles_of(page)}
+    titles = re.findall(r'data-map="([^"]*)"', page.read_text())
+    assert titles == ["cpu requested", "memory requested", "pods requested"]
+
+
+def test_a_replay_shows_its_nodes_at_the_beginning_and_at_the_end(tmp_path: Path) -> None:
+    """Each tile has the figures of the JSON, and opens them."""
+    waiting = a_pod_document("web-small", cpu="500m", owner="web")
+    page = report_of(tmp_path, "replay", *crowded(), waiting, scheduled(), more=("--until", "2h"))
+    cluster = str(tmp_path / "cluster.plimsoll")
+    (outcome,) = json.loads(say("replay", cluster, "--until", "2h", "-o", "json").out)["outcomes"]
+    _, _, data = page.read_text().partition('id="data">')
+    explained = json.loads(data.partition("</script>")[0])["explanations"]
+
+    wanted = [(node, node["beforePercent"], node["afterPercent"]) for node in outcome["nodes"]]
+    assert any(before != after for _, before, after in wanted)
+    assert tiles_of(page) == {
+        Tile(node["node"], before[name], after[name]).label
+        for node, before, after in wanted
+        for name in after
+    }
+    for node, before, after in wanted:
+        assert f"{before['cpu']:g} → {after['cpu']:g} % of its cpu" in explained[node["node"]]
+
+
+@pytest.mark.parametrize("command", ["plan", "replay"])
+def test_regions_have_names_of_their_own(tmp_path: Path, command: str) -> None:
+    """Those who hear the page choose among them by name."""
+    text = (a_plan if command == "plan" else a_replay)(tmp_path).read_text()
+
+    names = re.findall(r'(?:role="region"|data-map="[^"]*") aria-label="([^"]*)"', text)
+    assert len(names) > 4
+    assert len(names) == len(set(names))
 
 
 def test_arrows_join_nodes_and_the_rest_is_counted() -> None:

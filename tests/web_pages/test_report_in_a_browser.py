@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 
 from cli.commands import say
 from web_pages.browser import a_browser, logged, needs_chromium, opened
-from web_pages.scenes import SCRIPT, SIX_HOURS, a_hostile_page, a_plan, a_replay
+from web_pages.scenes import SCRIPT, SIX_HOURS, a_hostile_page, a_long_page, a_plan, a_replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,6 +233,24 @@ def test_axes_of_lines_are_read_on_a_phone_too(width: int, replayed: Path) -> No
     )
     assert all(height > 9 for height in drawn)
     assert bool(drawn) == (width > 320)
+
+
+def test_a_long_table_scrolls_by_itself_and_keeps_its_headings(tmp_path: Path) -> None:
+    """So that what comes after it is not forty screens away."""
+    with a_browser() as driver:
+        opened(driver, a_long_page(tmp_path))
+        tall = [
+            each
+            for each in driver.find_elements(By.CSS_SELECTOR, ".scroll")
+            if driver.execute_script("return arguments[0].scrollHeight > arguments[0].clientHeight", each)
+        ]
+        assert tall
+        for each in tall:
+            driver.execute_script("arguments[0].scrollTop = 400", each)
+            heading = each.find_element(By.TAG_NAME, "th")
+            assert each.rect["height"] <= 640
+            assert each.rect["y"] <= heading.rect["y"] <= each.rect["y"] + 1
+        assert "30 rows" in driver.find_element(By.TAG_NAME, "main").text
 
 
 def test_a_phone_shows_where_the_arrows_begin(page: Path) -> None:

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,11 +95,13 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
     """The page of ``plimsoll whatif``: the cluster before and after the changes."""
     from plimsoll.cli.views.whatif import what_if_view  # noqa: PLC0415 - for pages alone
     from plimsoll.inspection.picture import picture_of  # noqa: PLC0415 - likewise
+    from plimsoll.planning.imbalance import COLUMNS  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.heat_map import heat_maps  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
-    picture = picture_of(state)
+    picture = picture_of(state, settled=True)
+    told = [(resource, "requests") for resource in COLUMNS]
     return Report(
         title="What changes if the cluster changes",
         source=state.content.source,
@@ -108,7 +111,7 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
             ReportSection(
                 "Result",
                 _body(what_if_view(answer, wide=True)),
-                maps=heat_maps(picture, _changed_nodes(answer)),
+                maps=heat_maps(picture, _changed_nodes(answer), only=told),
             ),
             *_waiting(picture),
         ],
@@ -122,6 +125,7 @@ def replay_report(answer: "ReplayReport") -> "Report":
     """The page of ``plimsoll replay``: figures over time, a curve for each set of policies."""
     from plimsoll.cli.views.replay import refusal_tables, replay_view  # noqa: PLC0415 - for pages alone
     from plimsoll.web_pages.allowances import replayed_allowances  # noqa: PLC0415 - likewise
+    from plimsoll.web_pages.heat_map import replayed_maps  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import PodsForReason, Report, ReportSection  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.time_line import time_line  # noqa: PLC0415 - likewise
 
@@ -167,11 +171,35 @@ def replay_report(answer: "ReplayReport") -> "Report":
         command=_command(),
         sections=[
             ReportSection("Result", _body(replay_view(answer, wide=False, reasons=False)), lines=lines),
+            *(
+                ReportSection(
+                    f"Nodes at the beginning and at the end, {outcome.label}",
+                    maps=replayed_maps(outcome.nodes),
+                )
+                for outcome in answer.outcomes
+            ),
             *_refused(list(refusal_tables(answer.outcomes, wide=True))),
             *budgets,
             *pending,
         ],
+        explanations=_replayed(answer),
     )
+
+
+def _replayed(answer: "ReplayReport") -> Mapping[str, str]:
+    """What opens with a click: nodes, and pods pending at the end; a line for each set of policies."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for outcome in answer.outcomes:
+        for node in outcome.nodes:
+            shares = ", ".join(
+                f"{node.before_percent.get(name, 0):g} → {after:g} % of its {name}"
+                for name, after in node.after_percent.items()
+            )
+            found[node.node].append(f"{outcome.label}: requested at the beginning and at the end: {shares}")
+        for group in outcome.pending_reasons:
+            for pod in group.pods:
+                found[pod].append(f"{outcome.label}: pending at the end: {group.reason}")
+    return {name: "\n".join(lines) for name, lines in found.items()}
 
 
 def _refused(tables: Sequence[Table]) -> "list[ReportSection]":

@@ -9,6 +9,7 @@ from plimsoll.inspection.answer import Answer, AnswerPart
 from plimsoll.inspection.changes.changed_cluster import ChangedCluster
 from plimsoll.inspection.placement.fork_queue import ForkQueue
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.imbalance import BILLIONTHS, COLUMNS
 
 #: Figures are rounded to so many places, as those of a plan.
@@ -55,11 +56,15 @@ class ClusterPicture(Answer):
     resources: tuple[str, ...] = Field(description="What nodes have: cpu, memory, pods, then extended ones.")
 
 
-def picture_of(state: ClusterState) -> ClusterPicture:
-    """Look at all nodes, and try all pods that wait on a fork."""
-    nodes = tuple(sorted(_nodes(state), key=lambda each: each.node))
-    named = {resource for each in nodes for resource in each.requested_percent}
+def picture_of(state: ClusterState, *, settled: bool = False) -> ClusterPicture:
+    """Look at all nodes, and try all pods that wait on a fork.
+
+    With ``settled``, pods that wait and would find a place are on their nodes, as before a what-if.
+    """
     changed = ChangedCluster(state)
+    cluster = changed.fork if settled else state.cluster
+    nodes = tuple(sorted(_nodes(cluster, state), key=lambda each: each.node))
+    named = {resource for each in nodes for resource in each.requested_percent}
     return ClusterPicture(
         nodes=nodes,
         pods=len(state.cluster.pods),
@@ -70,26 +75,34 @@ def picture_of(state: ClusterState) -> ClusterPicture:
     )
 
 
-def _nodes(state: ClusterState) -> Iterator[PicturedNode]:
-    cluster = state.cluster
+def requested_percent(cluster: Cluster) -> dict[str, dict[str, float]]:
+    """What pods request of each node, in percent of allocatable: cpu, memory, pods, extended resources."""
     pictured = {axis: name for axis, name in enumerate(cluster.resources) if name in COLUMNS or "/" in name}
+    return {
+        name: {
+            resource: _percent(int(cluster.requested[row, axis]), room)
+            for axis, resource in pictured.items()
+            if (room := int(cluster.allocatable[row, axis]))
+        }
+        for name, row in cluster.rows.items()
+    }
+
+
+def _nodes(cluster: Cluster, state: ClusterState) -> Iterator[PicturedNode]:
+    axes = {name: axis for axis, name in enumerate(cluster.resources)}
     used = {each.name: each.usage for each in state.content.usage.nodes}
-    for name, row in cluster.rows.items():
-        node, columns = cluster.nodes[row], pictured.items()
-        rooms = {resource: int(cluster.allocatable[row, axis]) for axis, resource in columns}
-        taken = {resource: int(cluster.requested[row, axis]) for axis, resource in columns}
-        measured = used.get(name, {})
+    for name, requested in requested_percent(cluster).items():
+        row = cluster.rows[name]
+        node, measured = cluster.nodes[row], used.get(name, {})
         yield PicturedNode(
             node=name,
             state="Cordoned" if node.spec.unschedulable else "Ready" if node.is_ready else "NotReady",
             pods=sum(1 for _ in cluster.pods_on(row)),
-            requested_percent={
-                resource: _percent(taken[resource], room) for resource, room in rooms.items() if room
-            },
+            requested_percent=requested,
             used_percent={
-                resource: _percent(measured[resource] / unit, rooms[resource])
+                resource: _percent(measured[resource] / unit, int(cluster.allocatable[row, axes[resource]]))
                 for resource, unit in BILLIONTHS.items()
-                if resource in measured and rooms.get(resource)
+                if resource in measured and resource in requested
             },
         )
 

@@ -2,14 +2,16 @@
 
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 from pydantic import Field
 
 from plimsoll.inspection.answer import Answer, AnswerPart
+from plimsoll.inspection.picture import requested_percent
 from plimsoll.inspection.plans.answer import RefusedSubject
 from plimsoll.inspection.state import ClusterState
+from plimsoll.model.columns.cluster import Cluster
 from plimsoll.simulation.allowances import ReplayedBudget, ReplayedLimit
 from plimsoll.simulation.figures import Figures, percentile
 from plimsoll.simulation.refusals import RefusalTally
@@ -68,6 +70,14 @@ class RefusedMoves(AnswerPart):
     )
 
 
+class ReplayedNode(AnswerPart):
+    """How full a node is at the beginning and at the end, in percent of allocatable by resource."""
+
+    node: str = Field(description="Its name.")
+    before_percent: dict[str, float] = Field(description="What pods request of it at the beginning.")
+    after_percent: dict[str, float] = Field(description="What pods request of it at the end.")
+
+
 class PolicySetOutcome(AnswerPart):
     """What happened under one set of policies."""
 
@@ -101,6 +111,7 @@ class PolicySetOutcome(AnswerPart):
         "the first hundred a field."
     )
     utilisation: tuple[UtilisationSample, ...] = Field(description="From the beginning to the end.")
+    nodes: tuple[ReplayedNode, ...] = Field(description="Every node, sorted by name.")
     placements_digest: str = Field(description="SHA-256 of all placements in order, to compare replays.")
     problems: tuple[str, ...] = Field(description="What could not be replayed as it would be.")
 
@@ -174,12 +185,19 @@ def _outcome(
             )
             for each in figures.samples
         ),
+        nodes=tuple(_nodes(state.cluster, replay.world.cluster)),
         placements_digest=hashlib.sha256(msgspec.json.encode(figures.placements)).hexdigest(),
         problems=(
             *(f"{name}: {each.problem[1]}" for name, each in state.policies.items() if each.problem[0]),
             *figures.problems,
         ),
     )
+
+
+def _nodes(before: Cluster, after: Cluster) -> Iterator[ReplayedNode]:
+    was = requested_percent(before)
+    for name, shares in sorted(requested_percent(after).items()):
+        yield ReplayedNode(node=name, before_percent=was.get(name, {}), after_percent=shares)
 
 
 def _strategies(figures: Figures) -> tuple[StrategyOutcome, ...]:

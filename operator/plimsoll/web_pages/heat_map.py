@@ -4,10 +4,12 @@ A tile is two bars, before at the left and after at the right; the height says h
 percent, and the shade repeats it. Above 100 % a bar is full and striped.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from plimsoll.inspection.picture import ClusterPicture
+from plimsoll.planning.imbalance import COLUMNS
+from plimsoll.simulation.report import ReplayedNode
 
 #: Steps of a bar between empty and full.
 STEPS = 20
@@ -57,7 +59,6 @@ class HeatMap:
 
     Attributes:
         title: The resource, and what counts as used.
-        named: Whether tiles are large enough for names.
     """
 
     title: str
@@ -67,6 +68,12 @@ class HeatMap:
     def named(self) -> bool:
         """Whether there are few enough nodes for names."""
         return len(self.tiles) <= NAMED
+
+    @property
+    def framed(self) -> bool:
+        """Whether tiles that change have a frame: where most of many do, frames show nothing."""
+        changed = sum(each.before != each.after for each in self.tiles)
+        return self.named or 2 * changed <= len(self.tiles)
 
 
 #: Percent after, by node, then by resource and kind of usage as in ``UsageChange``; None where the node goes.
@@ -84,15 +91,20 @@ def step_of(percent: float | None) -> int:
     return OVER if percent > 100 else max(1, round(percent * STEPS / 100))
 
 
-def heat_maps(picture: ClusterPicture, changes: Changes) -> list[HeatMap]:
+def heat_maps(
+    picture: ClusterPicture, changes: Changes, *, only: Collection[tuple[str, str]] | None = None
+) -> list[HeatMap]:
     """A map for each resource and kind of usage that a node has; what does not change stays as it is.
 
-    Nodes of the changes that are not in the picture are new.
+    Nodes of the changes that are not in the picture are new. ``only`` names resources and kinds of usage
+    that changes tell; there are no maps of others.
     """
     maps = []
     new = sorted(set(changes) - {each.node for each in picture.nodes})
     for usage, heading in (("requests", "requested"), ("actual", "used")):
         for resource in picture.resources:
+            if only is not None and (resource, usage) not in only:
+                continue
             tiles = []
             for node in picture.nodes:
                 known = node.requested_percent if usage == "requests" else node.used_percent
@@ -108,3 +120,20 @@ def heat_maps(picture: ClusterPicture, changes: Changes) -> list[HeatMap]:
             if tiles:
                 maps.append(HeatMap(f"{resource} {heading}", tiles))
     return maps
+
+
+def replayed_maps(nodes: Sequence[ReplayedNode]) -> list[HeatMap]:
+    """A map for each resource: the nodes at the beginning and at the end of a replay."""
+    named = {resource for each in nodes for resource in each.after_percent}
+    return [
+        HeatMap(
+            f"{resource} requested",
+            [
+                Tile(each.node, each.before_percent.get(resource), each.after_percent[resource])
+                for each in nodes
+                if resource in each.after_percent
+            ],
+        )
+        for resource in (*COLUMNS, *sorted(named - set(COLUMNS)))
+        if resource in named
+    ]

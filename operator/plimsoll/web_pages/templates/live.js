@@ -84,6 +84,10 @@ function standby(standing) {
   const leads = standing.startsWith("leading");
   const note = byId("standby");
   note.hidden = leads;
+  for (const id of ["queue", "moves"]) {
+    byId(id).hidden = !leads;
+    document.querySelector(`nav a[href="#${id}"]`).parentNode.hidden = !leads;
+  }
   if (leads) return;
   const leader = /standing by for (\S+)/.exec(standing);
   const where = leader ? ` The leader is ${leader[1]}; where that is a pod's name, kubectl port-forward pod/${leader[1].split("_")[0]} 8081 reaches its page.` : "";
@@ -116,6 +120,8 @@ function show(view, isFirst) {
     item.textContent = `${name}: ${count}`;
     return item;
   }));
+  const waiting = Object.values(view.depths).reduce((sum, count) => sum + count, 0);
+  byId("more").textContent = waiting > view.queue.length ? `The first ${view.queue.length} of ${waiting}.` : "";
   fill("waiting", view.queue.map((each) => row([each.pod, each.queue, each.attempts, new Duration(each.waitedSeconds), each.rejectedBy.join(", ")])), 5);
   fill("conditions", view.policies.flatMap((policy) => policy.conditions.map((each) => marked(row([policy.policy, each.type, each.status, each.reason, each.message]), isTrouble(each)))), 5);
   fill("open", view.moves.map((each) => row(cells(each))), 7);
