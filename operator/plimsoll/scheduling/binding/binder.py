@@ -1,15 +1,15 @@
-"""Sends a binding until it is known what became of it; the pod's room stays taken meanwhile.
+"""Sends a binding until its outcome is known; the pod's room stays taken until then.
 
 ==========  ==========================================================================================
 done        bound
-busy        the same binding again, when the server says or after a pause; then the pod backs off
-unknown     the pod is read: bound, or as busy; its room stays taken until the server has answered
-conflict    after a lost answer, of the server or of an extender that binds, the pod is read as well
-others      the caller's: gone, refused
+busy        the same binding is sent again, after Retry-After or a pause; then the pod backs off
+unknown     the pod is read: bound, or treated as busy; its room stays taken until the server responds
+conflict    the pod is read as well, if a response of the server or of a binding extender was lost
+others      returned to the caller: gone, refused
 ==========  ==========================================================================================
 
-A lost answer leaves two mistakes open: to forget a pod that is bound gives its room away twice, to count one
-that is not wastes it. The server's word decides between them, however long it takes to come.
+A lost response allows two mistakes: forgetting a pod that is bound gives its room away twice, and counting a
+pod that is not bound wastes room. Only the server's state decides, however long the read takes.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from plimsoll.ports.pods import PodBinding
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import RetryPolicy, retry
 
-#: A binding that is known not to have happened.
+#: Retries of a binding that is known not to have happened.
 BINDING_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=frozenset({WriteOutcome.BUSY}))
 
-#: Reading a pod after a lost answer: until the server says where it is. A right to read that was taken away
-#: says nothing about the pod.
+#: Retries of reading a pod after a lost response, until the server returns its node. A denied read proves
+#: nothing about the pod, so it is retried too.
 READING_RETRIES = RetryPolicy.doubling(
     0.2, 5.0, repeats=frozenset(WriteOutcome) - {WriteOutcome.DONE, WriteOutcome.GONE}
 )
@@ -33,13 +33,13 @@ READING_RETRIES = RetryPolicy.doubling(
 
 @dataclass(eq=False)
 class ConfirmedBinder:
-    """Binds through another binder; no answer of it leaves open whether the pod is bound."""
+    """Binds through another binder; each of its results says for certain whether the pod is bound."""
 
     _binder: PodBinding
     _clock: Clock
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
-        """POST bindings together, once; whatever is not done is for ``bind`` to go on with."""
+        """POST bindings together, once; ``bind`` completes those that are not done."""
         return await self._binder.bind_together(bindings)
 
     async def bind(
@@ -53,9 +53,9 @@ class ConfirmedBinder:
     ) -> WriteResult:
         """POST the binding; CONFLICT when the pod is on another node by now.
 
-        Also when it has changed and is to be ``as_seen``. ``first`` is the answer to the binding where it was
-        posted already; ``is_open`` means that the pod may be on the node, by an extender whose answer was
-        lost.
+        It also returns CONFLICT when the pod has changed although it must be ``as_seen``. ``first`` is the
+        response to a binding that was already posted. ``is_open`` means that an extender may have bound the
+        pod and its response was lost.
         """
         if first is None:
             first = await self._binder.bind(pod, node, as_seen=as_seen)
@@ -75,12 +75,12 @@ class ConfirmedBinder:
         return await retry(send, BINDING_RETRIES, self._clock)
 
     async def is_on(self, pod: Pod, node: str) -> bool:
-        """Whether the pod is on the node, by the server's word."""
+        """Whether the pod is on the node, according to the server."""
         answer, there = await self._place(pod)
         return answer.is_done and there == node
 
     async def _certain(self, pod: Pod, node: str, lost: WriteResult) -> WriteResult:
-        """What became of a binding without a usable answer; BUSY when the pod has no node."""
+        """The outcome of a binding without a usable response; BUSY when the pod has no node."""
         answer, there = await self._place(pod)
         if not answer.is_done or there == node:
             return answer
@@ -89,7 +89,7 @@ class ConfirmedBinder:
         return replace(lost, verdict=WriteOutcome.BUSY)
 
     async def _place(self, pod: Pod) -> tuple[WriteResult, str]:
-        """Where the pod is, "" for nowhere."""
+        """The pod's node, "" without one."""
         there = ""
 
         async def look() -> WriteResult:

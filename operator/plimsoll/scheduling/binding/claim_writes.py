@@ -1,7 +1,7 @@
-"""Writes what one claim gets: the finalizer, then allocation and reservation in one status.
+"""Writes one claim: first the finalizer, then allocation and reservation in one status update.
 
-Each write has the resourceVersion that was read before. After a conflict or a lost answer the claim is read
-and looked at again: a write that was carried out although its answer was lost is recognised.
+Each write carries the resourceVersion that was read before. After a conflict or a lost response the claim is
+read again, so a write that succeeded although its response was lost is recognized.
 
 Source: kube-scheduler v1.36, ``dynamicresources.go`` (``bindClaim``).
 """
@@ -25,46 +25,46 @@ from plimsoll.ports.resource_claims import FINALIZER, ClaimAnswer, ClaimWriter
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import RetryPolicy, retry
 
-#: Reading a claim after a lost answer: until the server says what became of it. A right to read that was
-#: taken away says nothing about the claim.
+#: Retries of reading a claim after a lost response, until the server returns it. A denied read proves nothing
+#: about the claim, so it is retried too.
 READING_LOST = RetryPolicy.doubling(
     0.2, 5.0, repeats=frozenset({WriteOutcome.UNKNOWN, WriteOutcome.BUSY, WriteOutcome.REFUSED})
 )
 
-#: Reading a claim that was not written.
+#: Retries of reading a claim that was not written.
 READING = RetryPolicy((0.2, 0.5, 1.0, 2.0))
 
 #: Seconds before the next try after a conflict.
 CONFLICT_S = 0.01
 
-#: Seconds before the next try where the server is busy and does not say when to come back.
+#: Seconds before the next try when the server is busy and sends no Retry-After.
 BUSY_S = 0.5
 
-#: Tries; upstream has five.
+#: Number of tries; upstream has five.
 TRIES = 5
 
-#: What the API server says of a spec that has changed. The finalizer changes none; but where a claim was sent
-#: with blanks in the JSON of its parameters, the server compares these with the same without blanks.
+#: The API server's message about a changed spec. The finalizer changes none. But if a claim was created with
+#: blanks in the JSON of its parameters, the server compares these with the same JSON without blanks.
 IMMUTABLE = "field is immutable"
 BLANKS = (
     "; the parameters in spec.devices.config may have been stored with blanks in their JSON, then no client"
     " that speaks JSON can change the claim: write it (or its template) again without blanks"
 )
 
-#: What a claim's writer says where its pod was called off.
+#: The message when the binding of the claim's pod was cancelled.
 CALLED_OFF = "the pod was called off"
 
 
 class ClaimNotWritten(Exception):
-    """A claim cannot be bound: the message says why, in upstream's words."""
+    """A claim cannot be bound; the message has the reason in upstream's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimWrite:
-    """The writes of one claim for one pod.
+    """Writes one claim for one pod.
 
     Attributes:
-        is_called_off: Whether the pod is not bound any more: nothing further is sent.
+        is_called_off: Whether the pod's binding was cancelled; then nothing more is sent.
     """
 
     writer: ClaimWriter
@@ -73,19 +73,19 @@ class ClaimWrite:
     is_called_off: Callable[[], bool]
 
     async def bound(self, booking: Booking, known: ResourceClaim) -> ResourceClaim:
-        """Allocate and reserve a claim; as it is afterwards.
+        """Allocate and reserve a claim; returns the claim as written.
 
         Args:
-            booking: What was decided.
-            known: The claim as known before.
+            booking: The decided allocation.
+            known: The claim as last read or watched.
 
         Raises:
-            ClaimNotWritten: It cannot be had any more, or the server refused.
+            ClaimNotWritten: The claim is no longer available, or the server refused.
         """
         claim, action = known, ""
         ours = None if booking.allocation is None else self._stamped(booking.allocation)
         if self._is_ours(claim, ours):
-            # From an earlier attempt, and the watch may be yet to show that the reservation was taken back.
+            # Left by an earlier attempt; the watch may not yet show that the reservation was removed.
             claim = await self._read(claim, READING, "read")
         for _ in range(TRIES):
             self._check(claim, ours)
@@ -121,7 +121,7 @@ class ClaimWrite:
         return await self.writer.write_status(claim, status), action
 
     async def _again(self, claim: ResourceClaim, answer: WriteResult, action: str) -> ResourceClaim:
-        """The claim as it is after a write without success, if another try makes sense."""
+        """The claim's present state after a failed write, if another try makes sense."""
         match answer.verdict:
             case WriteOutcome.CONFLICT:
                 await self.clock.sleep(CONFLICT_S)
@@ -138,7 +138,7 @@ class ClaimWrite:
         return await self._read(claim, READING_LOST if was_lost else READING, action)
 
     async def _read(self, claim: ResourceClaim, policy: RetryPolicy, action: str) -> ResourceClaim:
-        """The claim as the API server has it."""
+        """Read the claim from the API server."""
         found = claim
 
         async def read() -> WriteResult:
@@ -163,13 +163,13 @@ class ClaimWrite:
             raise ClaimNotWritten(f"claim {claim.key} got allocated elsewhere in the meantime")
 
     def _is_ours(self, claim: ResourceClaim, ours: AllocationResult | None) -> bool:
-        """Whether the claim is as it shall be: written earlier, or the answer was lost."""
+        """Whether the claim already has the intended state: written earlier, or the response was lost."""
         if claim.status.allocation is None or not is_reserved_for(claim, self.pod):
             return False
         return ours is None or _is_same(claim.status.allocation, ours)
 
     def _stamped(self, allocation: AllocationResult) -> AllocationResult:
-        """The allocation, made now; in whole seconds, as the API has times."""
+        """The allocation with the present time, in whole seconds as in the API."""
         if allocation.allocation_timestamp is not None:
             return allocation
         now = datetime.fromtimestamp(int(self.clock.now()), UTC)
@@ -177,7 +177,7 @@ class ClaimWrite:
 
 
 def consumer_of(pod: Pod) -> Consumer:
-    """The pod as claims refer to it."""
+    """The pod as a consumer reference of claims."""
     return Consumer(resource="pods", name=pod.name, uid=pod.uid)
 
 
@@ -187,7 +187,7 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
 
 
 def _is_same(one: AllocationResult, other: AllocationResult) -> bool:
-    """Whether two allocations have the same devices; quantities may be written in other ways."""
+    """Whether two allocations have the same devices; quantities may be spelled differently."""
     return _devices(one) == _devices(other)
 
 

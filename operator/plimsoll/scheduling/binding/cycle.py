@@ -1,12 +1,12 @@
 """Runs the binding cycle of an assumed pod: Reserve, Permit, PreBind, Bind, PostBind, or undoes all of it.
 
-The first half (:meth:`BindingCycle.begin`) belongs to the scheduling cycle: it awaits nothing, so that the
-next decision sees what was reserved. The second half runs in a task of its own, one a pod. Nothing here
-knows the queue: what a failure means for it is decided by :mod:`plimsoll.scheduling.binding.pipeline`.
+The first half (:meth:`BindingCycle.begin`) belongs to the scheduling cycle. It awaits nothing, so the next
+decision sees what was reserved. The second half runs in one task per pod. This module does not know the
+queue: :mod:`plimsoll.scheduling.binding.pipeline` decides what a failure means for it.
 
-PreBind plugins run in order; neighbours that run in parallel are started simultaneously, and the first
-refusal among them cancels the others. A pod that is preempted or deleted before its binding is sent is
-called off: nothing is bound.
+PreBind plugins run in order. Adjacent plugins that allow parallel runs start simultaneously, and the first
+rejection cancels the others. A pod that is preempted or deleted before its binding is sent is cancelled:
+nothing is bound.
 
 Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``), ``framework/runtime/framework.go``
 (``RunPreBindPlugins``) and ``backend/podsinprebind``.
@@ -49,17 +49,18 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class BindingAttempt:
-    """One pod on its way to one node.
+    """One attempt to bind one pod to one node.
 
     Attributes:
-        state: What the scheduling cycle's plugins wrote; the attempt's own.
-        began: When the attempt began, in seconds that never go back.
-        held: Set while plugins make it wait.
-        works: PreBind plugins that have something to do.
-        nominated: Whether the API server knows where the pod will go.
-        answer: The API server's answer to the binding, None when none was sent.
-        posted: The same, of a binding that was posted with others and is not done; the cycle goes on with it.
-        has_skipped: Whether a Bind plugin passed the pod on: it may have failed, and have bound it.
+        state: The cycle state of this attempt, written by the scheduling cycle's plugins.
+        began: Start of the attempt, in monotonic seconds.
+        held: Set while Permit plugins hold the pod.
+        works: PreBind plugins that have something to do for this pod.
+        nominated: Whether the API server knows the pod's future node.
+        answer: The API server's response to the binding, None when none was sent.
+        posted: That response, if the binding was posted together with others and is not done; the cycle
+            continues with it.
+        has_skipped: Whether a Bind plugin returned SKIP; it may have bound the pod and failed afterwards.
     """
 
     pod: PodInfo
@@ -77,7 +78,7 @@ class BindingAttempt:
 
 @dataclass(slots=True)
 class _Port:
-    """DefaultBinder's way to the API server, which remembers the answer."""
+    """Passes bindings of DefaultBinder to the API server and remembers the response."""
 
     binder: ConfirmedBinder
     attempt: BindingAttempt
@@ -91,7 +92,7 @@ class _Port:
 
 
 class BindingCycle:
-    """Carries attempts out."""
+    """Runs binding cycles."""
 
     def __init__(
         self,
@@ -112,9 +113,9 @@ class BindingCycle:
         self._observer = observer
 
     def begin(self, attempt: BindingAttempt) -> Status:
-        """Reserve, ask Permit, and ask what PreBind will have to do; awaits nothing.
+        """Run Reserve, Permit and PreBindPreFlight; awaits nothing.
 
-        SUCCESS: go on with ``finish``; WAIT: ``permission`` first; anything else: ``undo``.
+        SUCCESS: continue with ``finish``; WAIT: await ``permission`` first; anything else: ``undo``.
         """
         try:
             return self._begin(attempt)
@@ -154,9 +155,9 @@ class BindingCycle:
         return SUCCESS
 
     def call_off(self, uid: str, plugin: str, reason: str) -> bool:
-        """Stop a pod that waits on Permit or in PreBind; whether it could still be stopped.
+        """Cancel a pod that waits on Permit or in PreBind; returns whether it could still be cancelled.
 
-        Its attempt ends as rejected by ``plugin``; nothing was bound.
+        Its attempt ends as rejected by ``plugin``; nothing is bound.
         """
         held = self.permits.find(uid)
         if held is not None:
@@ -170,7 +171,7 @@ class BindingCycle:
         return True
 
     def observe(self, event: WatchEvent) -> None:
-        """A pod that is gone is not bound any more."""
+        """Cancel the binding of a pod that was deleted."""
         match event:
             case PodDeleted(pod):
                 self.call_off(pod.uid, "", "removed")
@@ -178,14 +179,14 @@ class BindingCycle:
                 self.call_off(pod.uid, "", "removed")
 
     async def permission(self, attempt: BindingAttempt) -> Status:
-        """Wait until everybody who holds the pod has allowed it, or somebody has not."""
+        """Wait until every plugin that holds the pod has allowed it, or one has rejected it."""
         if attempt.held is None:
             return SUCCESS
         await self._announce(attempt)
         return await self.permits.verdict(attempt.held)
 
     async def finish(self, attempt: BindingAttempt) -> Status:
-        """PreBind, Bind, PostBind; anything but success asks for ``undo``."""
+        """Run PreBind, Bind and PostBind; the caller must ``undo`` unless this returns SUCCESS."""
         try:
             status = await self._finish(attempt)
         except PluginError as exc:
@@ -195,13 +196,13 @@ class BindingCycle:
         return status
 
     def posts_only(self, attempt: BindingAttempt) -> bool:
-        """Whether all that is left to do of an attempt is to post its binding; not of one that is timed."""
+        """Whether only the POST of the binding is left to do; False for an attempt that is timed."""
         meter = METER.get()
         is_timed = meter is not None and meter.clock is not None
         return not attempt.works and not is_timed and attempt.profile.capabilities.binds_by_port
 
     async def post_together(self, attempts: Sequence[BindingAttempt]) -> list[bool]:
-        """Post the bindings of attempts that only post; which of them are bound. ``finish`` the others."""
+        """POST the bindings of such attempts; returns which are bound. Call ``finish`` for the others."""
         answers = await self._binder.bind_together([(each.pod.pod, each.node) for each in attempts])
         done = []
         for attempt, answer in zip(attempts, answers, strict=True):
@@ -228,7 +229,7 @@ class BindingCycle:
             if status.is_success:
                 return status
             if not status.is_skip:
-                # A plugin that binds by other ways than the port does not know what became of it.
+                # A plugin that binds without this port cannot report the outcome.
                 if attempt.answer is None and await self._binder.is_on(pod.pod, node):
                     return SUCCESS
                 return _signed(status, plugin, "bind")
@@ -236,7 +237,7 @@ class BindingCycle:
         return error("no bind plugin took the pod; enable DefaultBinder")
 
     async def _pre_bind(self, attempt: BindingAttempt) -> Status:
-        """Ask the plugins that have something to do; SUCCESS when the pod may be bound."""
+        """Run the plugins that have something to do; SUCCESS when the pod may be bound."""
         uid = attempt.pod.uid
         called_off = self._in_pre_bind[uid] = asyncio.get_running_loop().create_future()
         try:
@@ -261,18 +262,18 @@ class BindingCycle:
                 if called_off.done():
                     return called_off.result()
                 pending -= done
-                for task in tasks:  # in the profile's order, should several end together
+                for task in tasks:  # in the profile's order, if several end simultaneously
                     if task in done and not task.result().is_success:
                         return task.result()
             return SUCCESS
         finally:
             for unfinished in pending:
                 unfinished.cancel()
-            # What they left behind is undone next: they must have come to an end by then.
+            # The caller undoes their effects next, so they must have ended by then.
             await asyncio.gather(*pending, return_exceptions=True)
 
     def undo(self, attempt: BindingAttempt) -> None:
-        """Unreserve everything in reverse order, also what was never reserved; the pod waits no longer."""
+        """Unreserve with all plugins in reverse order, reserved or not; the pod is held no longer."""
         self.permits.drop(attempt.pod.uid)
         for plugin in reversed(attempt.profile.reserve):
             try:
@@ -282,7 +283,7 @@ class BindingCycle:
                 self._broken(exc)
 
     def _tell(self, attempt: BindingAttempt) -> None:
-        """PostBind: the pod is bound whatever they do."""
+        """Run PostBind; the pod stays bound whatever the plugins do."""
         self.devices.settled(attempt.pod)
         for plugin in attempt.profile.post_bind:
             try:
@@ -292,7 +293,7 @@ class BindingCycle:
                 self._broken(exc)
 
     async def _announce(self, attempt: BindingAttempt) -> None:
-        """Say where the pod will go while it cannot be bound yet; no caller depends on it."""
+        """Write the nominated node while the pod cannot be bound yet; no caller depends on it."""
         if not attempt.nominated:
             attempt.nominated = True
             await self._statuses.nominate(attempt.pod.pod, attempt.node)
@@ -303,7 +304,7 @@ class BindingCycle:
 
 
 def _groups(works: Sequence[PreBindPlugin], parallel: frozenset[str]) -> list[list[PreBindPlugin]]:
-    """Neighbours that may run simultaneously; every other plugin is by itself."""
+    """Group adjacent plugins that may run simultaneously; every other plugin is its own group."""
     groups: list[list[PreBindPlugin]] = []
     joins = False
     for plugin in works:
@@ -323,14 +324,14 @@ async def _work(plugin: PreBindPlugin, attempt: BindingAttempt) -> Status:
 
 
 def _answer(given: T, kind: type[T]) -> T:
-    """What a plugin answered; TypeError when it is no answer, and the caller names the plugin."""
+    """A plugin's result; TypeError if it has the wrong type, which the caller attributes to the plugin."""
     if not isinstance(given, kind):
         raise TypeError(f"it answered {given!r}; expected a {kind.__name__}")
     return given
 
 
 def _signed(status: Status, plugin: Plugin, point: str) -> Status:
-    """A plugin's refusal with its name; an error says in words where it came from."""
+    """A plugin's rejection with its name; an error's message says which plugin and point raised it."""
     if status.is_rejected:
         return status.by(plugin.name)
     return error(str(PluginError(plugin.name, point, status.message))).by(plugin.name)

@@ -1,9 +1,9 @@
-"""Books devices for claims, writes the claims, and awaits that the watch confirms them.
+"""Books devices for claims, writes the claims, and waits until the watch confirms them.
 
-What Reserve decided counts as taken (in flight) until the watch shows the claim as it was written, or it is
-certain that nothing was written. A pod is bound only when the watch has shown all of its claims: it shows
-writes in their order, so by then every allocation that another scheduler wrote before is known, and where
-that one has a device of this pod, this pod gives way. Two processes that do so never hand a device out twice.
+Devices that Reserve decided on count as taken (in flight) until the watch shows the written claim, or until
+it is certain that nothing was written. A pod is bound only after the watch has shown all of its claims. The
+watch shows writes in order, so by then every earlier allocation of another scheduler is known. If that one
+has a device of this pod, this pod gives way. Two processes that do so never allocate a device twice.
 
 Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go`` (``Unreserve``, ``PreBind``),
 ``dra_manager.go``. Differs: upstream binds without waiting for the watch.
@@ -38,22 +38,22 @@ from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: What is written to take something back.
+#: Retries of writes that undo something.
 UNDOING = RetryPolicy((0.2, 1.0, 5.0), repeats=OPEN_OR_CONFLICT)
 
 T = TypeVar("T")
 
-#: The claims as watches call them.
+#: The claims' resource name in watches.
 CLAIMS = "resourceclaims"
 
 
 @dataclass(slots=True, eq=False)
 class _Attempt:
-    """The writes of one pod.
+    """The claim writes of one pod.
 
     Attributes:
-        written: The claims as they were written, by the place of their booking.
-        is_contested: Whether another scheduler has one of the devices.
+        written: The claims as they were written, by the index of their booking.
+        is_contested: Whether another scheduler has allocated one of the devices.
     """
 
     pod: PodInfo
@@ -64,11 +64,11 @@ class _Attempt:
 
 
 class DeviceClaims:
-    """Books and binds; one for the process.
+    """Books and binds devices; one per process.
 
     Args:
-        cluster: Whose objects have the book of devices.
-        freed: Receives what becomes free without a write, for pods that wait.
+        cluster: Its objects hold the book of devices.
+        freed: Receives devices that become free without a write, for waiting pods.
 
     Attributes:
         is_listing: Whether the watch of claims is in the middle of a list, which has no order.
@@ -92,26 +92,26 @@ class DeviceClaims:
         self._extended = ExtendedClaims(writer, clock, observer)
         self._waits = DeviceWaits(recorder, clock, observer)
         self._changed = Signal()
-        self._written: dict[str, int] = {}  #: versions of claims in flight that were written, by uid
+        self._written: dict[str, int] = {}  #: resource versions of written claims in flight, by uid
         self._attempts: dict[str, _Attempt] = {}  #: by the pod's uid
-        #: What is taken back, by the pod's uid, for as long as that takes.
+        #: Tasks that undo bookings, by the pod's uid, while they run.
         self._undoing: WeakValueDictionary[str, asyncio.Task[None]] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def book(self) -> DeviceBook | None:
-        """The book of devices, where there is anything in it."""
+        """The book of devices, if it has anything in it."""
         book = self._cluster.objects.known_ledger(DeviceBook)
         return None if book is None or not book.is_served else book
 
     def set_time(self) -> None:
-        """Drivers have so long for their devices, as of now."""
+        """Pass the present time to the book, so that drivers' deadlines are current."""
         self._cluster.objects.ledger(DeviceBook).now = self._clock.now()
 
     # -- what the watch shows ------------------------------------------------------------------------
 
     def observe(self, event: WatchEvent) -> None:
-        """A claim was shown, behind the mirror."""
+        """Update the attempts after the watch has shown a claim; the mirror has it already."""
         match event:
             case ObjectAdded(ResourceClaim() as claim) | ObjectUpdated(_, ResourceClaim() as claim):
                 self.set_time()
@@ -139,7 +139,7 @@ class DeviceClaims:
         return str(uuid.uuid4())
 
     def assume(self, bookings: Sequence[Booking]) -> str:
-        """Count the devices as taken; all of them or, where one was taken since the decision, none."""
+        """Count the devices as taken: all of them or, if one was taken since the decision, none."""
         book = self._cluster.objects.ledger(DeviceBook)
         done: list[ResourceClaim] = []
         for each in bookings:
@@ -158,9 +158,9 @@ class DeviceClaims:
         return ""
 
     def forget(self, pod: PodInfo, bookings: Sequence[Booking]) -> None:
-        """Take back what is booked, and what was written for the pod.
+        """Undo the bookings and the writes for the pod.
 
-        What is under way is waited for: its devices stay taken until it is known what became of it.
+        Waits for writes under way; their devices stay taken until the outcome is known.
         """
         attempt = self._attempts.pop(pod.uid, None)
         if attempt is None:
@@ -173,7 +173,7 @@ class DeviceClaims:
         self._undoing[pod.uid] = self._start(self._take_back(attempt, bookings))
 
     def settled(self, pod: PodInfo) -> None:
-        """The pod is bound: nothing of it is taken back any more."""
+        """Record that the pod is bound; nothing is undone any more."""
         self._attempts.pop(pod.uid, None)
 
     # -- PreBind -------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class DeviceClaims:
         """Write the bookings, and wait until the watch has shown them and the devices are prepared."""
         attempt = self._attempts[pod.uid] = _Attempt(pod)
         attempt.work = asyncio.get_running_loop().create_task(self._write(attempt, bookings))
-        status = await asyncio.shield(attempt.work)  # if the pod is called off, a write has its end
+        status = await asyncio.shield(attempt.work)  # a write completes even if the pod is cancelled
         if not status.is_success:
             return status
         wait = self._waits.begin(pod, node, attempt.written.values())
@@ -195,7 +195,7 @@ class DeviceClaims:
     async def _until_ready(
         self, attempt: _Attempt, bookings: Sequence[Booking], timeout_s: float
     ) -> tuple[WaitOutcome, str]:
-        """Wait until the watch has shown the claims and drivers have prepared the devices; why in vain."""
+        """Wait until the watch has shown the claims and the devices are prepared; returns why not."""
         deadline = self._clock.monotonic() + timeout_s
         while True:
             seen = self._changed.count
@@ -210,7 +210,7 @@ class DeviceClaims:
     async def _write(self, attempt: _Attempt, bookings: Sequence[Booking]) -> Status:
         write = ClaimWrite(self._writer, self._clock, attempt.pod.pod, lambda: attempt.is_called_off)
         if (undoing := self._undoing.get(attempt.pod.uid)) is not None:
-            await asyncio.wait((undoing,))  # or it would take back what is written now
+            await asyncio.wait((undoing,))  # otherwise it would undo what is written now
         try:
             for place, booking in enumerate(bookings):
                 known = await self._known(attempt, booking)
@@ -230,7 +230,7 @@ class DeviceClaims:
         return SUCCESS
 
     async def _known(self, attempt: _Attempt, booking: Booking) -> ResourceClaim | None:
-        """The claim as the watch has shown it; one that another pod of the gang allocates, after that."""
+        """The claim as the watch has shown it; waits for a gang sibling that allocates it first."""
         book = self._cluster.objects.ledger(DeviceBook)
         while True:
             seen, known = self._changed.count, book.claims.get(booking.claim.key)
@@ -240,21 +240,21 @@ class DeviceClaims:
             await self._changed.wait(seen)
 
     def _rename(self, booking: Booking, created: ResourceClaim) -> None:
-        """A claim for extended resources has got its name: it is in flight under that."""
+        """Put a claim for extended resources in flight under the name that the server gave it."""
         if booking.allocation is not None:
             book = self._cluster.objects.ledger(DeviceBook)
             book.release(_held(booking))
             book.allocate(created, booking.allocation)
 
     def _await(self, written: ResourceClaim) -> None:
-        """A claim in flight was written; the watch may have shown that before the answer came."""
+        """Record a written claim in flight; the watch may have shown it before the response arrived."""
         self._written[written.uid] = version_of(written)
         known = self._cluster.objects.ledger(DeviceBook).claims.get(written.key)
         if known is not None and known.uid == written.uid and version_of(known) >= version_of(written):
             self._release(known)
 
     def _problem(self, attempt: _Attempt, bookings: Sequence[Booking]) -> tuple[str, str]:
-        """Why the pod cannot be bound, and why it cannot be bound yet; "" for no reason."""
+        """Why the pod can never be bound, and why it cannot be bound yet; "" for no reason."""
         book, waiting = self._cluster.objects.ledger(DeviceBook), ""
         for place in range(len(bookings)):
             written = attempt.written[place]
@@ -281,7 +281,7 @@ class DeviceClaims:
     # -- undoing -------------------------------------------------------------------------------------
 
     def _drop(self, bookings: Sequence[Booking]) -> None:
-        """Nothing of these was written, or the watch will not show it: they are free, as far as is known."""
+        """Free devices whose write did not happen or will not be shown, as far as is known."""
         book = self._cluster.objects.ledger(DeviceBook)
         for each in bookings:
             held = _held(each)
@@ -295,7 +295,7 @@ class DeviceClaims:
             )
 
     def _reserved(self, attempt: _Attempt, bookings: Sequence[Booking]) -> bool:
-        """Note the claims that the pod has reserved as the watch shows them; whether there are any."""
+        """Record the pod's reservations as the watch shows them; returns whether there are any."""
         book = self._cluster.objects.ledger(DeviceBook)
         for place, each in enumerate(bookings):
             known = book.claims.get(each.claim.key)
@@ -319,7 +319,7 @@ class DeviceClaims:
                 await self._unreserve(claim, attempt.pod)
 
     def _rename_back(self, created: ResourceClaim) -> None:
-        """A claim that goes is in flight no longer, unless the watch is yet to show its allocation."""
+        """Remove a deleted claim from those in flight, unless the watch has yet to show its allocation."""
         if created.uid not in self._written:
             self._cluster.objects.ledger(DeviceBook).release(created)
 
@@ -330,7 +330,7 @@ class DeviceClaims:
         self._say(f"releasing resource claim {claim.key}", await retry(send, UNDOING, self._clock))
 
     async def _deallocate(self, claim: ResourceClaim, pod: PodInfo | None) -> str:
-        """Give a claim's devices back, if no other pod has reserved it; why that failed, or ""."""
+        """Deallocate a claim that no other pod has reserved; returns why that failed, or ""."""
         found = claim
 
         async def send() -> WriteResult:
@@ -348,11 +348,11 @@ class DeviceClaims:
         return self._say(f"deallocating resource claim {claim.key}", await retry(send, UNDOING, self._clock))
 
     def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> Awaitable[str]:
-        """The claim is unused and keeps the pod from every node: its devices are given back; why not."""
+        """Deallocate an unused claim that keeps the pod from every node; returns why that failed, or ""."""
         return self._start(self._deallocate(claim, pod))
 
     def delete(self, claim: ResourceClaim) -> Awaitable[str]:
-        """The claim for extended resources of an earlier attempt goes; why not."""
+        """Delete the claim for extended resources of an earlier attempt; returns why that failed, or ""."""
 
         async def delete() -> str:
             return self._say(f"deleting resource claim {claim.key}", await self._extended.deleted(claim))
@@ -371,7 +371,7 @@ class DeviceClaims:
             self._observer.failed("taking back devices", repr(task.exception()))
 
     def _say(self, what: str, answer: WriteResult) -> str:
-        """Report a write that failed; the sentence about it, "" for one that did not."""
+        """Report a failed write; returns the sentence about it, "" after a success."""
         if not answer.is_failure or answer.verdict is WriteOutcome.GONE:
             return ""
         self._observer.failed(what, answer.message)
@@ -379,19 +379,19 @@ class DeviceClaims:
 
 
 def version_of(claim: ResourceClaim) -> int:
-    """The resource version as a number, which grows with each write of any claim; 0 for none."""
+    """The resource version as a number, which grows with each write of any claim; 0 without a claim."""
     text = claim.metadata.resource_version
     return int(text) if text.isdecimal() else 0
 
 
 def _with(claim: ResourceClaim, allocation: AllocationResult) -> ResourceClaim:
-    """The claim as if that were written."""
+    """The claim with this allocation."""
     status = msgspec.structs.replace(claim.status, allocation=allocation)
     return msgspec.structs.replace(claim, status=status)
 
 
 def _held(booking: Booking) -> ResourceClaim:
-    """The claim that devices are in flight for: one that is to be created has the uid of its pod."""
+    """The claim that devices are in flight for; one that is still to be created has the uid of its pod."""
     claim = booking.claim
     if booking.extended is None or claim.metadata.controller is None:
         return claim

@@ -1,4 +1,4 @@
-"""Reports how long pods wait until drivers have prepared their devices.
+"""Measures how long pods wait for drivers to prepare their devices.
 
 Source: kube-scheduler v1.36, ``dynamicresources.go`` (``PreBind``), ``pkg/scheduler/metrics/metrics.go``.
 """
@@ -28,7 +28,7 @@ class DeviceWait:
     """The wait of one pod.
 
     Attributes:
-        drivers: Those that must prepare devices; none for most pods.
+        drivers: The drivers that must prepare devices; empty for most pods.
     """
 
     profile: str
@@ -37,7 +37,7 @@ class DeviceWait:
 
 
 class DeviceWaits:
-    """Notifies users and metrics of waits for drivers."""
+    """Reports waits for drivers to users and metrics."""
 
     def __init__(self, recorder: EventRecorder, clock: Clock, observer: Observer) -> None:
         self._recorder = recorder
@@ -45,7 +45,7 @@ class DeviceWaits:
         self._observer = observer
 
     def begin(self, pod: PodInfo, node: str, claims: Iterable[ResourceClaim]) -> DeviceWait:
-        """The claims were written."""
+        """Begin to measure; the claims were written."""
         profile = pod.pod.spec.scheduler_name
         drivers = {
             result.driver
@@ -63,7 +63,7 @@ class DeviceWaits:
         return DeviceWait(profile, tuple(sorted(drivers)), self._clock.monotonic())
 
     def end(self, wait: DeviceWait, outcome: WaitOutcome) -> None:
-        """The wait is over."""
+        """End the measurement."""
         for driver in wait.drivers:
             seconds = self._clock.monotonic() - wait.began
             self._observer.devices_awaited(wait.profile, driver, outcome.value, seconds)

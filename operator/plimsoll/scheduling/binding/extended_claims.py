@@ -13,15 +13,15 @@ from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.claim_writes import READING_LOST, ClaimNotWritten
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 
-#: Creating a claim, and writing a pod's status.
+#: Retries of creating a claim, and of writing a pod's status.
 WRITING = RetryPolicy((0.2, 0.5, 1.0, 2.0))
 
-#: Deleting a claim.
+#: Retries of deleting a claim.
 DELETING = RetryPolicy((0.2, 1.0, 5.0), repeats=OPEN_OR_CONFLICT)
 
 
 class ExtendedClaims:
-    """Writes these claims."""
+    """Writes claims for extended resources."""
 
     def __init__(self, writer: ClaimWriter, clock: Clock, observer: Observer) -> None:
         self._writer = writer
@@ -29,7 +29,7 @@ class ExtendedClaims:
         self._observer = observer
 
     async def created(self, pod: Pod, claim: ResourceClaim) -> ResourceClaim:
-        """Create the claim; one whose creation was not answered is found by its owner.
+        """Create the claim; if the response was lost, find the created claim by its owner.
 
         Raises:
             ClaimNotWritten: The server refused.
@@ -58,10 +58,10 @@ class ExtendedClaims:
         return found
 
     async def mapped(self, pod: Pod, claim: ResourceClaim, extended: ExtendedRequests) -> None:
-        """Say in the pod's status what the claim is for.
+        """Write to the pod's status which extended resources the claim serves.
 
         Raises:
-            ClaimNotWritten: There is nothing to say, or the server refused.
+            ClaimNotWritten: The claim serves none, or the server refused.
         """
         if not extended.mappings:
             raise ClaimNotWritten(
@@ -76,7 +76,7 @@ class ExtendedClaims:
             raise ClaimNotWritten(f"update pod {pod.key} ExtendedResourceClaimStatus: {answer.message}")
 
     async def deleted(self, claim: ResourceClaim) -> WriteResult:
-        """Delete a claim, its finalizer first."""
+        """Delete a claim after removing its finalizer."""
         found = claim
 
         async def delete() -> WriteResult:

@@ -1,8 +1,7 @@
-"""Holds assumed pods that wait on Permit until all plugins that hold them allow it.
+"""Holds assumed pods that wait on Permit until every plugin that holds them allows it.
 
-Waiting happens outside of the scheduling cycle: the loop goes on, other pods see the room as taken. A pod
-is let go when every plugin that holds it has allowed it, and rejected by the first rejection or when the
-first timeout is over.
+Pods wait outside of the scheduling cycle: the loop continues, and other pods see the room as taken. A pod may
+bind when every plugin that holds it has allowed it. The first rejection or timeout rejects it.
 
 Source: kube-scheduler v1.36, ``framework/runtime/waiting_pods_map.go``.
 """
@@ -15,12 +14,12 @@ from typing import Any
 from plimsoll.framework import SUCCESS, Code, PodInfo, Status
 from plimsoll.ports.clock import Clock
 
-#: A plugin that asks for more waits this many seconds.
+#: A longer wait is cut to this many seconds.
 LONGEST_WAIT_S = 15 * 60.0
 
 
 class HeldPod:
-    """One pod that waits; made by :class:`Permits`, handed to plugins."""
+    """One waiting pod; created by :class:`Permits`, handed to plugins."""
 
     def __init__(self, pod: PodInfo, node: str, timeouts: Mapping[str, float]) -> None:
         self._pod = pod
@@ -35,35 +34,35 @@ class HeldPod:
 
     @property
     def node(self) -> str:
-        """Where it is assumed."""
+        """The node on which it is assumed."""
         return self._node
 
     @property
     def holders(self) -> Mapping[str, float]:
-        """Plugin to the seconds it waits at most; emptied as they allow."""
+        """The longest wait in seconds, by plugin; a plugin that allows the pod is removed."""
         return MappingProxyType(self._holders)
 
     def allow(self, plugin: str) -> None:
-        """One holder less; the last one lets the pod go."""
+        """Remove a plugin from the holders; the last one permits the pod."""
         self._holders.pop(plugin, None)
         if not self._holders and not self.verdict.done():
             self.verdict.set_result(SUCCESS)
 
     def reject(self, plugin: str, reason: str) -> None:
-        """The pod does not bind."""
+        """Reject the pod."""
         if not self.verdict.done():
             self.verdict.set_result(Status(Code.UNSCHEDULABLE, (reason,), plugin))
 
 
 class Permits:
-    """The pods that wait."""
+    """The waiting pods."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._held: dict[str, HeldPod] = {}
 
     def __iter__(self) -> Iterator[HeldPod]:
-        """Those that wait; a plugin may allow or reject while it looks."""
+        """The waiting pods; a plugin may allow or reject during the iteration."""
         return iter(tuple(self._held.values()))
 
     def find(self, uid: str) -> HeldPod | None:
@@ -77,11 +76,11 @@ class Permits:
         return held
 
     def drop(self, uid: str) -> None:
-        """The pod will not bind, and no caller waits for the verdict."""
+        """Remove a pod that will not bind and whose verdict no caller awaits."""
         self._held.pop(uid, None)
 
     async def verdict(self, held: HeldPod) -> Status:
-        """Wait until the pod may go or must not; it waits no longer afterwards."""
+        """Wait until the pod is permitted or rejected; it is no longer held afterwards."""
         waited = 0.0
         try:
             while not held.verdict.done():
@@ -103,7 +102,7 @@ class Permits:
 
 
 def duration(seconds: float) -> str:
-    """Seconds the way Go prints them: ``1m30s``, ``500ms``, ``15m0s``."""
+    """Seconds in Go's format: ``1m30s``, ``500ms``, ``15m0s``."""
     if seconds and seconds < 1:
         return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".") + "ms"
     minutes, rest = divmod(seconds, 60)

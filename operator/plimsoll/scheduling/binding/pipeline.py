@@ -1,8 +1,8 @@
-"""Takes decided pods to their nodes: assumes them, runs their binding cycles, reports the end or undoes it.
+"""Binds decided pods: assumes them, runs their binding cycles, and reports the outcome or undoes them.
 
-A pod is assumed before its binding cycle (:mod:`plimsoll.scheduling.binding.cycle`) begins and forgotten when
-that fails, so no two decisions ever count on the same room. What a failure means for the queue, the room and
-the user is decided here.
+A pod is assumed before its binding cycle (:mod:`plimsoll.scheduling.binding.cycle`) begins, and forgotten
+when the cycle fails, so no two decisions ever count on the same room. This module decides what a failure
+means for the queue, the room and the user.
 """
 
 import asyncio
@@ -28,33 +28,33 @@ from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.timing.slots import Slots
 
-#: The most bindings in flight.
+#: Maximum of bindings in flight.
 BINDINGS = 100
 
-#: Bindings that are posted together, where so many tasks are under way that a pod waits for a slot anyway.
+#: Bindings that are posted together, once so many tasks run that a pod would wait for a slot anyway.
 TOGETHER, ALONE = 4, 8
 
 
 class BindingHook:
-    """Takes part in bindings; overrides what it needs. Hooks are given to the pipeline when it is built."""
+    """Takes part in bindings; subclasses override what they need. The pipeline is built with its hooks."""
 
     def slot(self, pod: PodInfo, profile: Profile) -> AbstractAsyncContextManager[object] | None:
-        """What a pod waits for in place of one of the pipeline's slots, None for a slot."""
+        """A context to enter instead of taking one of the pipeline's slots, None for a slot."""
 
     def bound(self, pod: PodInfo) -> None:
-        """A pod was bound."""
+        """Called after a pod was bound."""
 
     def not_bound(self, pod: PodInfo, node: str) -> None:
-        """The binding of a pod to that node failed; it was undone already."""
+        """Called after the binding of a pod to that node failed and was undone."""
 
 
 @dataclass(eq=False)
 class BindingPipeline:
-    """Takes pods to their nodes.
+    """Binds pods.
 
     Attributes:
-        slots: Bindings in flight; one is taken before ``bind`` and given back after.
-        tasks: What runs concurrently with the scheduling loop.
+        slots: Limits bindings in flight; acquired before ``bind`` and released after it.
+        tasks: Tasks that run concurrently with the scheduling loop.
     """
 
     _book: ReservationBook
@@ -68,11 +68,11 @@ class BindingPipeline:
     slots: Slots = field(default_factory=lambda: Slots(BINDINGS), init=False)
     tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _collected: list[tuple[QueuedPod, BindingAttempt]] = field(default_factory=list, init=False)
-    _context: Context | None = field(default=None, init=False)  #: of the first of them
-    _sharing: int = field(default=0, init=False)  #: bindings in the task of another one
+    _context: Context | None = field(default=None, init=False)  #: the context of the first collected binding
+    _sharing: int = field(default=0, init=False)  #: bindings that run in the task of another one
 
     def start(self, work: Coroutine[Any, Any, None], context: Context | None = None) -> asyncio.Task[None]:
-        """Run work in a task; what it raises is contained."""
+        """Run a coroutine in a task; its exceptions are logged and go no further."""
         task = asyncio.get_running_loop().create_task(work, context=context)
         self.tasks.add(task)
         task.add_done_callback(self._over)
@@ -91,7 +91,7 @@ class BindingPipeline:
     def begin(
         self, queued: QueuedPod, profile: Profile, node: str, state: CycleState, began: float
     ) -> tuple[BindingAttempt, Status]:
-        """Assume a pod on its node and begin its binding cycle; the plugins write into ``state``."""
+        """Assume a pod on its node and begin its binding cycle; plugins write into ``state``."""
         self._book.cache.assume(queued.pod, node)
         if self._book.nominator.by_node:
             self._book.release_uid(queued.pod.uid)
@@ -106,9 +106,9 @@ class BindingPipeline:
         return attempt, status
 
     def dispatch(self, queued: QueuedPod, profile: Profile, decision: Decision, began: float) -> bool:
-        """Assume a pod where it was decided, to be bound; whether that takes over the slot.
+        """Assume a decided pod and have it bound; returns whether the binding took over the slot.
 
-        The caller sends what was collected (:meth:`post_collected`) before it waits for anything.
+        The caller posts the collected bindings (:meth:`post_collected`) before it awaits anything.
         """
         attempt = self.place(queued, profile, decision, began)
         if attempt is None:
@@ -128,7 +128,7 @@ class BindingPipeline:
         return True
 
     def post_collected(self) -> None:
-        """Bind the pods that were decided one after the other, in a task."""
+        """Bind, in one task, the pods whose bindings were collected."""
         if not self._collected:
             return
         group, self._collected = self._collected, []
@@ -139,18 +139,18 @@ class BindingPipeline:
             self.start(self._bind_together(group), self._context)
 
     def _bind_alone(self, queued: QueuedPod, attempt: BindingAttempt, context: Context | None = None) -> None:
-        """Bind a pod that holds a slot in a task."""
+        """Bind a pod that holds a slot, in its own task."""
         task = self.start(self.bind(queued, attempt), context)
         task.add_done_callback(lambda _: self.slots.release())
 
     async def _bind_together(self, group: Sequence[tuple[QueuedPod, BindingAttempt]]) -> None:
-        """Bind pods that hold a slot each; those that this does not bind go on by themselves."""
+        """Bind pods that hold a slot each; those that are not bound by this continue on their own."""
         try:
             done = await self._cycle.post_together([attempt for _, attempt in group])
         except BaseException:
             for _, attempt in group:
                 self.slots.release()
-                self.undo(attempt)  # the watch will show what the server did
+                self.undo(attempt)  # the watch will show the outcome at the server
             raise
         finally:
             self._sharing -= len(group) - 1
@@ -167,12 +167,12 @@ class BindingPipeline:
     def place(
         self, queued: QueuedPod, profile: Profile, decision: Decision, began: float
     ) -> BindingAttempt | None:
-        """Assume a pod where it was decided, and begin its binding; the attempt when it is to bind now."""
+        """Assume a decided pod and begin its binding; returns the attempt if it is to bind now."""
         self._observer.cycle_ended(self._clock.monotonic() - began)
         state = CycleState() if decision.state is None else decision.state.clone()
         attempt, status = self.begin(queued, profile, decision.node, state, began)
         if status.code is Code.WAIT:
-            # Waiting takes no slot: any number of pods may wait for one that needs it.
+            # Waiting takes no slot: any number of pods may wait for a pod that needs one.
             self.start_bind_when_permitted(queued, attempt)
             return None
         if not status.is_success:
@@ -181,11 +181,11 @@ class BindingPipeline:
         return attempt
 
     async def permission(self, attempt: BindingAttempt) -> Status:
-        """Wait until the plugins that hold a pod allow it, or one rejects it."""
+        """Wait until every plugin that holds the pod allows it, or one rejects it."""
         return await self._cycle.permission(attempt)
 
     def start_bind_when_permitted(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
-        """Wait for Permit and then for a slot in a task, and bind."""
+        """Wait in a task for Permit and then for a slot, and bind."""
         self.start(self._bind_when_permitted(queued, attempt))
 
     async def _bind_when_permitted(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
@@ -202,21 +202,21 @@ class BindingPipeline:
         await self.bind_in_slot(queued, attempt)
 
     async def bind_in_slot(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
-        """Bind as soon as a slot is free, or what a hook lets the pod wait for instead."""
+        """Bind as soon as a slot is free, or the context that a hook returned instead is entered."""
         self._queue.settled(attempt.pod.uid)
         slots = (hook.slot(attempt.pod, attempt.profile) for hook in self._hooks)
         async with next((slot for slot in slots if slot is not None), self.slots):
             await self.bind(queued, attempt)
 
     async def bind(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
-        """Bind a pod that holds a slot, and report it."""
+        """Bind a pod that holds a slot, and report the outcome."""
         pod, node = attempt.pod, attempt.node
         try:
             if pod.uid in self._explanations.writing:
                 await self._explanations.end_of_write(pod.uid)
             status = await self._cycle.finish(attempt)
         except BaseException:
-            # Cancelled or broken: what the server did is unknown; the watch will show it.
+            # Cancelled or failed: the outcome at the server is unknown; the watch will show it.
             self.undo(attempt)
             raise
         if not status.is_success:
@@ -227,7 +227,7 @@ class BindingPipeline:
         self._report_bound(queued, attempt)
 
     def _report_bound(self, queued: QueuedPod, attempt: BindingAttempt) -> None:
-        """The API server has bound a pod."""
+        """Report that the API server has bound a pod."""
         pod, node, name = attempt.pod, attempt.node, attempt.profile.scheduler_name
         self._queue.done(pod.uid)
         self._activate(attempt)
@@ -252,27 +252,27 @@ class BindingPipeline:
             hook.bound(pod)
 
     def _activate(self, attempt: BindingAttempt) -> None:
-        """Try the pods that plugins want tried, now that this one has come so far."""
+        """Activate the pods that plugins requested in the cycle state."""
         wanted = attempt.state.read(PodsToActivate).uids
         if wanted:
             self._queue.activate(wanted, self._clock.monotonic())
             wanted.clear()
 
     def undo(self, attempt: BindingAttempt, status: Status | None = None) -> None:
-        """Give back what was reserved and assumed; the pod is tried again, and others may have its room."""
+        """Unreserve and forget the pod, requeue it, and requeue pods that may use its room."""
         uid = attempt.pod.uid
         self._cycle.undo(attempt)
         self._book.cache.forget(uid)
         rejected = frozenset((status.plugin,)) if status is not None and status.is_rejected else frozenset()
-        rejected -= {""}  # called off: no plugin waits for an event, back-off will do
+        rejected -= {""}  # cancelled: no plugin waits for an event, so back-off suffices
         is_pending = status is not None and status.code is Code.PENDING
         by, on = (frozenset(), rejected) if is_pending else (rejected, frozenset())
         self._queue.add_unschedulable_if_not_present(uid, self._clock.monotonic(), by, on)
-        # If a plugin does not want this pod to have the room, it is free for the others only.
+        # If a plugin rejected the pod here, its room is free only for other pods.
         self.free(attempt.pod, attempt.node, but=uid if rejected else "")
 
     def give_back(self, pod: PodInfo, nomination: Nomination) -> Sequence[Awaitable[str]]:
-        """Carry out what PostFilter decided about claims that no pod uses; each gives why that failed."""
+        """Carry out PostFilter's decision about unused claims; each result says why it failed."""
         devices, given = self._cycle.devices, []
         if nomination.deallocates is not None:
             given.append(devices.deallocate(nomination.deallocates, pod))
@@ -281,12 +281,12 @@ class BindingPipeline:
         return given
 
     def free(self, pod: PodInfo, node: str, but: str = "") -> None:
-        """The room that a pod was about to take is free: for all that wait, but one."""
+        """Requeue all waiting pods but one, as the room that a pod was about to take is free."""
         freed = room_freed(pod, self._book.cache.cluster.objects, node)
         self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=but, is_ours=True)
 
     def drop_assumed(self, pod: PodInfo) -> None:
-        """An attempt broke somewhere: the pod counts nowhere, and is tried again."""
+        """Forget a pod whose attempt failed with an error, and requeue it."""
         node = self._book.cache.assumed.get(pod.uid, "")
         self._book.cache.forget(pod.uid)
         self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic())
@@ -294,7 +294,7 @@ class BindingPipeline:
             self.free(pod, node)
 
     def unbound(self, queued: QueuedPod, attempt: BindingAttempt, status: Status) -> None:
-        """Undo an attempt that did not end in a binding; what the watch shows next decides about the pod."""
+        """Undo an attempt that did not end in a binding; the watch decides what becomes of the pod."""
         uid, answer = attempt.pod.uid, attempt.answer
         name = attempt.profile.scheduler_name
         is_ours = uid in self._queue

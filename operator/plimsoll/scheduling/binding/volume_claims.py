@@ -1,8 +1,8 @@
-"""Books, writes and awaits volumes for claims that waited for their pod.
+"""Books volumes for claims that wait for their pod, writes the bookings, and waits until they are bound.
 
-A booking is what the API server will show once it is written: the volume's ``claimRef``, or the claim's
-selected node. It lies on the shelf of the cluster's objects, where the next decision sees it, until the watch
-brings a newer state or the attempt fails.
+A booking is the object as the API server will show it after the write: the volume with its ``claimRef``, or
+the claim with its selected node. It overlays the cluster's objects, so the next decision sees it, until the
+watch delivers a newer state or the attempt fails.
 
 Source: kube-scheduler v1.36, ``volumebinding/binder.go`` (``AssumePodVolumes``, ``BindPodVolumes``).
 """
@@ -25,7 +25,7 @@ from plimsoll.toolkit.scheduling.node_matching import term_nodes
 
 
 class ClaimBinder:
-    """Books and binds; the objects' second writer besides ingestion, in the same event loop."""
+    """Books and binds volumes; the second writer of the objects besides ingestion, in the same event loop."""
 
     def __init__(self, cache: Cache, writer: VolumeWriter, clock: Clock) -> None:
         self.cluster = cache.cluster
@@ -36,7 +36,7 @@ class ClaimBinder:
         self._assumed: dict[str, tuple[dict[str, Any], str, Any, Any]] = {}
 
     def assume(self, choices: VolumeChoices, node: str) -> None:
-        """Put the bookings on the shelves."""
+        """Overlay the objects with the bookings."""
         objects = self._objects
         for key, volume in choices.items():
             claim = objects.claims.get(key)
@@ -53,7 +53,7 @@ class ClaimBinder:
         self._objects.version += 1
 
     def forget(self, choices: VolumeChoices) -> None:
-        """Take bookings off the shelves; what the watch has brought since stays."""
+        """Remove the bookings from the overlay; newer states from the watch stay."""
         for claim in choices:
             shelf, key, before, booked = self._assumed.pop(claim, ({}, "", None, None))
             if booked is not None and shelf.get(key) is booked:
@@ -61,7 +61,7 @@ class ClaimBinder:
                 self._objects.version += 1
 
     async def bind(self, choices: VolumeChoices, node: str, timeout_s: float) -> Status:
-        """Write, then wait until all are bound, or one never will be for this node."""
+        """Write, then wait until all are bound, or until one cannot be bound for this node any more."""
         for key, volume in choices.items():
             claim = self._objects.claims.get(key)
             if claim is None:
@@ -91,7 +91,7 @@ class ClaimBinder:
             await first_of(self._changed.wait(seen), self._clock.sleep(remaining_s))
 
     def _problem(self, key: str, volume: str, node: str) -> str:
-        """Why a claim will not serve the pod on this node; empty as long as it may."""
+        """Why a claim cannot serve the pod on this node; empty while it may."""
         claim = self._objects.claims.get(key)
         if claim is None:
             return f'persistentvolumeclaim "{key}" not found'
@@ -126,7 +126,7 @@ class ClaimBinder:
 
 
 def reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume, kept for a claim."""
+    """The volume, reserved for a claim."""
     meta = claim.metadata
     reference = ObjectReference(
         kind="PersistentVolumeClaim", namespace=meta.namespace, name=meta.name, uid=meta.uid
@@ -135,7 +135,7 @@ def reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
 
 
 def provisioned(claim: PersistentVolumeClaim, node: str) -> PersistentVolumeClaim:
-    """The claim, to be provisioned where ``node`` reaches it."""
+    """The claim, to be provisioned where ``node`` can reach it."""
     annotations = {**claim.metadata.annotations, SELECTED_NODE: node}
     return msgspec.structs.replace(
         claim, metadata=msgspec.structs.replace(claim.metadata, annotations=annotations)
