@@ -1,4 +1,4 @@
-"""Holds pods until their back-off is over: rejected ones apart from those that hit an error.
+"""Holds pods until their back-off is over; rejected pods apart from pods that hit an error.
 
 While the active queue is empty, a rejected pod skips the rest of its back-off; one that hit an error does
 not.
@@ -14,12 +14,12 @@ from plimsoll.framework import PodInfo
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
-#: What orders the active queue: lower goes first.
+#: The sort key of the active queue; lower goes first.
 SortKey = Callable[[PodInfo, float], Any]
 
 
 class BackoffQueue:
-    """Pods that back off; ``sort_key`` orders those whose back-off ends in the same second."""
+    """Pods in back-off; ``sort_key`` orders those whose back-off ends in the same second."""
 
     def __init__(self, sort_key: SortKey) -> None:
         self._sort_key = sort_key
@@ -37,7 +37,7 @@ class BackoffQueue:
         yield from self._error_backoff
 
     def push(self, queued: QueuedPod, *, is_error: bool = False) -> None:
-        """Let a pod back off; ``is_error``: until the end, whatever the active queue holds."""
+        """Add a pod in back-off; with ``is_error`` it waits to the end, even if the active queue is empty."""
         if is_error:
             self._error_backoff.push(queued.ready_second(), queued)
         else:
@@ -45,7 +45,7 @@ class BackoffQueue:
             self._pod_backoff.push((queued.ready_second(), key), queued)
 
     def update(self, pod: PodInfo) -> bool:
-        """Replace a pod's state; whether the pod backs off."""
+        """Replace a pod's state; returns whether the pod is in back-off."""
         queued = self._error_backoff.find(pod.uid)
         if queued is not None:
             queued.pod = pod
@@ -62,7 +62,7 @@ class BackoffQueue:
         return self._pod_backoff.take(uid) or self._error_backoff.take(uid)
 
     def pop_early(self) -> QueuedPod | None:
-        """Remove the rejected pod whose back-off ends first, before it ends."""
+        """Remove the rejected pod whose back-off ends first, before that end."""
         return self._pod_backoff.pop()
 
     def pop_completed(self, now: float) -> Iterator[QueuedPod]:
@@ -74,12 +74,12 @@ class BackoffQueue:
                 yield top[1]
 
     def next_due(self) -> float | None:
-        """When the next back-off is over; None without any."""
+        """When the next back-off ends; None without any."""
         tops = (self._pod_backoff.peek(), self._error_backoff.peek())
         return min((top[1].ready_second() + 1.0 for top in tops if top is not None), default=None)
 
     def keep_in(self, heap: Callable[[], PodHeap]) -> None:
-        """Keep rejected pods in such a heap from now on, in their present order."""
+        """Keep rejected pods in this heap from now on, in their present order."""
         before, self._pod_backoff = self._pod_backoff, heap()
         for queued in before:
             self.push(queued)

@@ -1,6 +1,6 @@
-"""CooledNodes has pods tried again that a busy node refused, when the load of the node has fallen.
+"""Requeues pods that a busy node rejected, when the load of the node has fallen.
 
-It looks each time the load book was refreshed, so there is one event a refresh at most.
+It checks after each refresh of the load book, so there is at most one event per refresh.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from plimsoll.timing.signal import Signal
 
 @dataclass(slots=True, eq=False)
 class CooledNodes:
-    """Looks at the load book for the queue.
+    """Watches the load book for the queue.
 
     Attributes:
         refreshed: Notified when the book has been refreshed.
@@ -27,7 +27,7 @@ class CooledNodes:
     _nodes: CoolingNodes = field(default_factory=CoolingNodes, init=False)
 
     async def run(self) -> None:
-        """Look after each refresh, until cancelled."""
+        """Check after each refresh, until cancelled."""
         seen = self.refreshed.count
         while True:
             seen = await self.refreshed.wait(seen)

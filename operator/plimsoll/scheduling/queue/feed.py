@@ -1,6 +1,6 @@
-"""Feeds the scheduling queue with watch events: pods that wait, and changes that may help them.
+"""Feeds the scheduling queue with watch events: pods without a node, and changes that may help them.
 
-Follows the mirror among the subscribers of events: what it reads is applied already.
+Observes events after the mirror, so it reads a cluster that has them.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 @dataclass(eq=False)
 class QueueFeed(PlacedPodsSubscriber):
-    """Adds, updates and removes pods of the queue, and moves those that a change may help."""
+    """Adds, updates and removes pods of the queue, and requeues those that a change may help."""
 
     _mirror: Mirror
     _queue: SchedulingQueue
@@ -29,7 +29,7 @@ class QueueFeed(PlacedPodsSubscriber):
     _observer: Observer
 
     def observe(self, event: WatchEvent) -> None:
-        """An event was applied to the cache."""
+        """Handle an event that the cache has."""
         now = self._clock.monotonic()
         match event:
             case PodAdded(pod):
@@ -49,7 +49,7 @@ class QueueFeed(PlacedPodsSubscriber):
             self._move(change, now)
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were applied to the cache."""
+        """Handle added pods that have nodes; the cache has them already."""
         now = self._clock.monotonic()
         uids = [pod.uid for pod in pods]
         for uid in uids:
@@ -65,13 +65,13 @@ class QueueFeed(PlacedPodsSubscriber):
             self._move(arrival(info, self._book.cache.cluster.objects), now)
 
     def happened(self, change: ClusterEvent) -> None:
-        """A change was applied that comes from no watch."""
+        """Handle a change that comes from no watch; the cache has it already."""
         self._move(change, self._clock.monotonic())
 
     def take_over(self, scheduler: str | None = None) -> None:
-        """This process leads from now on: nominations are what the pods say, whatever was seen before.
+        """Take over as leader: nominations are read from the pods, whatever was recorded before.
 
-        With a scheduler name, it leads for that one.
+        With a scheduler name, only for that one.
         """
         for pod in self._book.cache.waiting.values():
             if scheduler in (None, pod.spec.scheduler_name):
@@ -79,12 +79,12 @@ class QueueFeed(PlacedPodsSubscriber):
                 self._take_over_nomination(pod)
 
     def requeue_all(self) -> None:
-        """The profiles changed: look at every pod without a node again."""
+        """Review every pod without a node after the profiles changed."""
         for pod in list(self._book.cache.waiting.values()):
             self._set_waiting(pod, self._clock.monotonic())
 
     def _move(self, change: ClusterEvent, now: float, *, but: str = "", at_most: int | None = None) -> None:
-        """Try pods again that a change may help; it was applied already."""
+        """Requeue pods that a change may help; the cache has it already."""
         if not self._queue.listens:
             return
         began = self._clock.monotonic()
@@ -108,7 +108,7 @@ class QueueFeed(PlacedPodsSubscriber):
             self._observer.object_skipped("pods", pod.key, repr(exc))
             return
         if self._book.cache.node_of(pod.uid):
-            # Assumed, and the watch lags behind. Should the binding fail, the pod is tried as it is now.
+            # The pod is assumed and the watch lags. If the binding fails, the pod is tried in its new state.
             if pod.uid in self._queue:
                 self._queue.add_or_update(info, now)
         elif pod.is_terminating or not self._served.serves(pod):
@@ -123,14 +123,14 @@ class QueueFeed(PlacedPodsSubscriber):
             self._observer.event_handled(arrival.label, self._clock.monotonic() - now)
 
     def _take_over_nomination(self, pod: Pod) -> None:
-        """A pod seen for the first time says where room was made for it, maybe by an earlier process."""
+        """Read the nomination of a pod that is seen first; an earlier process may have written it."""
         node = pod.nominated_node_name
         is_theirs = self._served.is_elsewhere(pod) and not self._book.cache.node_of(pod.uid)
         if node and (pod.uid in self._queue or is_theirs):
             self._book.nominate(self._book.cache.info(pod), node, pod.spec.scheduler_name)
 
     def _mind_nomination(self, pod: Pod) -> None:
-        """Another replica made room for a pod of its own: no pod of ours takes it."""
+        """Respect the nomination of another replica's pod: none of our pods takes its room."""
         if pod.node_name or pod.is_terminal or self._book.cache.node_of(pod.uid):
             return
         held = self._book.held_by_uid(pod.uid)
@@ -141,7 +141,7 @@ class QueueFeed(PlacedPodsSubscriber):
                 self._book.nominate(info, pod.nominated_node_name, pod.spec.scheduler_name)
 
     def _forgo_nomination(self, old: Pod, new: Pod | None, now: float) -> None:
-        """A pod that waited for a node's room waits no longer, or for another's: others may have it."""
+        """Requeue other pods when a pod's nomination ended or moved to another node."""
         node = old.nominated_node_name
         if not node or old.node_name or old.is_terminal:
             return

@@ -1,7 +1,7 @@
-"""Keeps pods in flight and the events during their attempts.
+"""Records pods in flight and the events during their attempts.
 
-An event between the look at the cluster and the failure may be just what the pod needed. It is kept until
-the last pod that was in flight then has landed, and replayed for each that fails.
+An event between the snapshot and the rejection may be just what the pod needed. It is kept until the last pod
+that was in flight at the time has ended its attempt, and replayed for each pod that fails.
 
 Source: kube-scheduler v1.36, ``backend/queue/active_queue.go`` (inFlightPods, inFlightEvents).
 """
@@ -17,14 +17,14 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """An event and whom it concerns.
+    """An event and the pods that it concerns.
 
     Attributes:
-        change: What happened; None: somebody wants the pod tried.
-        but: Uid of a pod that it does not concern, "" without one.
-        only: Uid of the only pod that it concerns, "" when it concerns all.
-        at_most: The highest priority of the pods that it concerns; None: any.
-        is_ours: Whether it is the end of an attempt of ours: whom it wakes sits out its back-off.
+        change: The event; None: a plugin activated the pod.
+        but: Uid of a pod that is not concerned, "" without one.
+        only: Uid of the only pod concerned, "" for all.
+        at_most: The highest priority of the concerned pods; None: any.
+        is_ours: Whether one of our attempts caused it; then woken pods wait out their back-off.
     """
 
     change: ClusterEvent | None
@@ -42,7 +42,7 @@ class Happened:
 
 
 class InFlight:
-    """Pods by uid, each with the place in the record of events at which its attempt began."""
+    """Pods by uid, each with the index of the first event after its attempt began."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
@@ -58,7 +58,7 @@ class InFlight:
 
     @property
     def is_recording(self) -> bool:
-        """Whether somebody may want to know later what happens now."""
+        """Whether a pod in flight may need the events from now on."""
         return bool(self._begun)
 
     def find(self, uid: str) -> QueuedPod | None:
@@ -66,24 +66,24 @@ class InFlight:
         return self._pods.get(uid)
 
     def launch(self, queued: QueuedPod) -> None:
-        """An attempt begins."""
+        """Begin an attempt."""
         uid = queued.pod.uid
         self._pods[uid] = queued
         self._begun.pop(uid, None)
         self._begun[uid] = self._first + len(self._events)
 
     def record(self, event: Happened) -> None:
-        """Keep an event for those in flight."""
+        """Record an event for the pods in flight."""
         if self._begun:
             self._events.append(event)
 
     def settle(self, uid: str) -> None:
-        """The decision stands, only writing is left: what happens from now on is not kept for the pod."""
+        """End recording for a pod whose decision is final; only writes are left."""
         if self._begun.pop(uid, None) is not None:
             self._prune()
 
     def land(self, uid: str) -> tuple[QueuedPod, list[Happened] | None] | None:
-        """The attempt ended: the pod, and what happened that concerns it; None: that was not kept."""
+        """End an attempt: the pod, and the events that concern it; None if they were not recorded."""
         queued = self._pods.pop(uid, None)
         if queued is None:
             return None
@@ -95,7 +95,7 @@ class InFlight:
         return queued, since
 
     def _prune(self) -> None:
-        """Drop what happened before the oldest attempt; attempts are kept in the order of their beginning."""
+        """Drop events before the oldest attempt; attempts are in the order of their start."""
         oldest = next(iter(self._begun.values()), self._first + len(self._events))
         while self._first < oldest:
             self._events.popleft()

@@ -7,13 +7,13 @@ from typing import Any
 
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
-#: Entries of pods that were taken out may stay, so many and one for each pod, before the heap is rebuilt: a
+#: Stale entries of removed pods that may stay, in addition to one per pod, before the heap is rebuilt. A
 #: standby never pops, and each pod that the leader binds was in its heap.
 STALE_ENTRIES = 1024
 
 
 class PodHeap:
-    """Lowest key first; equal keys in the order of their coming."""
+    """A heap by lowest key; equal keys in the order of arrival."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[Any, int, str]] = []
@@ -30,7 +30,7 @@ class PodHeap:
         return (queued for _, _, queued in self._live.values())
 
     def push(self, key: Any, queued: QueuedPod) -> None:
-        """Put a pod in; one that is in already gets the new key."""
+        """Add a pod; a pod that is present gets the new key."""
         uid = queued.pod.uid
         known = self._live.get(uid)
         if known is not None and known[0] == key:
@@ -62,7 +62,7 @@ class PodHeap:
         return top[1]
 
     def take(self, uid: str) -> QueuedPod | None:
-        """Take this very pod."""
+        """Remove the pod with this uid."""
         live = self._live.pop(uid, None)
         return live[2] if live else None
 
@@ -72,6 +72,6 @@ class PodHeap:
         return 0 if live is None else sum(each[:2] < live[:2] for each in self._live.values())
 
     def find(self, uid: str) -> QueuedPod | None:
-        """This very pod, left where it is."""
+        """The pod with this uid; it stays in the heap."""
         live = self._live.get(uid)
         return live[2] if live else None

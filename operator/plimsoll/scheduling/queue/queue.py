@@ -5,21 +5,21 @@
     add ──▶ active ──pop──▶ in flight ──bound──▶ done
      │        ▲  ▲             │
      │        │  │ over        │ failed
-     │        │ back-off ◀─────┤    an error, or something happened meanwhile that may help
+     │        │ back-off ◀─────┤    an error, or an event meanwhile that may help
      │        │      ▲         ▼
-     │ opened └──────┴─ unschedulable     until something happens that may help
+     │ opened └──────┴─ unschedulable     until an event that may help
      ▼        │
     gated ────┘
 
-Order: the profile's queue sort (priority, then age). Back-off doubles from 1 s to 10 s with each attempt
-that ended unschedulable; while the active queue is empty it is cut short. What may help is what the plugins
-that rejected the pod have registered (:mod:`plimsoll.framework.queueing`); after five minutes it is tried
-anyway. PreEnqueue plugins are asked whenever a pod is about to become active or to back off.
+Order: the profile's queue sort (priority, then age). Back-off doubles from 1 s to 10 s with each attempt that
+ended unschedulable; while the active queue is empty it is cut short. The plugins that rejected the pod have
+registered the events that may help (:mod:`plimsoll.framework.queueing`); after five minutes the pod is tried
+anyway. PreEnqueue plugins run whenever a pod is about to become active or to back off.
 
-No clock: every call says what time it is, in seconds that never go back.
-Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go``. Differs: a pod that is woken because an
-attempt of ours failed waits until its back-off is over, or two pods that are refused again and again would
-wake each other without a pause; an update of a waiting pod that no decision reads is no event.
+The queue has no clock: every call passes the time, in monotonic seconds.
+Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go``. Differs: a pod that is woken by a failed
+attempt of ours waits until its back-off is over; otherwise two pods that are always rejected would wake each
+other without a pause. An update of a waiting pod that no decision reads is not an event.
 """
 
 import math
@@ -42,13 +42,13 @@ from plimsoll.scheduling.queue.queueing_hints import (
 from plimsoll.scheduling.queue.unschedulable_pods import UnschedulablePods, rejection_of
 from plimsoll.timing.signal import Signal
 
-#: Unschedulable pods are tried again after this many seconds, whatever happened; looked for this often.
+#: Seconds after which unschedulable pods are tried in any case, and between two checks for such pods.
 FLUSH_AFTER_S, FLUSH_EVERY_S = 300.0, 30.0
 
-#: The event that this is, in metrics.
+#: The name of that event in metrics.
 FLUSHED = "UnschedulableTimeout"
 
-#: What the PreEnqueue plugins say of a pod; asked first is the one that holds it now, "" when none does.
+#: Runs PreEnqueue plugins for a pod; the one that gates it now ("" without one) runs first.
 Gate = Callable[[PodInfo, str], Status]
 
 
@@ -82,7 +82,7 @@ class SchedulingQueue:
     # -- what serves the pods ------------------------------------------------------------------------
 
     def use(self, hints: Mapping[str, QueueingHints], changed: Collection[str], now: float) -> None:
-        """The profiles are these; pods that changed ones refused are tried. Both are by scheduler name."""
+        """Serve these profiles, and requeue pods that changed ones rejected. Both are by scheduler name."""
         self._judge.use(hints)
         for waiting in (self._unschedulable, self._gated):
             for queued in [each for each in waiting if each.pod.pod.spec.scheduler_name in changed]:
@@ -90,12 +90,12 @@ class SchedulingQueue:
                 self._enter(queued, now, "ProfileChange")
 
     def keep_in(self, heap: Callable[[], PodHeap]) -> None:
-        """Who is active, or backs off, waits in such a heap from now on; it may pop by more than the key."""
+        """Use this heap for active and backing-off pods from now on; it may order by more than the key."""
         self._new_heap = heap
         self.resort()
 
     def resort(self) -> None:
-        """The order has changed: sort what is active, or backs off, again."""
+        """Sort active and backing-off pods again after the order has changed."""
         active, self._active = self._active, self._new_heap()
         for queued in active:
             self._active.push(self._sort_key(queued.pod, queued.timestamp), queued)
@@ -114,30 +114,30 @@ class SchedulingQueue:
 
     @property
     def listens(self) -> bool:
-        """Whether a change of the cluster may concern a pod: one was rejected or gated, or is in flight."""
+        """Whether an event may concern a pod: one was rejected or gated, or is in flight."""
         return bool(len(self._unschedulable) or len(self._gated)) or self._in_flight.is_recording
 
     def __contains__(self, uid: str) -> bool:
         return any(uid in place for place in self._places())
 
     def among(self, uids: Collection[str]) -> list[str]:
-        """Those of them that wait here."""
+        """Those of these uids that wait here."""
         places = [place for place in self._places() if any(True for _ in place)]
         return [uid for uid in uids if any(uid in place for place in places)] if places else []
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """Every pod that waits, in no particular order."""
+        """Every waiting pod, in no particular order."""
         for place in self._places():
             yield from place
 
     def listed(self) -> Iterator[tuple[str, QueuedPod]]:
-        """The queue of each waiting pod, and the pod."""
+        """Each waiting pod with the name of its queue."""
         for name, place in zip((*self.depths(), "in flight"), self._places(), strict=True):
             for each in place:
                 yield name, each
 
     def whereabouts(self, uid: str) -> tuple[str, QueuedPod, int] | None:
-        """The queue of a waiting pod, the pod, and how many active pods are tried before it."""
+        """The queue of a waiting pod, the pod, and the number of active pods before it."""
         for name, place in zip((*self.depths(), "in flight"), self._places(), strict=True):
             if uid in place:
                 queued = next(each for each in place if each.pod.uid == uid)
@@ -150,10 +150,10 @@ class SchedulingQueue:
     # -- what the watch tells ------------------------------------------------------------------------
 
     def add_or_update(self, pod: PodInfo, now: float) -> bool:
-        """A pod without a node was added or changed; whether it is new to the queue.
+        """Add or update a pod without a node; returns whether it is new to the queue.
 
-        A change of an unschedulable pod wakes it if a plugin that rejected it says so; a gated one is asked
-        about again. Of one in flight, the next attempt sees the new state.
+        An update of an unschedulable pod wakes it if a plugin that rejected it says so; a gated pod runs its
+        PreEnqueue plugins again. For a pod in flight, the next attempt sees the new state.
         """
         uid = pod.uid
         flying = self._in_flight.find(uid)
@@ -198,7 +198,7 @@ class SchedulingQueue:
         ]
 
     def remove(self, uid: str) -> QueuedPod | None:
-        """A pod is gone, or has a node: it waits no longer."""
+        """Remove a pod that was deleted or has a node."""
         landed = self._in_flight.land(uid)
         return (
             self._active.take(uid)
@@ -217,14 +217,14 @@ class SchedulingQueue:
         at_most: int | None = None,
         is_ours: bool = False,
     ) -> int:
-        """Something happened in the cluster: whom it may help is tried again; how many.
+        """Requeue the pods that an event may help; returns how many.
 
         Args:
-            change: What; it has been applied already.
-            now: Seconds.
-            but: Uid of a pod that it does not concern.
+            change: The event; the cache has it already.
+            now: In monotonic seconds.
+            but: Uid of a pod that is not concerned.
             at_most: Only pods of this priority or less are concerned.
-            is_ours: It is the end of an attempt of ours, not news from outside: back-offs are sat out.
+            is_ours: Whether one of our attempts caused the event; then pods wait out their back-off.
         """
         event = Happened(change, but=but, at_most=at_most, is_ours=is_ours)
         if self._in_flight.is_recording and self._judge.means(change):
@@ -241,7 +241,7 @@ class SchedulingQueue:
         return count
 
     def activate(self, uids: Collection[str], now: float) -> None:
-        """A plugin wants these pods tried immediately; what is not here, or is gated, stays as it is."""
+        """Activate pods for a plugin; pods that are not queued, or gated, stay as they are."""
         for uid in uids:
             if uid in self._in_flight:
                 self._in_flight.record(Happened(None, only=uid))
@@ -253,7 +253,7 @@ class SchedulingQueue:
     # -- the loop ------------------------------------------------------------------------------------
 
     def pop(self, now: float) -> QueuedPod | None:
-        """The next pod to try, None when all must wait; the pod is in flight until reported."""
+        """The next pod to try, None if all must wait; the pod is in flight until its attempt is reported."""
         self._flush(now)
         queued = self._active.pop()
         if queued is None:
@@ -264,7 +264,7 @@ class SchedulingQueue:
         return self._launched(queued)
 
     def take(self, uid: str) -> QueuedPod | None:
-        """Pop this very pod wherever it waits, unless it is gated: it goes along with one just popped."""
+        """Pop this pod from any queue unless it is gated; it is tried together with one just popped."""
         queued = self._active.take(uid) or self._backoff.take(uid) or self._unschedulable.take(uid)
         return None if queued is None else self._launched(queued)
 
@@ -274,7 +274,7 @@ class SchedulingQueue:
         return queued
 
     def next_due(self) -> float | None:
-        """When a pod comes out of back-off or is flushed; None when no pod waits for time to pass."""
+        """When the next pod ends its back-off or is flushed; None if no pod waits for time to pass."""
         ready = self._backoff.next_due()
         due = [] if ready is None else [ready]
         oldest = self._unschedulable.oldest
@@ -283,17 +283,17 @@ class SchedulingQueue:
         return min(due) if due else None
 
     def settled(self, uid: str) -> None:
-        """The pod will be bound, but for failures: what happens from now on cannot change the decision."""
+        """Stop recording events for a pod in flight whose decision is final; only its binding may fail."""
         self._in_flight.settle(uid)
 
     def resumed(self, uid: str) -> None:
-        """A pod that was settled is decided on after all, and sees the cluster as it is from now on."""
+        """Record events again for a settled pod that is decided on after all, from the present cluster."""
         flying = self._in_flight.find(uid)
         if flying is not None:
             self._in_flight.launch(flying)
 
     def done(self, uid: str) -> None:
-        """The attempt succeeded: the pod is no longer the queue's."""
+        """Remove a pod whose attempt succeeded."""
         self._in_flight.land(uid)
 
     def add_unschedulable_if_not_present(
@@ -303,9 +303,9 @@ class SchedulingQueue:
         rejected_by: frozenset[str] = frozenset(),
         pending_on: frozenset[str] = frozenset(),
     ) -> None:
-        """The attempt failed; with no plugin that rejected it, also with PENDING, it was an error.
+        """Requeue a pod after a failed attempt; without a rejecting or pending plugin it was an error.
 
-        A pod that was removed meanwhile is not put back.
+        A pod that was removed meanwhile is not requeued.
         """
         landed = self._in_flight.land(uid)
         if landed is None:
@@ -323,7 +323,7 @@ class SchedulingQueue:
             self._enter(queued, now, "ScheduleAttemptFailure", strategy, is_error=is_error)
 
     def _replayed(self, queued: QueuedPod, events: list[Happened]) -> tuple[QueueingStrategy, bool]:
-        """What the events of its flight are strategy to a pod, and whether only our own ones are."""
+        """The strategy of the events during the attempt, and whether our own attempts caused all of them."""
         why = rejection_of(queued)
         best, is_error = QueueingStrategy.SKIP, True
         for event in events:
@@ -349,7 +349,7 @@ class SchedulingQueue:
         *,
         is_error: bool = False,
     ) -> None:
-        """To the active queue, or into back-off while it lasts; behind a gate if PreEnqueue says so."""
+        """Enter the active queue or, during back-off, the back-off queue; gated if PreEnqueue says so."""
         status = self._gate(queued.pod, queued.gated_by)
         if not status.is_success:
             queued.gated_by = status.plugin or status.message or status.code.value
@@ -386,7 +386,7 @@ class SchedulingQueue:
             self._enter(oldest, now, FLUSHED)
 
     def validate(self) -> None:
-        """Check that every pod is in one place only."""
+        """Check that every pod is in exactly one queue."""
         uids = [queued.pod.uid for queued in self]
         assert len(uids) == len(set(uids))
         self._unschedulable.validate()

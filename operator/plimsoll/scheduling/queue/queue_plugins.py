@@ -1,12 +1,12 @@
-"""Calls plugins for the queue (QueueSort, PreEnqueue, hints) so that one that breaks harms only its pods.
+"""Calls plugins for the queue (QueueSort, PreEnqueue, hints) and contains their failures.
 
-Which hints are asked, and what follows, is decided in :mod:`plimsoll.scheduling.queue.queueing_hints`.
+:mod:`plimsoll.scheduling.queue.queueing_hints` decides which hints are called, and what follows.
 
-A plugin that breaks is named and counted, and harms only the pods it judges: one whose sort key cannot be
-computed goes last, a gate that raises holds its pod, a hint that raises wakes it.
+A plugin that raises is named and counted, and affects only the pods it judges. A pod without a sort key goes
+last, a failing gate holds its pod, and a failing hint wakes it.
 
-One queue serves all profiles, so all have the same QueueSort plugin with the same arguments
-(:mod:`plimsoll.policies.controller` sees to it), as in kube-scheduler.
+One queue serves all profiles, so all have the same QueueSort plugin with the same arguments, as in
+kube-scheduler; :mod:`plimsoll.policies.controller` enforces it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,17 +36,17 @@ from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
 
 
 class QueueGate(Protocol):
-    """Holds pods back that no PreEnqueue plugin holds."""
+    """Gates pods that no PreEnqueue plugin gates."""
 
     def gate(self, pod: PodInfo) -> Status:
         """Success for a pod that may be tried."""
 
     def release(self, pod: Pod) -> None:
-        """The pod is not served any more, or held by another gate: what keeps it later is said again."""
+        """Forget a pod that is no longer served or has another gate; a later rejection is reported again."""
 
 
 class QueuePlugins:
-    """The plugins of the served profiles that the queue calls; gates are asked when no plugin refuses."""
+    """Calls the queue's plugins of the served profiles; runs the gates if no plugin rejects."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class QueuePlugins:
         self._observer = observer
         self._gates = tuple(gates)
         self._cluster = Cluster() if cluster is None else cluster
-        self._by_objects: frozenset[str] = frozenset()  #: plugins that look at more than the pod
+        self._by_objects: frozenset[str] = frozenset()  #: plugins that read more than the pod
         self._schedulers: Mapping[str, ProfileScheduler] = {}
         self._hints: dict[str, QueueingHints] = {}
 
     def serve(
         self, schedulers: Mapping[str, ProfileScheduler]
     ) -> tuple[Mapping[str, QueueingHints], set[str]]:
-        """Call the plugins of these; returns hints by scheduler name, and names whose profile changed."""
+        """Use the plugins of these; returns hints by scheduler name, and names whose profile changed."""
         before, self._schedulers = self._schedulers, schedulers
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
         self._by_objects = frozenset(
@@ -85,17 +85,17 @@ class QueuePlugins:
         return self._hints, changed
 
     def release(self, pod: Pod) -> None:
-        """A pod is not served any more."""
+        """Forget a pod that is no longer served."""
         for gate in self._gates:
             gate.release(pod)
 
     def sort_by_profiles(self) -> None:
-        """Order by the QueueSort plugin of the served profiles; any of them, for they are equal."""
+        """Order by the QueueSort plugin of the served profiles; all of them have an equal one."""
         sorts = [each.profile.queue_sort for each in self._schedulers.values()]
         self._sort = next(iter(sorts), self._default_sort)
 
     def sort_key(self, pod: PodInfo, since: float) -> tuple[int, Any]:
-        """The key of a pod that waits since then; lower goes first, one without a key last, by age."""
+        """The key of a pod that waits since ``since``; lower goes first, a pod without a key last, by age."""
         try:
             with calling(self._sort.name, "queueSort"):
                 return (0, self._sort.sort_key(pod, since))
@@ -104,7 +104,7 @@ class QueuePlugins:
             return (1, since)
 
     def gate(self, pod: PodInfo, first: str = "") -> Status:
-        """The first refusal of PreEnqueue plugins and gates; the plugin named ``first`` is called first."""
+        """The first rejection by PreEnqueue plugins and gates; the plugin named ``first`` runs first."""
         scheduler = self._schedulers.get(pod.pod.spec.scheduler_name)
         if scheduler is None:
             return SUCCESS
@@ -117,9 +117,7 @@ class QueuePlugins:
             status = gate.gate(pod)
             if not status.is_success:
                 for later in self._gates[number + 1 :]:
-                    later.release(
-                        pod.pod
-                    )  # the pod says why this one holds it: they speak again in their turn
+                    later.release(pod.pod)  # the pod reports this one; the others report when they gate it
                 return status
         return SUCCESS
 
@@ -134,7 +132,7 @@ class QueuePlugins:
             return error(str(exc)).by(exc.plugin)
 
     def hint(self, plugin: str, hint: Hint, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
-        """Call one hint; what raises, or answers nonsense, may help."""
+        """Call one hint; if it raises or returns a wrong type, the event may help."""
         began = self._clock.monotonic()
         try:
             with calling(plugin, "queueingHint"):
@@ -149,7 +147,7 @@ class QueuePlugins:
         return answer
 
     def _declared(self, scheduler: ProfileScheduler) -> QueueingHints:
-        """The registrations of a profile; any event may help where an extender or a silent plugin rejects."""
+        """The registrations of a profile; any event may help if an extender or a silent plugin rejected."""
         plugins = []
         for plugin in scheduler.profile.plugins:
             try:

@@ -1,4 +1,4 @@
-"""A pod in the queue with its attempts; computes how long it backs off before the next one.
+"""A queued pod with its attempts; computes its back-off.
 
 Source: kube-scheduler v1.36, ``framework/types.go`` (QueuedPodInfo), ``backend/queue/backoff_queue.go``.
 """
@@ -10,7 +10,7 @@ from plimsoll.framework import PodInfo
 
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 1.0, 10.0
 
-#: A pod is stalled after so many seconds, if it was never tried or after so many errors in a row.
+#: Seconds after which a waiting pod is stalled, if never tried or after so many errors in a row.
 STALLED_S, STALLED_ERRORS = 600.0, 5
 
 
@@ -19,16 +19,16 @@ class QueuedPod:
     """A waiting pod and its history.
 
     Attributes:
-        pod: The latest state of it.
+        pod: Its latest state.
         timestamp: When it entered the queue, or its last attempt ended.
         first_seen: When it could first be tried: on entering the queue, or when its first gate opened.
         attempts: How often it was popped.
         unschedulable_count: Attempts that some plugin rejected; never reset.
         error_count: Attempts in a row that ended with an error.
         rejected_by: Plugins that rejected the last attempt.
-        pending_on: Plugins that rejected it until somebody outside acts: their events skip the back-off.
-        gated_by: The plugin that keeps it from being tried at all, "" when none does.
-        event: What brought it to where it waits, as metrics name it.
+        pending_on: Plugins that rejected it until an outside action; their events skip the back-off.
+        gated_by: The PreEnqueue plugin that gates it, "" without one.
+        event: The event that moved it to its queue, as metrics name it.
     """
 
     pod: PodInfo
@@ -43,7 +43,7 @@ class QueuedPod:
     event: str = ""
 
     def note_failure(self, now: float, rejected_by: frozenset[str], pending_on: frozenset[str]) -> None:
-        """An attempt failed; when no plugin rejected it, by an error."""
+        """Record a failed attempt; without a rejecting plugin it was an error."""
         self.timestamp = now
         self.rejected_by, self.pending_on = rejected_by, pending_on
         if rejected_by or pending_on:
@@ -53,20 +53,20 @@ class QueuedPod:
             self.error_count += 1
 
     def backoff_s(self) -> float:
-        """Seconds to stay away from the active queue after the last attempt."""
+        """Back-off after the last attempt, in seconds."""
         count = self.error_count or self.unschedulable_count
         return 0.0 if not count else min(INITIAL_BACKOFF_S * 2.0 ** min(count - 1, 10), MAX_BACKOFF_S)
 
     def ready_second(self) -> int:
-        """The last whole second of the back-off: the pod is ready once it is over."""
+        """The last whole second of the back-off; the pod is ready after it."""
         return math.floor(self.timestamp + self.backoff_s())
 
     def is_backing_off(self, now: float) -> bool:
-        """Whether the back-off after the last attempt lasts."""
+        """Whether the pod is in back-off."""
         return self.backoff_s() > 0 and self.ready_second() >= math.floor(now)
 
     def is_stalled(self, now: float) -> bool:
-        """Whether the pod waits for long although no plugin rejects it and no gate holds it."""
+        """Whether the pod waits for long although no plugin rejects and no gate holds it."""
         if self.gated_by or self.rejected_by or self.pending_on or now - self.first_seen <= STALLED_S:
             return False
         return not self.attempts or self.error_count >= STALLED_ERRORS

@@ -28,7 +28,7 @@ from plimsoll.scheduling.queue.unschedulable_pods import Rejection, Unschedulabl
 #: Extension points at which a plugin can reject a pod.
 REJECTING = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
 
-#: What wakes pods of a plugin that declares nothing.
+#: The events of a plugin that registers nothing.
 EVERYTHING = (EventWithHint(EventResource.ANY, ActionType.ALL, by_template=True),)
 
 Ask: TypeAlias = Callable[[str, Hint, PodInfo, ClusterEvent], QueueingHint]
@@ -44,7 +44,7 @@ class QueueingStrategy(IntEnum):
 
 
 def ask_directly(_plugin: str, hint: Hint, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
-    """Call a hint; what raises may help."""
+    """Call a hint; if it raises, the event may help."""
     try:
         return hint(pod, change)
     except Exception:  # noqa: BLE001 - to wait on is the worse mistake
@@ -52,12 +52,12 @@ def ask_directly(_plugin: str, hint: Hint, pod: PodInfo, change: ClusterEvent) -
 
 
 class QueueingHints:
-    """What the plugins of one profile have declared.
+    """The registrations of one profile's plugins.
 
     Args:
         declared: Registrations by plugin name.
-        has_undeclared: Whether a plugin or extender that declares nothing rejects pods, too.
-        looking: Plugins that look at terms, and whether they look at the pod's own namespace, too.
+        has_undeclared: Whether a plugin or extender without registrations rejects pods too.
+        looking: Plugins that read affinity terms, and whether they read the pod's own namespace too.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class QueueingHints:
         self._covering: dict[tuple[str, str, ActionType], tuple[EventWithHint, ...]] = {}
 
     def covering(self, plugin: str, change: ClusterEvent) -> tuple[EventWithHint, ...]:
-        """The registrations of a plugin that an event meets."""
+        """The registrations of a plugin that match an event."""
         key = (plugin, change.resource, change.action)
         found = self._covering.get(key)
         if found is None:
             arrives = change.resource == EventResource.UNSCHEDULABLE_POD and change.action == ActionType.ADD
-            everything = () if arrives else EVERYTHING  # or each new pod would wake all the others
+            everything = () if arrives else EVERYTHING  # otherwise each new pod would wake all the others
             found = self._covering[key] = tuple(
                 each
                 for each in self._declared.get(plugin, everything)
@@ -88,7 +88,7 @@ class QueueingHints:
         return found
 
     def concerned(self, why: Rejection, change: ClusterEvent) -> frozenset[str]:
-        """Those of the plugins that rejected a pod which are asked about a change.
+        """The plugins that rejected a pod and may be helped by an event.
 
         A pod that arrives on a node, or changes there, must match a term of the rejected pod.
         """
@@ -98,19 +98,19 @@ class QueueingHints:
         return why.plugins
 
     def mean(self, change: ClusterEvent) -> bool:
-        """Whether an event meets any registration."""
+        """Whether an event matches any registration."""
         return self._has_undeclared or any(self.covering(plugin, change) for plugin in self._declared)
 
 
-#: Of an unknown profile: every event may help.
+#: For an unknown profile: every event may help.
 UNKNOWN = QueueingHints({}, has_undeclared=True)
 
 
 def hints_of(plugins: Iterable[Plugin], *, has_undeclared: bool = False) -> QueueingHints:
-    """Ask plugins what they register for.
+    """Collect the registrations of plugins.
 
     Raises:
-        TypeError: One registers something that is no EventWithHint; or whatever it raises itself.
+        TypeError: A plugin registers something that is no EventWithHint; its own exceptions pass through.
     """
     declared: dict[str, Sequence[EventWithHint]] = {}
     looking: dict[str, bool] = {}
@@ -134,14 +134,14 @@ def can_reject(plugin: Plugin) -> bool:
 
 
 class HintJudge:
-    """Decides which pods an event is to requeue."""
+    """Decides which pods an event requeues."""
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self._hints: Mapping[str, QueueingHints] = {}
 
     def use(self, hints: Mapping[str, QueueingHints]) -> None:
-        """Call these from now on, keyed by scheduler name."""
+        """Use these hints from now on, keyed by scheduler name."""
         self._hints = hints
 
     def means(self, change: ClusterEvent) -> bool:
@@ -149,7 +149,7 @@ class HintJudge:
         return not self._hints or any(hints.mean(change) for hints in self._hints.values())
 
     def concerned(self, waiting: UnschedulablePods, change: ClusterEvent) -> list[Rejection]:
-        """Groups with a plugin that registered for the event."""
+        """The groups with a plugin that registered for the event."""
         found: dict[Rejection, None] = {}
         for (scheduler, plugin), groups in waiting.by_plugin.items():
             if self._hints.get(scheduler, UNKNOWN).covering(plugin, change):
@@ -206,7 +206,7 @@ class HintJudge:
 
 
 def _is_preselected(why: Rejection, change: ClusterEvent, *, own: bool) -> bool:
-    """Whether a pod that came or changed concerns the rejected pods; ``own``: any of their namespace does."""
+    """Whether an added or updated pod concerns the rejected pods; ``own``: any of their namespace does."""
     coming = change.action == ActionType.ADD or (
         change.action & ActionType.UPDATE and change.action != ActionType.UPDATE_POD_SCALE_DOWN
     )

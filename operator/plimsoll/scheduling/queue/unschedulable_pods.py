@@ -1,6 +1,6 @@
 """Holds unschedulable or gated pods, grouped by template and by the plugins that rejected them.
 
-All pods of a group get the same answer to most hints, so an event costs what there are groups, not pods.
+All pods of a group get the same result from most hints, so an event costs one call per group, not per pod.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why pods of one template, which is compared by identity, wait; some plugins wait for outside events."""
+    """Why pods of one template, compared by identity, wait; some plugins wait for outside events."""
 
     template: PodTemplate
     plugins: frozenset[str]
@@ -20,19 +20,19 @@ class Rejection:
 
     @property
     def scheduler(self) -> str:
-        """The profile that tried them."""
+        """The scheduler name whose profile tried them."""
         return self.template.sample.spec.scheduler_name
 
 
 def rejection_of(queued: QueuedPod) -> Rejection:
-    """Why a pod waits: the gate alone as long as there is one."""
+    """Why a pod waits; its gate alone while it is gated."""
     if queued.gated_by:
         return Rejection(queued.pod.template, frozenset((queued.gated_by,)))
     return Rejection(queued.pod.template, queued.rejected_by | queued.pending_on, queued.pending_on)
 
 
 class UnschedulablePods:
-    """Pods by uid in the order of their coming, and their groups by scheduler name and plugin."""
+    """Pods by uid in the order of arrival, and their groups by scheduler name and plugin."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
@@ -59,11 +59,11 @@ class UnschedulablePods:
         return self._groups.get(why, {})
 
     def find(self, uid: str) -> QueuedPod | None:
-        """A pod, left where it is."""
+        """The pod with this uid; it stays."""
         return self._pods.get(uid)
 
     def add(self, queued: QueuedPod) -> None:
-        """Add a pod; one that is here already keeps its place, in the group where it belongs now."""
+        """Add a pod; a pod that is present keeps its position and moves to its present group."""
         uid, why = queued.pod.uid, rejection_of(queued)
         self._pods[uid] = queued
         known = self._why.get(uid)
