@@ -1,4 +1,4 @@
-"""Takes over the attempts of pods that concern an extender: they continue in a task, over the network."""
+"""Takes over attempts of pods that an extender is interested in; they continue in a task."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 @dataclass(eq=False)
 class ExtenderTaker:
-    """Tries pods with their extenders."""
+    """Schedules pods with their extenders."""
 
     _extending: Extending
     _queue: SchedulingQueue
@@ -25,16 +25,16 @@ class ExtenderTaker:
     _clock: Clock
 
     def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
-        """Whether the pod concerns an extender; its attempt goes on in a task then."""
+        """Whether an extender is interested in the pod; then its attempt continues in a task."""
         if not interested(scheduler.profile.extenders, queued.pod):
             return False
-        # It sees the cluster as it is when it resumes: what happens until then need not be recorded.
+        # It sees the cluster as of when it resumes; events until then need not be recorded.
         self._queue.settled(queued.pod.uid)
         self._pipeline.start(self._attempt(queued, scheduler))
         return True
 
     async def _attempt(self, queued: QueuedPod, scheduler: ProfileScheduler) -> None:
-        """Try one pod; what changed about it meanwhile makes the decision void."""
+        """Try one pod; a change of the pod during the attempt voids the decision."""
         attempt = None
         try:
             async with self._extending.turn(scheduler, queued.pod):
@@ -42,7 +42,7 @@ class ExtenderTaker:
                 pod, began = queued.pod, self._clock.monotonic()
                 is_wanted = self._is_as_asked(queued, pod, scheduler)
                 decision = await self._extending.decide(scheduler, pod) if is_wanted else None
-                # Nothing is awaited from here until the pod is assumed: the decision holds of this moment.
+                # Nothing is awaited from here until the pod is assumed, so the decision is about this moment.
                 if decision is None or not self._is_as_asked(queued, pod, scheduler):
                     self._queue.add_unschedulable_if_not_present(pod.uid, self._clock.monotonic())
                 elif decision.outcome is not AttemptOutcome.SCHEDULED:

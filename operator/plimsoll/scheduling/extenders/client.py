@@ -1,8 +1,8 @@
 """Sends the requests of attempts to HTTP extenders, concurrently with the scheduling loop.
 
-The loop decides in memory and never waits; a pod that an extender has a say in leaves it, takes one of
-its profile's turns, and comes back with a decision. An extender that hangs therefore holds up to
-``TURNS`` pods of its own profile, and nothing else: no slot, no connection and no turn is shared.
+The loop decides in memory and never waits. A pod that an extender is interested in leaves the loop, takes one
+of its profile's turns, and returns with a decision. A hanging extender therefore holds up to ``TURNS`` pods
+of its own profile and nothing else: slots, connections and turns are not shared.
 
 Called by :mod:`plimsoll.scheduling.loop`; configured by :mod:`plimsoll.policies.controller`.
 """
@@ -45,16 +45,16 @@ from plimsoll.scheduling.extenders.health import ExtenderHealth
 from plimsoll.timing.priority_semaphore import Turns
 from plimsoll.timing.signal import Signal
 
-#: Pods of one profile that ask simultaneously, and that are bound by an extender simultaneously.
+#: Pods of one profile that wait for extenders simultaneously, and that extenders bind simultaneously.
 TURNS = 16
 
-#: As in kube-scheduler, where the policy says 0.
+#: kube-scheduler's default, used where the policy has 0.
 DEFAULT_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """What belongs to the extenders of one profile."""
+    """The state of one profile's extenders."""
 
     endpoints: Mapping[str, Endpoint]
     asking: Turns
@@ -72,7 +72,7 @@ class Extending(BindingHook):
     """The extenders of all profiles; notifies ``conditions`` when one begins or ceases to fail.
 
     Args:
-        may_bind: Whether extenders may bind pods: not where other replicas bind to some of the nodes.
+        may_bind: Whether extenders may bind pods; False where other replicas bind to some of the nodes.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Extending(BindingHook):
         self._may_bind = may_bind
 
     def check(self, spec: SchedulingSpec) -> None:
-        """Judge what the API server could not.
+        """Validate what the API server could not.
 
         Raises:
             ConfigurationError: A certificate is invalid, or the extender may not bind; names the field.
@@ -110,7 +110,7 @@ class Extending(BindingHook):
                 raise ConfigurationError(f"spec.scheduling.extenders[{position}].tlsConfig", problem)
 
     def equip(self, profile: Profile, spec: SchedulingSpec) -> Profile:
-        """The profile with the policy's extenders; what they did under an earlier spec is forgotten."""
+        """Add the policy's extenders to the profile; their failures under an earlier spec are forgotten."""
         name = profile.scheduler_name
         self.health.forgive(name)
         self._served.pop(name, None)
@@ -124,7 +124,7 @@ class Extending(BindingHook):
         return replace(profile, extenders=extenders, bind=bind)
 
     async def retain(self, schedulers: Iterable[str]) -> None:
-        """Forget the extenders of profiles that are served no longer."""
+        """Forget the extenders of profiles that are no longer served."""
         kept = set(schedulers)
         for name in [name for name in self._served if name not in kept]:
             del self._served[name]
@@ -132,11 +132,11 @@ class Extending(BindingHook):
         await self._port.retain({each for one in self._served.values() for each in one.endpoints.values()})
 
     def failing(self, scheduler_name: str) -> Sequence[str]:
-        """What the extenders of a profile have done wrong, in sentences."""
+        """Sentences about the failures of a profile's extenders."""
         return self.health.of(scheduler_name)
 
     def slot(self, pod: PodInfo, profile: Profile) -> AbstractAsyncContextManager[object] | None:
-        """Turns to be bound, for pods that concern an extender, which may be slow."""
+        """A turn to be bound, for pods that an extender is interested in: these bindings may be slow."""
         served = self._served.get(profile.scheduler_name)
         if served is None or not interested(profile.extenders, pod):
             return None
@@ -144,15 +144,15 @@ class Extending(BindingHook):
 
     @asynccontextmanager
     async def turn(self, scheduler: ProfileScheduler, pod: PodInfo) -> AsyncIterator[None]:
-        """Wait until the pod may ask, and let no other attempt run until left."""
+        """Wait for one of the profile's turns to call extenders; hold it within the context."""
         served = self._served.get(scheduler.profile.scheduler_name)
         async with served.asking.turn(pod.priority) if served is not None else nullcontext():
             yield
 
     async def decide(self, scheduler: ProfileScheduler, pod: PodInfo) -> Decision | None:
-        """Try to place a pod; None when it is gone. Nothing is awaited behind the decision.
+        """Try to place a pod; None when it is gone. Nothing is awaited after the decision.
 
-        The caller looks once more whether the pod is still the one that was asked about.
+        The caller verifies that the pod is still the one that the extenders decided on.
         """
         profile = scheduler.profile
         answer, document = await self._pods.read(pod.pod)
@@ -174,7 +174,7 @@ class Extending(BindingHook):
             return decision
 
     async def ask(self, scheduler: str, ask: Ask, document: bytes = b"") -> Any:
-        """Carry one ask out: what its ``read`` makes of the answer, or a Failure."""
+        """Send one request: the response as parsed by its ``read``, or a Failure."""
         name = ask.extender.name
         served = self._served.get(scheduler)
         endpoint = served.endpoints.get(name) if served is not None else None
@@ -200,14 +200,14 @@ class Extending(BindingHook):
                 self._observer.extender_asked(name, ask.point, "success", now - began, "")
                 return result
         if is_alive:
-            self.health.succeeded(scheduler, name)  # it does its work, and says so of one pod
+            self.health.succeeded(scheduler, name)  # it works; the error is about one pod
         else:
             self.health.failed(scheduler, name, problem, now)
         self._observer.extender_asked(name, ask.point, "error", now - began, problem)
         return Failure(problem)
 
     async def bind(self, scheduler: str, ask: Ask) -> Failure | None:
-        """Have a pod bound: a write like any other, that only a leader sends; None when it is bound."""
+        """Have a pod bound; only a leader sends this write. None when the pod is bound."""
         left_s = self._fence.seconds_left()
         if left_s <= 0:
             return Failure("not sent: this process does not lead")
@@ -241,7 +241,7 @@ class ExtenderBinder(BindPlugin):
         self._extenders = extenders
 
     async def bind(self, state: CycleState, pod: PodInfo, node: str) -> Status:  # noqa: ARG002 - the port's
-        """SKIP when no extender binds the pod, or one that may be ignored failed to."""
+        """Bind through the extender; SKIP if none binds the pod, or an ignorable one failed to."""
         for extender in interested(self._extenders, pod):
             if not extender.bind_verb:
                 continue
@@ -254,7 +254,7 @@ class ExtenderBinder(BindPlugin):
 
 
 def extender_of(spec: ExtenderSpec) -> Extender:
-    """An extender as decisions see it."""
+    """An extender as the engine sees it."""
     return Extender(
         name=spec.url_prefix,
         filter_verb=spec.filter_verb or "",
@@ -269,7 +269,7 @@ def extender_of(spec: ExtenderSpec) -> Extender:
 
 
 def endpoint_of(spec: ExtenderSpec) -> Endpoint:
-    """Where an extender is reached."""
+    """The address and TLS settings of an extender."""
     tls = spec.tls_config or ExtenderTLS()
     return Endpoint(
         spec.url_prefix,

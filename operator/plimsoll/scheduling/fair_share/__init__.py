@@ -1,1 +1,1 @@
-"""Orders the queue by the shares of its users."""
+"""Orders the scheduling queue by the shares of fair queues."""

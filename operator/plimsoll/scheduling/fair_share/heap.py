@@ -1,7 +1,7 @@
-"""Orders waiting pods by queue: the head of the queue that has got the least goes first.
+"""Orders waiting pods by fair queue: the queue that has received the least goes first.
 
-Fairness is within the pods of one scheduler name. Among the candidates of several names, one each, the
-lowest sort key goes first, as it would in one heap.
+Shares are fair among the pods of one scheduler name. Each scheduler name has one candidate; among these, the
+lowest sort key goes first, as in a single heap.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ from plimsoll.framework import PodInfo
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
-#: Scheduler name, and queue: the pods of one heap. ("", "") is that of everybody without queues.
+#: Scheduler name and queue: identifies one heap. ("", "") is the heap of all pods without queues.
 HeapKey = tuple[str, str]
 
 
 class FairHeap(PodHeap):
-    """A heap of heaps; ``standing`` is what a queue has got, by its weight, whenever one is chosen."""
+    """A heap of heaps; ``standing`` returns a queue's weighted usage when the next pod is chosen."""
 
     def __init__(self, heap_of: Callable[[PodInfo], HeapKey], standing: Callable[[HeapKey], float]) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class FairHeap(PodHeap):
             yield from heap
 
     def push(self, key: Any, queued: QueuedPod) -> None:
-        """Put a pod in; one that is in already gets the new key, and moves if its queue is another one."""
+        """Add a pod; a pod that is present gets the new key, and moves if its queue has changed."""
         uid, heap = queued.pod.uid, self._heap_of(queued.pod)
         if self._where.get(uid, heap) != heap:
             self.take(uid)
@@ -44,12 +44,12 @@ class FairHeap(PodHeap):
         self._heaps.setdefault(heap, PodHeap()).push(key, queued)
 
     def peek(self) -> tuple[Any, QueuedPod] | None:
-        """The lowest key of all and its pod, which need not be who goes first."""
+        """The lowest key of all and its pod, which need not be the next to pop."""
         tops = [top for heap in self._heaps.values() if (top := heap.peek()) is not None]
         return min(tops, key=lambda top: top[0], default=None)
 
     def pop(self) -> QueuedPod | None:
-        """Take who goes first."""
+        """Remove the next pod."""
         heads: dict[str, tuple[float, Any, QueuedPod]] = {}
         for where, heap in self._heaps.items():
             top = heap.peek()
@@ -66,7 +66,7 @@ class FairHeap(PodHeap):
         return self.take(queued.pod.uid)
 
     def take(self, uid: str) -> QueuedPod | None:
-        """Take this very pod."""
+        """Remove the pod with this uid."""
         where = self._where.pop(uid, None)
         if where is None:
             return None
@@ -77,6 +77,6 @@ class FairHeap(PodHeap):
         return taken
 
     def find(self, uid: str) -> QueuedPod | None:
-        """This very pod, left where it is."""
+        """The pod with this uid; it stays in the heap."""
         where = self._where.get(uid)
         return None if where is None else self._heaps[where].find(uid)

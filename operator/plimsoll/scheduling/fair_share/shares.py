@@ -1,7 +1,7 @@
-"""Pops pods queue by queue and counts the demand that waits, for the plugin that divides shares.
+"""Pops pods queue by queue and counts waiting demand, for the plugin that divides shares.
 
-The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`). Without one in
-any profile nothing is kept.
+The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.FairQueues`). Nothing is
+counted while no profile has one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from plimsoll.toolkit.scheduling.fair_shares import FairQueues
 
 
 class FairShares(PlacedPodsSubscriber):
-    """Connects fair queues with the pods that wait; sort keys decide while the plugin is broken."""
+    """Connects fair queues with the waiting pods; falls back to sort keys while the plugin fails."""
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, observer: Observer) -> None:
         self._cache = cache
@@ -30,7 +30,7 @@ class FairShares(PlacedPodsSubscriber):
         self._fair: dict[str, FairQueues] = {}
 
     def serve(self, schedulers: Mapping[str, ProfileScheduler], waiting: Iterable[Pod]) -> None:
-        """These profiles are served; these pods have no node."""
+        """Serve these profiles; ``waiting`` are the pods without a node."""
         self._fair = {
             name: plugin
             for name, scheduler in schedulers.items()
@@ -38,14 +38,14 @@ class FairShares(PlacedPodsSubscriber):
             if isinstance(plugin, FairQueues)
         }
         if self._cache.cluster.has_index(WaitingDemand):
-            self._demand.clear()  # what waits is not followed while no profile has fair queues
+            self._demand.clear()  # demand is not counted while no profile has fair queues
         if self._fair:
             for pod in waiting:
                 self._set(pod)
         self._queue.keep_in(self._heap if self._fair else PodHeap)
 
     def observe(self, event: WatchEvent) -> None:
-        """Something happened, and was applied."""
+        """Update the demand after an event; the cache has it already."""
         if not self._fair:
             return
         match event:
@@ -55,14 +55,14 @@ class FairShares(PlacedPodsSubscriber):
                 self._demand.drop(pod.uid)
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were added, on nodes: they wait no longer."""
+        """Remove added pods that have nodes from the demand."""
         if self._fair:
             for pod in pods:
                 self._demand.drop(pod.uid)
 
     @property
     def _demand(self) -> WaitingDemand:
-        """What plugins read; exists once a profile has fair queues."""
+        """The demand that plugins read; exists once a profile has fair queues."""
         return self._cache.cluster.index(WaitingDemand)
 
     def _heap(self) -> FairHeap:

@@ -1,16 +1,16 @@
-"""Decides on the members of a PodGroup together, assumes them in one turn and binds them when all may be.
+"""Decides on the members of a PodGroup together, assumes them together, and binds them when enough may.
 
-The loop hands over a popped member; its siblings are taken out of the queue, and
-:mod:`plimsoll.engine.gang` looks for places for all of them on a fork.
+The loop passes on a popped member. Its siblings are taken out of the queue, and :mod:`plimsoll.engine.gang`
+searches nodes for all of them on a fork.
 
-* Enough fit: all that fit are assumed and reserved in this turn of the event loop. Should a plugin refuse
-  some of them now and too few be left, all is undone in the same turn.
-* Too few fit: higher priority may preempt, if the whole then fits; otherwise nothing is assumed, and each
-  member's condition says how many fit and what the others lack.
+* Enough fit: all that fit are assumed and reserved without awaiting in between. If plugins reject some of
+  them now and too few remain, all are undone before anything else runs.
+* Too few fit: members of higher priority may preempt if then all fit; otherwise nothing is assumed, and each
+  member's condition reports how many fit and what the others lack.
 
 Members wait for one another on Permit. A binding that fails afterwards unbinds no other: the member is tried
-again, and its room is reserved until ``scheduleTimeoutSeconds`` after the decision. A group
-that has started has no say any more in where its further members go.
+again, and its room is reserved until ``scheduleTimeoutSeconds`` after the decision. Once a group has started,
+its further members are placed individually.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 
 @dataclass(eq=False)
 class GangTaker:
-    """Starts gangs."""
+    """Schedules gangs."""
 
     _oversight: GangOversight
     _served: ServedProfiles
@@ -58,7 +58,7 @@ class GangTaker:
         return self._oversight.book.cache
 
     def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:  # noqa: ARG002 - the protocol's
-        """Decide on a popped pod together with its siblings; False when it is to be tried by itself."""
+        """Decide on a popped pod together with its siblings; False if the pod is to be tried individually."""
         group = self._oversight.groups.of(queued.pod.pod)
         if group is None or self._oversight.has_started(group):
             return False
@@ -71,7 +71,7 @@ class GangTaker:
         try:
             self._decide(group, taken, schedulers)
         except Exception:
-            for each in taken:  # those not on their way yet are tried again
+            for each in taken:  # requeue those whose binding has not begun
                 self._cache.forget(each.pod.uid)
                 self._queue.add_unschedulable_if_not_present(each.pod.uid, self._clock.monotonic())
             raise
@@ -127,12 +127,12 @@ class GangTaker:
             self._reject(group, taken, message, plugins, keeps_nominations=keeps)
 
     def _give_back(self, decision: GangDecision) -> list[Awaitable[str]]:
-        """Give back what claims have that no pod uses, and that keeps members from nodes."""
+        """Give back unused allocations of claims that keep members from nodes."""
         book = self._cache.cluster.objects.known_ledger(DeviceBook)
         given, begun = set[str](), list[Awaitable[str]]()
 
         def is_due(claim: ResourceClaim | None) -> bool:
-            # What a member before this one would get is allocated on the fork only.
+            # An allocation for an earlier member of the gang exists on the fork only.
             known = None if claim is None or book is None else book.claims.get(claim.key)
             if claim is None or known is None or known.status != claim.status or claim.key in given:
                 return False
@@ -157,7 +157,7 @@ class GangTaker:
         *,
         keeps: bool,
     ) -> None:
-        """Let the members wait once what they give back is written; if that fails, for a short time only."""
+        """Requeue the members after their claims are given back; back off briefly if that fails."""
         rejected_by = frozenset[str]()
         try:
             problems = [problem for problem in await asyncio.gather(*given) if problem]
@@ -176,7 +176,7 @@ class GangTaker:
         *,
         keeps_nominations: bool = False,
     ) -> None:
-        """No member starts: all get the same condition, and back off as one."""
+        """Start no member: all get the same condition and back off together."""
         if message != group.refusal:
             self._oversight.note(group, "Unschedulable", message, is_warning=True)
         group.refusal = message
@@ -197,7 +197,7 @@ class GangTaker:
         by_uid: Mapping[str, QueuedPod],
         message: str,
     ) -> None:
-        """Nominate every member to its place, and let the victims go."""
+        """Nominate every member to its node, and remove the victims."""
         group.refusal = (
             f"{message}; {sum(len(each.victims) for each in rescue.placements)} pods are preempted"
         )
@@ -232,7 +232,7 @@ class GangTaker:
         schedulers: Mapping[str, ProfileScheduler],
         began: float,
     ) -> None:
-        """Assume all that fit, or none; then let them bind."""
+        """Assume all that fit, or none; then bind them."""
         needed = decision.needed
         begun: list[Begun] = []
         stopped: list[tuple[QueuedPod, BindingAttempt, Status]] = []
@@ -263,12 +263,12 @@ class GangTaker:
         group.refusal = ""
         self._oversight.note(group, "Scheduled", f"{len(begun)} members start together")
         if group.started_at is None or needed == group.min_member:
-            # Not a further try for those whose bindings failed: that does not lengthen the time.
+            # Later tries of members whose bindings failed do not extend the time.
             self._oversight.started(group)
         self._pipeline.start(self._bind_together(group.key, begun, needed, timeout_s(group)))
 
     async def _bind_together(self, key: str, begun: Sequence[Begun], needed: int, patience_s: float) -> None:
-        """Let them bind once enough members may, or none."""
+        """Bind the members once enough of them are permitted, or none."""
         permitted = await release(self._pipeline, self._clock, key, begun, needed, patience_s)
         group = self._oversight.groups.find(key)
         if permitted < needed and group is not None:
@@ -277,7 +277,7 @@ class GangTaker:
 
 
 def _veto(members: Sequence[tuple[PodInfo, ProfileScheduler]]) -> str:
-    """An extender without whose consent some member may go nowhere, or preempt no pod; "" without one."""
+    """An extender that must approve a member's node or its preemption; "" without one."""
     for pod, scheduler in members:
         for each in interested(scheduler.profile.extenders, pod):
             if each.filter_verb or each.preempt_verb:

@@ -1,13 +1,13 @@
-"""Gates members of a PodGroup until it and enough siblings exist, and says so on each pod, once.
+"""Gates members of a PodGroup until it and enough siblings exist, and reports so on each pod, once.
 
-One sentence for all members, without numbers: these change with each arrival, and are in the status of the
-PodGroup (:mod:`plimsoll.scheduling.gangs.status`).
+All members get the same sentence, without numbers. Numbers change with each arrival; the status of the
+PodGroup has them (:mod:`plimsoll.scheduling.gangs.status`).
 
-What is gated waits for no room: its nomination ends. What was to be said of a member is withdrawn when its
-gate opens; a process that takes over would say it, though it holds no more.
+A gated member waits for no room, so its nomination ends. An unwritten explanation of a member is withdrawn
+when its gate opens; otherwise the next leader would write it although it is outdated.
 
-Source: scheduler-plugins, Coscheduling (PreFilter). Differs: it rejects such pods; here they are gated, and
-no attempt is spent on them.
+Source: scheduler-plugins, Coscheduling (PreFilter). Differs: it rejects such pods; here they are gated, which
+costs no attempt.
 """
 
 from plimsoll.cluster.cache import Cache
@@ -22,7 +22,7 @@ PLUGIN = "Coscheduling"
 
 
 class GangGate:
-    """Holds members back; the groups observe an event before the queue does."""
+    """Gates members; the groups observe an event before the queue does."""
 
     def __init__(self, groups: Groups, book: ReservationBook, explanations: Explanations) -> None:
         self._groups = groups
@@ -51,11 +51,11 @@ class GangGate:
         return unschedulable(obstacle).by(PLUGIN)
 
     def release(self, pod: Pod) -> None:
-        """The pod is not served any more."""
+        """Forget a pod that is no longer served."""
         self.forget(group_key(pod), pod.uid)
 
     def keeps_room(self, uid: str) -> bool:
-        """Whether a member whose binding failed has its room until the group gives it up."""
+        """Whether a member whose binding failed keeps its room until the group releases it."""
         held = self._book.held_by_uid(uid)
         return held is not None and held.reason is ReservationReason.GANG
 
@@ -64,7 +64,7 @@ class GangGate:
         return list(self._gated.get(group, ()))
 
     def forget(self, group: str, uid: str = "") -> None:
-        """A member is gone, or, without a uid, the whole group."""
+        """Forget a deleted member or, without a uid, the whole group."""
         if uid:
             self._gated.get(group, {}).pop(uid, None)
         else:

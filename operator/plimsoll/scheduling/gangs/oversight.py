@@ -1,4 +1,4 @@
-"""Watches over gangs: opens their gates, keeps room for members whose binding failed, ends late starts."""
+"""Watches gangs: opens their gates, reserves room for members whose binding failed, ends late starts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
     _timer: Timer
 
     def observe(self, event: WatchEvent) -> None:
-        """Something happened, and was applied: gates may open, and there may be news to report."""
+        """Handle an event that the cache has: open gates, and mark groups whose status may change."""
         match event:
             case PodAdded(pod):
                 keys = {group_key(pod)}
@@ -63,7 +63,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
             self._follow(key)
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were added, on nodes, and applied."""
+        """Handle added pods that have nodes; the cache has them already."""
         for pod in pods:
             key = group_key(pod)
             if key:
@@ -80,7 +80,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         self.changed(key)
 
     def placed(self, group: Group) -> list[Pod]:
-        """Members that have a node, bound or assumed, and those that have ended well."""
+        """Members that have a node, bound or assumed, and members that have succeeded."""
         return placed_members(group, self.book.cache)
 
     def has_started(self, group: Group) -> bool:
@@ -88,7 +88,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         return group.object is not None and len(self.placed(group)) >= group.min_member
 
     def not_bound(self, pod: PodInfo, node: str) -> None:
-        """A member's binding failed: while its group is short of members, its room is reserved for it."""
+        """Handle a failed binding of a member: reserve its room while its group is short of members."""
         group = self.groups.of(pod.pod)
         if group is None:
             return
@@ -102,16 +102,16 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         self.reserve(pod, node, group, keeps=True)
 
     def reserve(self, pod: PodInfo, node: str, group: Group, *, keeps: bool) -> None:
-        """Nominate a member; ``keeps``: until its group gives its room up, whatever an attempt says."""
+        """Nominate a member; ``keeps``: until its group releases the room, whatever an attempt decides."""
         reason = ReservationReason.GANG if keeps else ReservationReason.NOMINATED
         self.book.reserve(Reservation(Holder(HolderKind.POD, pod.uid), pod, node, reason, group.key))
 
     def keeps_room(self, uid: str) -> bool:
-        """Whether a member whose binding failed has its room until the group gives it up."""
+        """Whether a member whose binding failed keeps its room until the group releases it."""
         return self._gate.keeps_room(uid)
 
     def started(self, group: Group) -> None:
-        """A group was decided to start; the time that it may take begins."""
+        """Record the decision to start a group; its start timeout begins."""
         started_at, patience_s = self._clock.now(), timeout_s(group)
         group.started_at, group.overdue = started_at, False
         self._timer.set(
@@ -121,7 +121,7 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         )
 
     def _end_late_start(self, key: str, started_at: float, patience_s: float) -> None:
-        """The time for a start is over: reserve no more room, and say which members are missing."""
+        """End a start that timed out: release its reserved room, and report the missing members."""
         for held in self.book.release_owner(key, ReservationReason.GANG):
             freed = room_freed(held.pod, self.book.cache.cluster.objects, held.node)
             self._queue.move_all_to_active_or_backoff_queue(freed, self._clock.monotonic(), but=held.pod.uid)
@@ -158,5 +158,5 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
 
 
 def timeout_s(group: Group) -> float:
-    """Seconds that a start may take."""
+    """Maximum duration of a start, in seconds."""
     return float(group.object.spec.schedule_timeout_seconds if group.object else DEFAULT_TIMEOUT_S)

@@ -1,7 +1,7 @@
 """Waits for Permit of gang members, and binds them once enough may be bound, or none.
 
-Other plugins decide about each member; here they are counted. Who is still asked about when the others go
-follows when its turn comes.
+Other plugins decide on Permit for each member; this module counts the permitted ones. A member that is still
+on hold when the others bind follows when it is permitted.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ Begun = tuple[QueuedPod, BindingAttempt]
 
 
 def too_few(group: str, permitted: int, needed: int) -> str:
-    """Why no member starts."""
+    """The message when no member starts."""
     return f"{permitted} of the {needed} members that PodGroup {group} needs were permitted to start"
 
 
 async def release(  # noqa: C901, PLR0912 - one wait for permits, time and members
     pipeline: BindingPipeline, clock: Clock, group: str, begun: Sequence[Begun], needed: int, timeout_s: float
 ) -> int:
-    """Bind when enough members may, and none where too few may in time; how many were permitted."""
+    """Bind when enough members are permitted; none if too few are in time. Returns the number permitted."""
     free = [each for each in begun if each[1].held is None]
     refused: list[tuple[QueuedPod, BindingAttempt, Status]] = []
     asked = {
@@ -76,7 +76,7 @@ async def _follow(
     queued: QueuedPod,
     attempt: BindingAttempt,
 ) -> None:
-    """A member that waits still when the others have gone."""
+    """Bind a member that was still on hold when the others were bound."""
     try:
         status = await permission
     except BaseException:

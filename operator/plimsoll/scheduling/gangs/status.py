@@ -1,7 +1,7 @@
 """Writes the status of PodGroups when it has changed: phase, counts, and why a group does not start.
 
-A group of a thousand pods changes a thousand times while it starts, and is written a few times. What the API
-server has is the memory; a process that starts goes on from there.
+A group of a thousand pods changes a thousand times while it starts, and its status is written a few times.
+All state is in the API server: a new process continues from there.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy
 
-#: Seconds between two rounds of writing.
+#: Seconds between two rounds of writes.
 ROUND_S = 0.2
 
-#: Rounds that lost a write: the pause until the next one, by the number of such rounds in a row.
+#: The pause after rounds in which a write failed, by the number of such rounds in a row.
 ROUND_RETRIES = RetryPolicy.doubling(2 * ROUND_S, 60.0, repeats=OPEN_OR_CONFLICT)
 
-#: Characters of a condition's message.
+#: Maximum length of a condition's message, in characters.
 LONGEST = 4096
 
 
@@ -37,7 +37,7 @@ class PodGroupStatusWriter(Protocol):
 
 
 class GroupReports:
-    """Keeps the status of PodGroups up to date while ``run`` is running."""
+    """Keeps the status of PodGroups up to date while ``run`` runs."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class GroupReports:
         self._writer = writer
         self._clock = clock
         self._observer = observer
-        self._elsewhere = elsewhere  #: whether another replica places a pod, and writes about its group
+        self._elsewhere = elsewhere  #: whether another replica schedules a pod and its group
         self._due: dict[str, None] = {}
         self._news = asyncio.Event()
         self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def touch(self, key: str) -> None:
-        """Something about a group has changed."""
+        """Mark a group's status as possibly changed."""
         self._due[key] = None
         self._news.set()
 
@@ -80,7 +80,7 @@ class GroupReports:
             await self._clock.sleep(pause_s)
 
     async def _write(self, key: str) -> WriteResult:
-        """Write a group's status if it says something new; an open answer has put it in the next round."""
+        """Write a group's status if it has changed; a failed write is in the next round already."""
         group = self._groups.find(key)
         if group is None or group.object is None:
             self._written.pop(key, None)
@@ -103,7 +103,7 @@ class GroupReports:
 
 
 def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupResourceStatus:
-    """What there is to say of a group; times that the ``standing`` PodGroup has are kept."""
+    """The present status of a group; keeps the times that the ``standing`` PodGroup has."""
     census, least = group.census(), group.min_member
     phase = GroupPhase(
         census.phase(least, is_refused=bool(group.refusal or group.obstacle()), is_overdue=group.overdue)
@@ -151,7 +151,7 @@ def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupResour
 
 
 def _owner_of(group: Group) -> str:
-    """The owners of a group's oldest pod, as scheduler-plugins words them: namespace/name, by comma."""
+    """The owners of a group's oldest pod as in scheduler-plugins: namespace/name, separated by commas."""
     for pod in group.members.values():
         owners = pod.metadata.owner_references
         if owners:
@@ -167,7 +167,7 @@ def _time_of(text: str) -> datetime | None:
 
 
 def _conditions_of(standing: PodGroup) -> list[Condition]:
-    """The conditions that the API server has, so that transition times survive a restart."""
+    """The conditions in the API server, so that transition times survive a restart."""
     found = []
     for each in standing.status.conditions:
         since = _time_of(each.last_transition_time)

@@ -1,1 +1,1 @@
-"""Binding among replicas: each binds to the nodes of its own shares, and asks the others for theirs."""
+"""Binds among replicas: each binds to the nodes of its own shares, and requests bindings from the others."""

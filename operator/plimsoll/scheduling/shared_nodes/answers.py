@@ -1,14 +1,14 @@
-"""Binds pods of other replicas to the nodes that this one holds, or refuses them where there is no room.
+"""Binds pods of other replicas to the nodes that this replica holds, or refuses if there is no room.
 
-Their profile's filters are asked about the one node, as the cluster is here: with all that this replica has
-assumed, which the one that asks cannot see yet.
+The filters of the pod's profile run for the one node in this replica's view, which includes all that it has
+assumed and the requesting replica cannot see yet.
 
-The replica that asks waits for a few seconds, and then decides again. A request that is older is refused:
-the process that made it may have ended, and what was decided then need not hold, such as that a gang fits.
-The age is counted here; a request that was there before this replica held a node may have any.
+The requesting replica waits for a few seconds, and then decides again. An older request is refused: the
+process that made it may have ended, and its decision may be outdated, for example that a gang fits. This
+replica measures the age; a request that was there before it held a node may have any age.
 
-What this replica sees may be outdated: the request may have been withdrawn, and another one made. So an
-answer names the version of the pod that it is about, and the API server refuses one to any other version.
+This replica's view may be stale: the request may have been withdrawn, and another one made. So a response
+names the resourceVersion of the pod, and the API server refuses it for any other version.
 """
 
 import math
@@ -32,7 +32,7 @@ from plimsoll.scheduling.shared_nodes.request import ANSWER_S, RequestReason, op
 
 @dataclass(eq=False)
 class RequestAnswers:
-    """Answers what other replicas ask for, behind the mirror among the subscribers of events."""
+    """Responds to requests of other replicas; observes events after the mirror."""
 
     _served: ServedProfiles
     _book: ReservationBook
@@ -42,12 +42,12 @@ class RequestAnswers:
     _pipeline: BindingPipeline
     _observer: Observer
     _clock: Clock
-    #: each open request and its first sight, in seconds of the monotonic clock, by the uid of its pod
+    #: each open request and when it was first seen, in monotonic seconds, by the uid of its pod
     _seen: dict[str, tuple[PodCondition, float]] = field(default_factory=dict, init=False)
     _answering: set[str] = field(default_factory=set, init=False)
 
     def observe(self, event: WatchEvent) -> None:
-        """A pod may ask for a node."""
+        """Handle a pod that may have a request."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod) if pod.status.conditions:
                 self._look_at(pod)
@@ -55,7 +55,7 @@ class RequestAnswers:
                 self._seen.pop(pod.uid, None)
 
     def look_at_all(self) -> None:
-        """This replica holds other nodes than before: some pods may wait for them."""
+        """Review all requests after this replica's nodes have changed."""
         for pod in list(self._book.cache.waiting.values()):
             self._look_at(pod)
 
@@ -96,7 +96,7 @@ class RequestAnswers:
         return row is not None and scheduler.holds(scheduler.filtered(pod, only=row), pod, row)
 
     async def _bind(self, pod: PodInfo, node: str) -> None:
-        """Bind; a pod that could not be bound is the other replica's to try again."""
+        """Bind; if that fails, the other replica tries the pod again."""
         try:
             answer = await self._binder.bind(pod.pod, node, as_seen=True)
         except BaseException:
@@ -127,7 +127,7 @@ class RequestAnswers:
         self._look_again(pod)
 
     def _look_again(self, pod: Pod) -> None:
-        """What came while it was answered may be another request."""
+        """Check for another request that arrived during the response."""
         newer = self._book.cache.waiting.get(pod.uid)
         if newer is not None and newer.metadata.resource_version != pod.metadata.resource_version:
             self._look_at(newer)

@@ -1,9 +1,9 @@
-"""Binds pods to the nodes that this replica holds, and has the others bound by the replicas that hold them.
+"""Binds pods to the nodes that this replica holds, and requests other bindings from the nodes' holders.
 
-A node's holder is the only one that binds to it, so it alone decides what still fits. A pod that was decided
-for another replica's node stays assumed here while that one is asked, through a condition of the pod
-(:mod:`plimsoll.scheduling.shared_nodes.request`). If the answer is late, the request is withdrawn and the pod
-tried again; should it have been bound meanwhile, the API server refuses a second binding.
+Only a node's holder binds to it, so it alone decides what still fits. A pod that was placed on another
+replica's node stays assumed here while that replica is asked through a condition of the pod
+(:mod:`plimsoll.scheduling.shared_nodes.request`). If the response is late, the request is withdrawn and the
+pod tried again. If the pod was bound meanwhile, the API server refuses a second binding.
 """
 
 import asyncio
@@ -20,25 +20,25 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.shared_nodes.request import ANSWER_S, RequestReason, refusal
 from plimsoll.timing.signal import Signal
 
-#: Pods that wait for an answer simultaneously: each of them has one of the hundred slots for bindings.
+#: Pods that wait for a response simultaneously; each of them has one of the hundred binding slots.
 MOST_ASKED = 50
 
 
 @dataclass(eq=False)
 class SharedNodeBinder:
-    """Binds through another binder what this replica may bind."""
+    """Binds what this replica may bind through another binder."""
 
     _binder: PodBinding
     _requests: PodRequests
     _shares: NodeShares
     _clock: Clock
     _asked: dict[str, asyncio.Future[WriteResult]] = field(default_factory=dict, init=False)
-    _nodes: dict[str, str] = field(default_factory=dict, init=False)  #: what was asked for, by uid
+    _nodes: dict[str, str] = field(default_factory=dict, init=False)  #: requested nodes, by uid
     _under_way: Counter[int] = field(default_factory=Counter, init=False)
     _ended: Signal = field(default_factory=Signal, init=False)
 
     async def bind(self, pod: Pod, node: str, *, as_seen: bool = False) -> WriteResult:
-        """POST the binding, or have it posted."""
+        """POST the binding, or request it from the node's holder."""
         share = share_of(node)
         if share not in self._shares.held:
             return await self._ask(pod, node)
@@ -50,7 +50,7 @@ class SharedNodeBinder:
             self._ended.notify()
 
     async def bind_together(self, bindings: Sequence[tuple[Pod, str]]) -> Sequence[WriteResult | None]:
-        """POST the bindings that may be posted together; the others are asked for by themselves."""
+        """POST the bindings that may be posted together; the others are requested individually."""
         own = [(pod, node) for pod, node in bindings if share_of(node) in self._shares.held]
         shares = [share_of(node) for _, node in own]
         self._under_way.update(shares)
@@ -63,7 +63,7 @@ class SharedNodeBinder:
         return [next(results) if pod.uid in sent else None for pod, _ in bindings]
 
     async def node_of(self, pod: Pod) -> tuple[WriteResult, str]:
-        """Read the pod back."""
+        """Read the pod's node from the server."""
         return await self._binder.node_of(pod)
 
     async def until_idle(self, share: int) -> None:
@@ -93,7 +93,7 @@ class SharedNodeBinder:
             del self._asked[pod.uid], self._nodes[pod.uid]
 
     def observe(self, event: WatchEvent) -> None:
-        """A pod may have been answered."""
+        """Handle a response in the pod's condition."""
         match event:
             case PodUpdated(_, pod) | PodDeleted(pod) if pod.uid in self._asked:
                 answer = self._asked[pod.uid]

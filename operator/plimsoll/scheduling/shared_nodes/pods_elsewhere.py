@@ -1,12 +1,12 @@
 """Keeps pending pods of other replicas from the subscribers of events until they matter here.
 
-A pod that waits for another replica takes no room, and is not this one's work: it is kept in
-``Cache.elsewhere``. Once it has a node it is passed on as a pod that came there, as if the watch had not
-shown it before. Half of all pods are such, and each would pass twenty subscribers that have no use for it.
+A pod that waits for another replica takes no room and is not scheduled here, so it is kept in
+``Cache.elsewhere``. Once it has a node it is passed on as if it had been created on that node. Half of all
+pods are of this kind, and each would pass twenty subscribers that do not use it.
 
-Passed on immediately are pods that may matter here: of a gang, with a nomination, with a request to be bound
-here, on their way out, and all of them while this replica follows moves, whose replacements they may be.
-When other scheduler names are served here, what was kept and waits elsewhere no longer is passed on.
+Pods that may matter here are passed on immediately: members of a gang, pods with a nomination or with a
+request to be bound here, terminating pods, and all pods while this replica follows moves, whose replacements
+they may be. When the served scheduler names change, kept pods that are scheduled here now are passed on.
 """
 
 from collections.abc import Sequence, Sized
@@ -23,14 +23,14 @@ from plimsoll.scheduling.shared_nodes.request import requested_node
 
 @dataclass(eq=False)
 class PodsElsewhere:
-    """Sifts the events of pods."""
+    """Filters pod events."""
 
     _served: ServedProfiles
     _cache: Cache
     _moves: Sized  #: the moves that this replica follows
 
     def sifted(self, events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
-        """What is passed on of these events; pods that have come to their nodes first, in one row.
+        """The events to pass on; pods that got their nodes come first, in one batch.
 
         The order of the events of each pod stays.
         """
@@ -55,7 +55,7 @@ class PodsElsewhere:
         return first + passed
 
     def released(self) -> list[WatchEvent]:
-        """What was kept, and is not to be kept any longer."""
+        """The kept pods that are to be passed on now."""
         kept = self._cache.elsewhere
         found = [pod for pod in kept.values() if not self._is_kept(pod)]
         for pod in found:

@@ -1,14 +1,14 @@
-"""BindingRequest: the condition by which a replica asks the holder of a node to bind a pod to it.
+"""BindingRequest: the pod condition by which a replica asks the holder of a node to bind the pod to it.
 
 ::
 
-    True, message: node   asked by the replica that places the pod
-    False, reason         answered by the node's replica: no room any more, or asked too long ago; or
-                          withdrawn by the one that asked
+    True, message: node   requested by the replica that places the pod
+    False, reason         answered by the node's replica: no room any more, or request too old; or withdrawn
+                          by the requesting replica
     gone with a binding   done: the pod has its node
 
-A condition of the pod, because both replicas see it where they see everything else, in order with the pod's
-binding, and because writing it takes no right that a scheduler does not have.
+It is a condition of the pod because both replicas watch pods, in order with the pod's binding, and because
+writing it takes no right that a scheduler lacks.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ from plimsoll.framework import Pod
 from plimsoll.model.kinds.pod import PodCondition
 from plimsoll.ports.pods import BINDING_REQUESTED
 
-#: Seconds that the replica that holds a node gets to bind a pod to it.
+#: Seconds that the holder of a node has to bind a pod to it.
 ANSWER_S = 5.0
 
 
@@ -39,13 +39,13 @@ def open_request(pod: Pod) -> PodCondition | None:
 
 
 def requested_node(pod: Pod) -> str:
-    """The node that a pod should be bound to by its replica, "" for none."""
+    """The node that a pod requests from its holder, "" for none."""
     asked = open_request(pod)
     return "" if asked is None else asked.message
 
 
 def refusal(pod: Pod, node: str) -> str:
-    """What the replica that holds a node said against binding a pod to it, "" when it did not refuse."""
+    """Why the holder of a node refused to bind a pod to it, "" if it did not refuse."""
     for each in pod.status.conditions:
         is_refused = each.status == "False" and each.reason in (RequestReason.REFUSED, RequestReason.STALE)
         if each.type == BINDING_REQUESTED and is_refused and each.message.startswith(f"{node}: "):
