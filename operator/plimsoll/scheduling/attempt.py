@@ -1,4 +1,4 @@
-"""Ends attempts that place no pod: says why, nominates where preemption makes room, requeues the pod."""
+"""Ends attempts that place no pod: reports why, nominates if preemption makes room, requeues the pod."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -33,13 +33,13 @@ class AttemptFailures:
     _observer: Observer
 
     def scheduler_of(self, pod: PodInfo) -> ProfileScheduler | None:
-        """The scheduler of a pod that may be tried; None for one that has a node, goes, or is not ours."""
+        """The scheduler of a pod to try; None if it has a node, is terminating, or is not served."""
         if pod.is_terminating or self._book.cache.node_of(pod.uid):
             return None
         return self._served.find(pod.pod.spec.scheduler_name)
 
     def crashed(self, queued: QueuedPod, scheduler: ProfileScheduler, exc: Exception, began: float) -> None:
-        """A cycle raised, which plugins cannot cause: the pod says so and is tried again."""
+        """Report an error of the cycle that no plugin can cause, and requeue the pod."""
         pod, problem = queued.pod, f"{type(exc).__name__}: {exc}"
         name, now = scheduler.profile.scheduler_name, self._clock.monotonic()
         self._observer.failed("scheduling", problem)
@@ -48,14 +48,14 @@ class AttemptFailures:
         self._queue.add_unschedulable_if_not_present(pod.uid, now)
 
     def broken(self, queued: QueuedPod, exc: Exception) -> None:
-        """Something of ours broke on the way: the pod is tried again."""
+        """Report an internal error after the decision, and requeue the pod."""
         self._observer.failed("scheduling", f"{queued.pod.key}: {exc!r}")
         self._pipeline.drop_assumed(queued.pod)
 
     def reject(
         self, queued: QueuedPod, scheduler: ProfileScheduler, decision: Decision, began: float
     ) -> None:
-        """A decision placed the pod nowhere: say why, make room where preemption found victims, requeue."""
+        """Handle a rejected pod: write the reason, start preemption if it found victims, requeue the pod."""
         pod, name, now = queued.pod, scheduler.profile.scheduler_name, self._clock.monotonic()
         self._observer.attempt_ended(name, decision.outcome.value, now - began)
         facts = {"pod": pod.key, "profile": name, "reason": decision.message}
@@ -98,7 +98,7 @@ class AttemptFailures:
         plugins: frozenset[str],
         given: Sequence[Awaitable[str]],
     ) -> None:
-        """Let a pod wait once what it gives back is written; after a failure it is tried again soon."""
+        """Requeue a pod after its claims are given back; back off briefly if that fails."""
         rejected_by = frozenset[str]()
         try:
             problems = [problem for problem in await asyncio.gather(*given) if problem]
@@ -112,21 +112,22 @@ class AttemptFailures:
     def start_preemption(
         self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str], *, is_alone: bool = True
     ) -> None:
-        """Remove the victims of a nominated pod in a task; then it is queued, rejected by these plugins.
+        """Remove the victims of a nominated pod in a task, then requeue the pod as rejected by these plugins.
 
-        The pod stays in flight until its victims are on their way out: it must not preempt twice. One that is
-        alone is tried again when the last of them has left; others wait for the victims of their siblings.
+        The pod stays in flight until its victims are terminating, so that it does not preempt twice. A pod
+        that is not in a gang is tried again when its last victim has left; gang members wait for their
+        siblings' victims.
         """
         self._pipeline.start(self._preempt(queued, nomination, plugins, is_alone=is_alone))
 
     async def _preempt(
         self, queued: QueuedPod, nomination: Nomination, plugins: frozenset[str], *, is_alone: bool
     ) -> None:
-        """Make room, and let the pod wait for its victims to go; what could not be sent is tried again."""
+        """Make room, then requeue the pod until its victims leave; back off if an eviction was not sent."""
         pod, is_made = queued.pod, False
         scheduler = self._served.find(pod.pod.spec.scheduler_name)
         try:
-            if scheduler is not None and pod.uid in self._queue:  # else it is gone since the decision
+            if scheduler is not None and pod.uid in self._queue:  # else it was removed
                 is_made = await self._preemption.make_room(
                     pod, nomination, scheduler.profile, lambda: pod.uid in self._queue
                 )

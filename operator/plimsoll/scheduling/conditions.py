@@ -1,10 +1,10 @@
 """Writes why pods are not scheduled, at a bounded rate: an event and the ``PodScheduled`` condition.
 
-A pod's newest explanation replaces one that waits to be written; a condition is written only when it
-changes, at a bounded rate, and again when none or a busy answer came. One that could not be written all the
-same is written again, from every five seconds to every five minutes, until the pod is tried again or waits
-no longer: rights may be taken away and given back, and the pods of a gang are not tried meanwhile.
-Nominations go first and wait for nothing: they keep room.
+A pod's newest explanation replaces one that waits to be written. A condition is written only when it changes,
+and retried when the server was busy or did not respond. If the retries fail, the write is repeated at
+intervals from five seconds to five minutes, until the pod is tried again or leaves the queue: rights may be
+revoked and granted again, and the pods of a gang are not tried meanwhile. Nominations are written first and
+wait for nothing, because they reserve room.
 
 Source: kube-scheduler v1.36, ``schedule_one.go`` (``handleSchedulingFailure``, ``updatePod``).
 """
@@ -27,18 +27,18 @@ from plimsoll.timing.rate_limit import Pace
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 
-#: Concurrent status writers.
+#: Number of concurrent status writers.
 WRITERS = 8
 
-#: Explanations written a second in the long run, and in a burst after a rest.
+#: Explanations written per second in the long run, and in a burst after a rest.
 PER_S, BURST = 100.0, 200
 
 CONDITION_RETRIES = RetryPolicy((0.2, 0.5, 1.0, 2.0), repeats=OPEN_OR_CONFLICT)
 
-#: Seconds between two looks at what could not be written.
+#: Seconds between two passes over unwritten explanations.
 REPEAT_S = 5.0
 
-#: When that is written again.
+#: Intervals at which an unwritten explanation is written again.
 REPEATS = RetryPolicy.doubling(REPEAT_S, 300.0, OPEN_OR_CONFLICT | {WriteOutcome.REFUSED})
 
 
@@ -47,21 +47,21 @@ class _Said:
     pod: Pod
     condition: ConditionUpdate
     is_news: bool  #: whether the condition has to be written
-    failures: int = 0  #: how often it could not be
+    failures: int = 0  #: failed writes of it
 
 
 class Explain(Protocol):
-    """Tells why a pod has no node."""
+    """Reports why a pod has no node."""
 
     def __call__(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
-        """In its condition and as an event."""
+        """Report it in the pod's condition and as an event."""
 
 
 class Explanations:
-    """Tells why pods are not scheduled; ``run`` must be running for that.
+    """Reports why pods are not scheduled; requires a running ``run``.
 
     Attributes:
-        writing: Pods about which a write is under way, by uid.
+        writing: Uids of pods whose condition is being written.
     """
 
     def __init__(
@@ -81,28 +81,28 @@ class Explanations:
         self._due: dict[str, _Said] = {}
         self._urgent: dict[str, _Said] = {}
         self._news = asyncio.Event()
-        self._nominated: dict[str, str] = {}  #: what we wrote last; the watch may not have shown it
+        self._nominated: dict[str, str] = {}  #: last written nominations; the watch may not have shown them
         self.writing: set[str] = set()
         self._written: dict[str, tuple[int, ConditionUpdate]] = {}
-        #: by uid: what could not be written, and when it is written again, in monotonic seconds
+        #: by uid: explanations that were not written, and when to repeat the write, in monotonic seconds
         self._unwritten: dict[str, tuple[_Said, float]] = {}
         self._failed = Signal()
         self._ended = Signal()
 
     def explain(self, pod: Pod, reason: str, message: str, nominated_node: str | None = None) -> None:
-        """Tell the user: an event each time (they are aggregated), the condition only when it changes.
+        """Report a reason: an event each time (they are aggregated), the condition only when it changes.
 
         Args:
-            pod: As it was tried.
+            pod: The pod as it was tried.
             reason: ``Unschedulable`` or ``SchedulerError``.
-            message: Worded as kube-scheduler words it.
-            nominated_node: What the nomination becomes, "" for none; None leaves it alone.
+            message: In kube-scheduler's words.
+            nominated_node: The node to nominate, "" to end the nomination; None leaves it unchanged.
         """
         says = pod.status.nominated_node_name
-        # What is being written takes effect after what the pod says, and before what is written next.
+        # A write under way takes effect after what the pod shows now, and before the next write.
         is_settled = pod.uid not in self.writing
         if is_settled and nominated_node == says == self._nominated.get(pod.uid, says):
-            nominated_node = None  # it says so already, and so did we last
+            nominated_node = None  # the pod shows it already, and we wrote it last
         condition = ConditionUpdate(reason, message, nominated_node)
         written = self._written.get(pod.uid)
         known = is_settled and (
@@ -110,21 +110,21 @@ class Explanations:
             or (
                 nominated_node is None
                 and _says_already(pod, condition)
-                # The watch may not have shown yet that we wrote something else since.
+                # The watch may not yet show our later write.
                 and (written is None or _reads_like(written[1], condition))
             )
         )
         failed, _ = self._unwritten.pop(pod.uid, (None, 0.0))
         waits = self._urgent.pop(pod.uid, None) or self._due.pop(pod.uid, None) or failed
         if waits is not None and nominated_node is None:
-            # What was to be written of the nomination still holds.
+            # A queued write of the nomination still stands.
             condition = replace(condition, nominated_node=waits.condition.nominated_node)
         said = _Said(pod, condition, is_news=not known or waits is not None)
         (self._urgent if condition.nominated_node else self._due)[pod.uid] = said
         self._news.set()
 
     def observe(self, event: WatchEvent) -> None:
-        """Of a pod that is gone, has ended or has a node nothing is kept."""
+        """Forget a pod that was deleted, has ended or has a node."""
         match event:
             case PodDeleted(pod):
                 self.forget(pod.uid)
@@ -132,20 +132,20 @@ class Explanations:
                 self.forget(pod.uid)
 
     def withdraw(self, uid: str) -> None:
-        """What was to be said of a pod holds no more."""
+        """Withdraw the explanation of a pod that has not been written yet."""
         self._due.pop(uid, None)
         self._urgent.pop(uid, None)
         self._unwritten.pop(uid, None)
 
     async def end_of_write(self, uid: str) -> None:
-        """Wait until what is being written about a pod has its answer.
+        """Wait for the response to a write about a pod that is under way.
 
-        An API server that carried it out after the binding would say of a pod on a node that it has none.
+        If the API server carried it out after the binding, a pod on a node would be reported to have none.
         """
         await self._ended.until(lambda: uid not in self.writing)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone or has a node: nothing is kept of it."""
+        """Forget a pod that was deleted or has a node."""
         self.withdraw(uid)
         self._written.pop(uid, None)
         self._nominated.pop(uid, None)
@@ -169,7 +169,7 @@ class Explanations:
             await self._write(await self._next(self._due), self._due)
 
     async def _repeat(self) -> None:
-        """Hand what could not be written back to the writers when its time has come."""
+        """Return unwritten explanations to the writers when they are due."""
         while True:
             await self._failed.until(lambda: bool(self._unwritten))
             await self._clock.sleep(REPEAT_S)
@@ -180,7 +180,7 @@ class Explanations:
             self._news.set()
 
     async def _next(self, waiting: dict[str, _Said]) -> str:
-        """The pod to speak of, by uid. Of each pod one writer speaks at a time."""
+        """The uid of the next pod to write about. At most one writer writes about a pod at a time."""
         while True:
             uid = next((uid for uid in waiting if uid not in self.writing), "")
             if uid:
@@ -224,7 +224,7 @@ class Explanations:
             self._keep(uid, said, answer)
 
     def _keep(self, uid: str, said: _Said, answer: WriteResult) -> None:
-        """Keep what could not be written for later, if that is of use."""
+        """Keep an explanation that was not written for a later pass, if it may still succeed."""
         failures = said.failures + 1
         pause_s = REPEATS.pause_after(failures, answer)
         if pause_s is not None:
@@ -234,7 +234,7 @@ class Explanations:
 
 
 def _note(said: _Said) -> EventNote:
-    """What the pod's event says."""
+    """The note of the pod's event."""
     return EventNote(
         pod_reference(said.pod),
         "FailedScheduling",
@@ -246,17 +246,17 @@ def _note(said: _Said) -> EventNote:
 
 
 def nominated_to(pod: Pod, node: str) -> Pod:
-    """The pod as it is after its nomination was written, whether or not the watch has shown it."""
+    """The pod with its nomination as written, whether or not the watch has shown it."""
     return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, nominated_node_name=node))
 
 
 def _reads_like(written: ConditionUpdate, condition: ConditionUpdate) -> bool:
-    """Whether two conditions differ by their nominations at most."""
+    """Whether two conditions differ in nothing but their nominations."""
     return (written.reason, written.message) == (condition.reason, condition.message)
 
 
 def _says_already(pod: Pod, condition: ConditionUpdate) -> bool:
-    """Whether the pod's own condition reads like this."""
+    """Whether the pod's condition reads the same."""
     return any(
         each.type == "PodScheduled"
         and each.status == "False"

@@ -1,9 +1,9 @@
-"""Counts pods of ours that a kubelet did not admit, by reason, and records an event on each.
+"""Counts our pods that a kubelet did not admit, by reason, and records an event on each.
 
-A scheduler decides by what it has seen. When another scheduler, a static pod or a change of the node took
-the room first, the kubelet has the last word: the pod fails before it starts, with a reason such as
-OutOfcpu, and its owner makes a new one. Where two schedulers serve the same nodes this is the price of not
-waiting for each other; the count says how high it is.
+A scheduler decides from what it has seen. If another scheduler, a static pod or a change of the node took the
+room first, the kubelet decides: the pod fails before it starts, with a reason such as OutOfcpu, and its owner
+creates a new one. Where two schedulers serve the same nodes, this is the price of scheduling without
+coordination; the count shows how high it is.
 
 Source: kubernetes v1.36, ``pkg/kubelet/lifecycle/predicate.go``, ``cm/topologymanager``, ``nodeshutdown``.
 """
@@ -19,10 +19,10 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
 from plimsoll.scheduling.binding.pipeline import BindingHook
 
-#: How the reason begins where a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.
+#: Prefix of reasons for which a kubelet lacks something: OutOfcpu, OutOfpods, OutOfexample.com/gpu.
 OUT_OF = "OutOf"
 
-#: The other reasons for which a kubelet refuses a pod that was bound to it.
+#: The other reasons for which a kubelet does not admit a pod that was bound to it.
 REASONS = frozenset(
     {
         "InitContainerRestartPolicyForbidden",
@@ -48,7 +48,7 @@ REASONS = frozenset(
 
 
 class KubeletRejections(BindingHook):
-    """Watches what becomes of bound pods.
+    """Follows bound pods until their kubelets report.
 
     Args:
         counts: Whether a pod, by uid, is assumed or placed.
@@ -67,15 +67,15 @@ class KubeletRejections(BindingHook):
         self._clock = clock
         self._observer = observer
         self._counts = counts
-        self._bound: dict[str, float] = {}  #: when we bound pods that have not started, by uid
+        self._bound: dict[str, float] = {}  #: when we bound pods that have not started, in seconds, by uid
 
     def bound(self, pod: PodInfo) -> None:
-        """A pod was bound; until its kubelet reports, the decision is remembered."""
-        if self._counts(pod.uid):  # else it is gone already: the answer was later than the watch
+        """Record a bound pod until its kubelet reports."""
+        if self._counts(pod.uid):  # otherwise the watch has shown its deletion before the response arrived
             self._bound[pod.uid] = self._clock.monotonic()
 
     def observe(self, event: WatchEvent) -> None:
-        """A kubelet may have spoken."""
+        """Handle a status that a kubelet may have written."""
         match event:
             case PodUpdated(old, pod) if pod.status.phase not in {"", "Pending"}:
                 bound = self._bound.pop(pod.uid, None)
@@ -87,7 +87,7 @@ class KubeletRejections(BindingHook):
     def _tell(self, pod: Pod, bound: float | None) -> None:
         reason, name = pod.status.reason, pod.spec.scheduler_name
         after_s = None if bound is None else self._clock.monotonic() - bound
-        # A pod is bound once at most: its uid names the decision.
+        # A pod is bound at most once, so its uid identifies the decision.
         self._observer.pod_refused(
             name, reason, pod=pod.key, node=pod.node_name, decision=pod.uid, after_s=after_s
         )

@@ -1,7 +1,7 @@
-"""Tries a preemptor again as soon as the last of its victims has left.
+"""Activates a preemptor as soon as the last of its victims has left.
 
-Its room is held for it: instead of sitting out its back-off behind pods that have just arrived it becomes
-active, in the order of the queue.
+The preemptor's room is reserved. Instead of waiting out its back-off behind newer pods it becomes active, in
+the order of the queue.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 
 
 class LeavingVictims:
-    """Victims on their way out; behind the queue's feed among the subscribers of events."""
+    """Terminating victims by preemptor; observes events after the queue's feed."""
 
     def __init__(self, queue: SchedulingQueue, cache: Cache, clock: Clock) -> None:
         self._queue = queue
@@ -24,10 +24,10 @@ class LeavingVictims:
         self._preemptor_of: dict[str, str] = {}  #: the preemptor's uid by the victim's
 
     def expect(self, preemptor: PodInfo, victims: Iterable[PodInfo]) -> None:
-        """These victims are leaving; the preemptor waits in the queue, and no longer for earlier ones.
+        """Record the terminating victims that a queued preemptor waits for; replaces earlier ones.
 
-        A victim that two preemptors expect counts for the later one. A preemptor that was deleted while its
-        victims were asked to leave expects none.
+        A victim of two preemptors counts for the later one. A preemptor that was deleted while its victims
+        were being removed is not recorded.
         """
         uid = preemptor.uid
         self._expect_none(uid)
@@ -44,7 +44,7 @@ class LeavingVictims:
             self._try_again(uid)
 
     def observe(self, event: WatchEvent) -> None:
-        """A pod was deleted or has ended: a victim, or a preemptor, whose victims may stay for hours."""
+        """Handle a deleted or ended pod: a victim, or a preemptor whose victims may stay for hours."""
         match event:
             case PodDeleted(pod):
                 pass
@@ -62,7 +62,7 @@ class LeavingVictims:
             del self._preemptor_of[victim]
 
     def _forget(self, victim: str) -> str:
-        """The uid of the preemptor that awaited a victim, "" when none did."""
+        """Remove a victim; returns the uid of its preemptor, "" without one."""
         uid = self._preemptor_of.pop(victim, "")
         if uid:
             awaited = self._awaited[uid]

@@ -1,8 +1,8 @@
 """The scheduling loop: pops one pod after the other and tries it.
 
-One attempt at a time, in the event loop, touching nothing but memory; what plugins can work out before it is
-done in parts, between which other tasks run. What follows a decision
-(:mod:`plimsoll.scheduling.binding.pipeline`) runs in tasks, for many pods at the same time.
+One attempt runs at a time in the event loop and touches nothing but memory. Work that plugins can do in
+advance is split into parts, between which other tasks run. The steps after a decision
+(:mod:`plimsoll.scheduling.binding.pipeline`) run in tasks, for many pods concurrently.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: Seconds of attempts after which other tasks of the event loop run.
+#: Seconds of attempts after which the loop yields to other tasks.
 SLICE_S = 0.01
 
 
 class AttemptTaker(Protocol):
-    """Decides on pods that are not decided on by themselves and immediately."""
+    """Decides on pods that need more than one immediate, individual decision."""
 
     def takes(self, queued: QueuedPod, scheduler: ProfileScheduler) -> bool:
-        """Whether it takes a popped pod over; the queue hears from it how the attempt ends."""
+        """Whether the taker has taken a popped pod over; then it reports the attempt's end to the queue."""
 
 
 class SchedulingLoop:
-    """Serves the pods of all profiles; takers are asked in order before a pod is tried by itself."""
+    """Serves the pods of all profiles; offers each pod to the takers before it is tried individually."""
 
     def __init__(
         self,
@@ -65,14 +65,14 @@ class SchedulingLoop:
         return self._pipeline.in_flight
 
     def waited_s(self, now: float) -> float:
-        """Seconds that the loop has waited for bindings to end: the only wait in which pods wait with it."""
+        """Seconds that the loop has waited for a free slot: the only wait that also delays pods."""
         return 0.0 if self._waits_since is None else now - self._waits_since
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Run until cancelled."""
         slots, turn = self._pipeline.slots, self._clock.monotonic()
         while True:
-            # The slot first: nothing may happen between a pod's pop and the decision on it.
+            # Acquire the slot first: nothing may happen between a pod's pop and its decision.
             while slots.are_taken:
                 self._pipeline.post_collected()
                 self._waits_since = self._clock.monotonic()
@@ -99,7 +99,7 @@ class SchedulingLoop:
                 turn = self._clock.monotonic()
 
     def _scheduler_of(self, queued: QueuedPod) -> ProfileScheduler | None:
-        """That of a pod that is to be tried; None for one that leaves, has a node, or is not ours."""
+        """The scheduler of a pod to try; None if it is terminating, has a node, or is not served."""
         pod = queued.pod
         scheduler = self._served.find(pod.pod.spec.scheduler_name)
         if scheduler is None or pod.is_terminating or pod.uid in scheduler.cluster.pods:
@@ -107,12 +107,12 @@ class SchedulingLoop:
         return scheduler
 
     async def _prepared(self, queued: QueuedPod) -> bool:
-        """Prepare the attempt, while other tasks run in between; whether the pod is still to be tried."""
+        """Prepare the attempt while other tasks run in between; returns whether to still try the pod."""
         pod, is_first = queued.pod, True
         try:
             while (scheduler := self._scheduler_of(queued)) and _works_out(scheduler, queued.pod):
                 if is_first:
-                    # The pod sees the cluster as it is when it is tried: what happens until then is in that.
+                    # The attempt sees the cluster as of its start, so earlier events need not be recorded.
                     self._queue.settled(pod.uid)
                     is_first = False
                 self._pipeline.post_collected()
@@ -127,12 +127,12 @@ class SchedulingLoop:
         return True
 
     def _home(self, scheduler: ProfileScheduler) -> BoolArray | None:
-        """The nodes that this replica binds to itself; None where it binds to all."""
+        """The nodes to which this replica binds; None if it binds to all."""
         shares = self._served.shares
         return None if shares is None else shares.home(scheduler.cluster)
 
     def _attempt(self, queued: QueuedPod) -> bool:
-        """Try one pod; whether a binding was started that gives the slot back. No error harms other pods."""
+        """Try one pod; returns whether a binding took over the slot. Errors do not affect other pods."""
         pod = queued.pod
         try:
             with self._timer.attempt(pod.pod.spec.scheduler_name):
@@ -158,6 +158,6 @@ class SchedulingLoop:
 
 
 def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
-    """Let plugins work out a part of what an attempt would do in one piece; whether there is more."""
+    """Let plugins do a part of an attempt's work in advance; returns whether there is more."""
     cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
     return bool(len(cluster)) and any(plugin.prepare(pod, Snapshot(cluster)) for plugin in preparing)

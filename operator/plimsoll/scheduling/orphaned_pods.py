@@ -1,7 +1,7 @@
-"""Finds pending pods whose scheduler name no scheduler serves, and says so on the pod, once.
+"""Finds pending pods whose scheduler name no scheduler serves, and reports so on the pod, once.
 
-Such a name is mostly mistyped. Whether another scheduler serves it cannot be looked up, only seen: it has
-placed a pod, or has written why it could not.
+Such a name is usually mistyped. Kubernetes has no list of schedulers. One is recognized by its effects: it
+has placed a pod, or has written why it could not.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,27 +16,27 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.pods import pod_reference
 from plimsoll.timing.signal import Signal
 
-#: Seconds between two looks, and for which a pod must have waited.
+#: Seconds between two passes, and the minimum wait of a pod before it counts.
 LOOK_S, PATIENCE_S = 15.0, 60.0
 
-#: Pods that get an event at one look.
+#: Maximum of events per pass.
 MOST_EVENTS = 100
 
 #: Served in every cluster.
 DEFAULT_SCHEDULER = "default-scheduler"
 
-#: The condition of a policy whose scheduler name pending pods seem to mean, and its reason.
+#: Condition and reason of a policy whose scheduler name pending pods seem to mean.
 ORPHANED, NEAR_MISS = "PodsOrphaned", "SchedulerNameUnknown"
 
-#: Reasons of ``PodScheduled`` that a scheduler writes, in contrast to the API server.
+#: Reasons of ``PodScheduled`` that schedulers write, as opposed to the API server.
 _WRITTEN = ("Unschedulable", "SchedulerError")
 
-#: By scheduler name: the policy that claims it, and why that does not serve it, "" when it does.
+#: By scheduler name: the policy that claims it, and why the policy does not serve it, "" if it does.
 Claims = Mapping[str, tuple[str, str]]
 
 
 class OrphanedPods(PlacedPodsSubscriber):
-    """Pending pods of unknown schedulers; notifies ``conditions`` when the policies meant have changed."""
+    """Finds pending pods of unknown schedulers; notifies ``conditions`` when the policies meant change."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class OrphanedPods(PlacedPodsSubscriber):
         self._meant: dict[str, str] = {}
 
     def observe(self, event: WatchEvent) -> None:
-        """Pods come, get their nodes, and go."""
+        """Handle pods that are added, get their nodes, or are deleted."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):
                 self._look_at(pod)
@@ -66,19 +66,19 @@ class OrphanedPods(PlacedPodsSubscriber):
                 return
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were added, on nodes: their schedulers are at work."""
+        """Record the schedulers of added pods that have nodes as working."""
         self._seen |= {pod.spec.scheduler_name for pod in pods}
         for pod in pods if self._pending or self._told else ():
             self._drop(pod.uid)
 
     @property
     def pending(self) -> Sequence[Pod]:
-        """The pods that wait for some scheduler."""
+        """Pods without a node, of any scheduler."""
         return [pod for _, pod in self._pending.values()]
 
     @property
     def seen(self) -> Collection[str]:
-        """Scheduler names whose schedulers were seen at work."""
+        """Scheduler names that were seen to work."""
         return self._seen
 
     def _look_at(self, pod: Pod) -> None:
@@ -96,11 +96,11 @@ class OrphanedPods(PlacedPodsSubscriber):
         self._told.discard(uid)
 
     def advice(self, policy: str) -> dict[str, tuple[str, str]]:
-        """The condition of a policy whose name pending pods seem to mean: its type, reason and sentence."""
+        """The condition of a policy whose name pending pods seem to mean: type, reason and sentence."""
         return {ORPHANED: (NEAR_MISS, self._meant[policy])} if policy in self._meant else {}
 
     async def run(self, claimed: Callable[[], Claims]) -> None:
-        """Look until cancelled; ``claimed`` says which policy claims a name, and why it does not serve it."""
+        """Search until cancelled; ``claimed`` maps scheduler names to the policies that claim them."""
         while True:
             await self._clock.sleep(LOOK_S)
             try:
@@ -109,10 +109,10 @@ class OrphanedPods(PlacedPodsSubscriber):
                 self._observer.failed("looking for pods without a scheduler", repr(exc))
 
     def look(self, claimed: Claims) -> None:
-        """Find orphaned pods; tell each once, and the policy that it seems to mean."""
+        """Find orphaned pods; report once to each, and to the policy whose name it seems to mean."""
         now = self._clock.monotonic()
         serving = {name for name, (_, problem) in claimed.items() if not problem}
-        self._seen -= self._served - serving  # it was us who were seen
+        self._seen -= self._served - serving  # we were the scheduler that was seen
         self._served = serving
         orphans: dict[str, list[Pod]] = {}
         for since, pod in self._pending.values():
@@ -135,14 +135,14 @@ class OrphanedPods(PlacedPodsSubscriber):
 
 
 def is_served(pod: Pod) -> bool:
-    """Whether a scheduler of the pod's scheduler name was seen: it has placed the pod, or said why not."""
+    """Whether the pod's scheduler was seen to work: it has placed the pod, or written why not."""
     return bool(pod.node_name) or any(
         each.type == "PodScheduled" and each.reason in _WRITTEN for each in pod.status.conditions
     )
 
 
 def may_wait(pod: Pod) -> bool:
-    """Whether a pod is one that a scheduler should place."""
+    """Whether a scheduler should place the pod."""
     return not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
 
 
@@ -158,7 +158,7 @@ def sentence(name: str, claimed: Claims) -> str:
 
 
 def _meant(orphans: Mapping[str, list[Pod]], claimed: Claims) -> dict[str, str]:
-    """What to say of policies whose scheduler name is close to an orphaned one."""
+    """The sentences for policies whose scheduler name is close to that of an orphaned pod."""
     found: dict[str, list[str]] = {}
     for name, pods in sorted(orphans.items()):
         for known, (policy, _) in claimed.items():

@@ -1,10 +1,10 @@
-"""Requests a new list of nodes where kubelets refuse pods that fit by the nodes as they are known.
+"""Requests a new list of nodes when kubelets reject pods that fit their nodes as mirrored.
 
-A watch may be minutes behind without a sign, and a node may have shrunk in that time. Its kubelet refuses
-each pod that is bound to it, the pod's owner makes a new one immediately, and this goes on until the watch
-catches up: thousands of failed pods. A list is never behind. One refusal proves little, as another scheduler
-may have taken the room; two by one kubelet within half a minute are reason enough for a list, and there is at
-most one list of nodes in that time.
+A watch may lag by minutes without a sign, and a node may have shrunk in that time. Its kubelet rejects each
+pod that is bound to it and the pod's owner immediately creates a new one: thousands of failed pods, until the
+watch catches up. A list is never stale. One rejection proves little, as another scheduler may have taken the
+room. Two rejections by one kubelet within half a minute request a list; there is at most one list of nodes in
+that time.
 
 Differs: kube-scheduler waits for its watch.
 """
@@ -16,18 +16,18 @@ from plimsoll.policies.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.kubelet_rejections import OUT_OF, is_refused
 
-#: Reasons of kubelets that follow from the node's own object, next to OutOf…
+#: Kubelet reasons that follow from the node's own object, in addition to OutOf…
 OF_NODES = frozenset({"InsufficientResourceError", "NodeAffinity", "NodeUnschedulable", "TaintToleration"})
 
-#: Seconds within which two refusals count together, and at least between two lists.
+#: Seconds within which two rejections count together, and the minimum between two lists.
 PAUSE_S = 30.0
 
 
 class OutdatedNodes:
-    """Watches refusals of pods of the profiles that are served.
+    """Watches rejections of pods of the served profiles.
 
     Args:
-        list_nodes: Requests a list of nodes that is begun now or later.
+        list_nodes: Requests a list of nodes that begins now or later.
     """
 
     def __init__(self, served: ServedProfiles, clock: Clock, list_nodes: Callable[[], object]) -> None:
@@ -38,7 +38,7 @@ class OutdatedNodes:
         self._since = self._rests_until = 0.0
 
     def observe(self, event: WatchEvent) -> None:
-        """A kubelet may have refused a pod."""
+        """Handle a pod status that may be a kubelet's rejection."""
         match event:
             case PodUpdated(old, pod) if is_refused(pod) and not is_refused(old):
                 reason = pod.status.reason

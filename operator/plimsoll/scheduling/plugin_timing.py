@@ -1,7 +1,7 @@
 """Counts plugin calls, and times those of one attempt in ten, as kube-scheduler samples them.
 
-Timing every call would cost more than many of the calls. Which attempts are timed is diced: every tenth
-would meet the same template again and again where workloads take turns.
+Timing every call would cost more than many of the calls. Timed attempts are chosen at random: where workloads
+alternate, every tenth attempt would have the same template again and again.
 
 Source: kube-scheduler v1.36, ``framework/runtime/framework.go`` (``pluginMetricsSamplePercent``).
 """
@@ -12,7 +12,7 @@ from plimsoll.engine.plugin_calls import METER, PluginCalls
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
 
-#: One attempt in so many is timed.
+#: One attempt in this many is timed.
 SAMPLED_ONE_IN = 10
 
 
@@ -29,7 +29,7 @@ class PluginTimer:
         self._counters: dict[str, PluginCalls] = {}
 
     def attempt(self, profile: str) -> "_Metered":
-        """Meter what is called within, and in the tasks that are started within."""
+        """Meter the calls within this context, and in tasks started within it."""
         points = None
         if self._randomness.below(SAMPLED_ONE_IN) == 0:
             points = _Points(profile, self._observer)
@@ -62,8 +62,8 @@ class _Metered:
 class _Points:
     """The extension points of one timed attempt.
 
-    In the scheduling cycle a point's plugins take turns, so their times add up to one passage; in the
-    binding cycle, which follows, each call is one.
+    In the scheduling cycle the plugins of a point run in turn, so their times add up to one duration. In the
+    following binding cycle, each call is one duration.
     """
 
     def __init__(self, profile: str, observer: Observer) -> None:

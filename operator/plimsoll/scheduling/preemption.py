@@ -1,10 +1,10 @@
-"""Makes room for a pod that was nominated: outranked nominations end, victims go.
+"""Makes room for a nominated pod: ends lower-priority nominations and removes victims.
 
-A victim that waits on Permit or in PreBind is called off in memory; nothing has to be deleted. The others
-get an event and are deleted: all but the last concurrently, then the last, so that the pod is not tried again
-before all of them are on their way. The pod counts as nominated before anything is sent, and stays in
-flight until it is. Where the policy says ``preemption.viaEviction``, the evictor evicts
-them with records instead.
+A victim that waits on Permit or in PreBind is cancelled in memory; nothing has to be deleted. The others get
+an event and are deleted: all but the last concurrently, then the last, so that the preemptor is not tried
+again before all victims are terminating. The preemptor counts as nominated before anything is sent, and stays
+in flight until everything is. If the policy has ``preemption.viaEviction``, the evictor evicts the victims
+with records instead.
 
 Source: kube-scheduler v1.36, ``framework/preemption/executor.go``.
 """
@@ -21,19 +21,19 @@ from plimsoll.ports.pods import Preemptor, VictimEvictor, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.leaving_victims import LeavingVictims
 
-#: Victims of one pod that are deleted concurrently.
+#: Maximum of concurrent deletions of one pod's victims.
 MOST_DELETIONS = 16
 
-#: Stops a pod that waits on Permit or in PreBind (by uid, for a plugin, for a reason), if it can.
+#: Cancels a pod that waits on Permit or in PreBind (by uid, for a plugin, for a reason), if possible.
 CallOff = Callable[[str, str, str], bool]
 
 
 @dataclass(eq=False)
 class Preemption:
-    """Carries nominations out; without ``evictions`` no victim is evicted where a policy wants that.
+    """Carries out nominations; without ``evictions`` no victim is evicted where a policy wants that.
 
     Attributes:
-        leaving: Follows the victims that are on their way out.
+        leaving: Follows terminating victims.
     """
 
     _preemptor: Preemptor
@@ -46,7 +46,7 @@ class Preemption:
     async def make_room(
         self, pod: PodInfo, nomination: Nomination, profile: Profile, is_wanted: Callable[[], bool]
     ) -> bool:
-        """Carry one nomination out while the pod is wanted; whether every victim is on its way."""
+        """Remove a pod's victims while it still needs the room; returns whether all are terminating."""
         node = nomination.node or ""
         if nomination.outranked:
             await asyncio.gather(

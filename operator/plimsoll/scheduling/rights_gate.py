@@ -1,6 +1,6 @@
-"""Holds pods back that may not be bound: no attempt is made, the pod's event says why, once.
+"""Gates pods that may not be bound: no attempt is made, and an event on the pod reports why, once.
 
-They wait gated, and are tried as soon as a review finds that bindings are allowed.
+Gated pods are tried as soon as a review finds that bindings are allowed.
 """
 
 from plimsoll.access.rights import BIND, Access
@@ -10,7 +10,7 @@ from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.conditions import Explain
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 
-#: What the queue names as the plugin that gates such pods.
+#: The name of this gate in the queue.
 NAME = "NotAllowed"
 
 
@@ -20,7 +20,7 @@ class RightsGate:
     def __init__(self, access: Access, explain: Explain) -> None:
         self._access = access
         self._explain = explain
-        self._held: dict[str, str] = {}  #: what was said on a pod, by uid
+        self._held: dict[str, str] = {}  #: what was reported on a pod, by uid
 
     def gate(self, pod: PodInfo) -> Status:
         """Success for a pod that may be bound."""
@@ -34,11 +34,11 @@ class RightsGate:
         return unschedulable(problem).by(NAME)
 
     def release(self, pod: Pod) -> None:
-        """The pod is not served any more."""
+        """Forget a pod that is no longer served."""
         self._held.pop(pod.uid, None)
 
     def observe(self, event: WatchEvent) -> None:
-        """A pod that is gone, has ended or has a node waits no longer."""
+        """Forget a pod that was deleted, has ended or has a node."""
         match event:
             case PodDeleted(pod):
                 self._held.pop(pod.uid, None)
@@ -46,9 +46,9 @@ class RightsGate:
                 self._held.pop(pod.uid, None)
 
     async def run(self, queue: SchedulingQueue, clock: Clock) -> None:
-        """Have held pods judged again now, and whenever rights have changed; until cancelled.
+        """Have gated pods judged again now, and whenever rights change; until cancelled.
 
-        Pods may be held before this begins, and the right may be granted in between.
+        Pods may be gated before this begins, and the right may be granted in between.
         """
         while True:
             seen = self._access.changed.count
