@@ -1,7 +1,7 @@
-"""Keeps the best feasible rows of one template, and looks again only at rows that changed.
+"""Keeps the best feasible rows of one template, and compares again only rows that changed.
 
-From one attempt to the next a few rows change. As long as one of the best is left, or a better one came,
-the others are left alone: the cost of an attempt does not grow with the nodes.
+A few rows change from one attempt to the next. While one of the best rows is left, or a better one appears,
+the other rows are not read, so the cost of an attempt does not grow with the number of nodes.
 
 Axis letter: N nodes.
 """
@@ -13,7 +13,7 @@ from plimsoll.engine.cache.filter_results import FEASIBLE, FilterResults
 from plimsoll.framework import IntArray
 from plimsoll.model.columns.columns import RowArray
 
-#: As many rows as are looked at one by one in the time of all.
+#: Number of rows whose individual evaluation takes as long as evaluating all rows together.
 FEW = 64
 
 
@@ -21,7 +21,7 @@ class BestRows:
     """The feasible rows with the highest total, ascending, and that total.
 
     Args:
-        few: So many changed rows at most are looked at one by one.
+        few: Maximum of changed rows that are evaluated individually.
     """
 
     def __init__(self, few: int = FEW) -> None:
@@ -32,17 +32,17 @@ class BestRows:
         self._generation = -1
 
     def forget(self) -> None:
-        """Nothing that is kept holds any more."""
+        """Drop everything that is kept."""
         self._rows = None
         self._changed = []
 
     def note_changed(self, rows: RowArray) -> None:
-        """The verdicts and totals of these rows may be other ones."""
+        """Record rows whose verdicts or totals may have changed."""
         if self._rows is not None:
             self._changed.append(rows)
 
     def among(self, verdicts: FilterResults, totals: IntArray) -> tuple[Sequence[int], int]:
-        """The best of all feasible rows, of which there is one at least; ``totals`` has shape (N,)."""
+        """The best of all feasible rows, of which there is at least one; ``totals`` has shape (N,)."""
         kept, changed = self._rows, self._changed
         if kept is None or verdicts.generation != self._generation:
             return self._look_at_all(verdicts, totals)

@@ -1,6 +1,6 @@
-"""Keeps the totals of one template that the kernel computes, and the best rows by them.
+"""Keeps one template's totals that the kernel computes, and the best rows by them.
 
-Rows that changed are looked up in the cluster's log when somebody asks for totals.
+Changed rows are read from the cluster's log when totals are requested.
 
 Axis letter: N nodes.
 """
@@ -19,13 +19,13 @@ from plimsoll.model.columns.columns import RowArray
 
 
 class CompiledTotals:
-    """Sums of what plugins say that look at a node's own pods, and of what is the same until a node changes.
+    """Totals: the points of plugins that read a node's own pods, plus a base that only changes with a node.
 
     Args:
-        plugins: The former, with their weights.
+        plugins: Plugins that read a node's own pods, with their weights.
         points: Computes the sums.
-        columns: Of the cluster.
-        base: What is the same, shape (N,) or one number for all nodes.
+        columns: The cluster's columns.
+        base: The constant part, shape (N,) or one number for all nodes.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class CompiledTotals:
         self._cluster = columns.cluster
         self._base = base
         self._calls = [(plugin.name, "score") for plugin, _ in plugins]
-        self._stale_since: int | None = None  #: rows have changed since that tick
-        self._best_since: int | None = None  #: likewise since the best rows were found
-        self._generation = -1  #: of the verdicts with which these were found; -1: look at all
+        self._stale_since: int | None = None  #: rows have changed since this tick
+        self._best_since: int | None = None  #: the same since the best rows were found
+        self._generation = -1  #: generation of the verdicts at that search; -1: search all rows
 
     def settle(self, state: CycleState, pod: PodInfo) -> IntArray:
-        """Compute the totals of all rows, shape (N,); renewed in place later."""
+        """Compute the totals of all rows, shape (N,); later renewals write in place."""
         if counted(self._calls):
             self._points.totals[:] = self._sums(state, pod, Snapshot(self._cluster))
         else:
@@ -53,14 +53,14 @@ class CompiledTotals:
         return self._points.totals
 
     def note_stale(self, tick: int) -> None:
-        """Rows have changed since that tick."""
+        """Record that rows have changed since that tick."""
         if self._stale_since is None:
             self._stale_since = tick
         if self._best_since is None:
             self._best_since = tick
 
     def renew(self, state: CycleState, pod: PodInfo) -> bool:
-        """Renew the totals of the rows that changed; whether there were any."""
+        """Renew the totals of the changed rows; returns whether there were any."""
         tick, self._stale_since = self._stale_since, None
         if tick is None:
             return False
@@ -88,7 +88,7 @@ class CompiledTotals:
         return self._points.best_of_all(verdicts.failed)
 
     def _sums(self, state: CycleState, pod: PodInfo, part: Snapshot) -> IntArray:
-        """The same by asking the plugins, whose calls are timed."""
+        """The same sums by calling the plugins, when their calls are timed."""
         base = self._base
         sums = np.full(len(part), base) if isinstance(base, int) else base[part.rows]
         for plugin, weight in self._plugins:
@@ -103,7 +103,7 @@ def compiled_totals(
     state: CycleState,
     pod: PodInfo,
 ) -> Callable[[int | IntArray], CompiledTotals] | None:
-    """Makes the totals when the rest of the sum is known; None where numpy computes.
+    """Create the totals if the rest of the sum is constant; None where numpy computes.
 
     Raises:
         PluginError: A plugin raised.

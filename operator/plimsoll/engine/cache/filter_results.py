@@ -1,9 +1,9 @@
-"""Caches filter results of one pod template by node, and renews them where rows changed.
+"""Caches filter results of one pod template by node, and renews them for changed rows.
 
-Each filter plugin's answer is one code a node, 0 for feasible; together they give the first plugin that
-refuses each node. Plugins that look at nodes only are asked again when a node object changed, those that look
-at a node's own pods about the rows that changed, the others about all nodes. Owned by a
-:class:`plimsoll.engine.cache.template.TemplateCache`, which says what changed.
+Each filter plugin returns one code per node, 0 for feasible; together the codes yield the first plugin that
+rejects each node. After a change, plugins that read nodes only run again if a node object changed, plugins
+that read a node's own pods run for the changed rows, and all others run for all nodes. The owner, a
+:class:`plimsoll.engine.cache.template.TemplateCache`, passes the changes.
 
 Axis letter: N nodes.
 """
@@ -23,7 +23,7 @@ from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snap
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray, RowArray
 
-#: In ``failed``: no filter plugin refused the node (later than any of them), or PreFilter left it out.
+#: In ``failed``: no filter plugin rejected the node (later than any of them), or PreFilter excluded it.
 FEASIBLE, EXCLUDED = 2**15 - 1, -1
 
 #: A plugin's position among the filters, and its codes.
@@ -34,10 +34,10 @@ class FilterResults:
     """The verdicts of one lane.
 
     Attributes:
-        failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
+        failed: Shape (N,): position of the first filter plugin that rejected the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
-        generation: Rises when verdicts may be other ones on more rows than those that changed.
-        quiet: Plugins that look at nodes only and are known to refuse none.
+        generation: Increases when verdicts may have changed on other rows than the changed ones.
+        quiet: Plugins that read nodes only and are known to reject none.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
@@ -53,14 +53,14 @@ class FilterResults:
         self._refuses_none = False
         self._row_live: list[tuple[int, FilterPlugin]] = []
         self._far_live: list[tuple[int, FilterPlugin]] = []
-        self._room: CompiledRoom | None = None  #: of the only live filter that looks at a node's pods
+        self._room: CompiledRoom | None = None  #: for the only live filter that reads a node's pods
         self._node_failed: PositionArray | None = None
         self._near_failed: PositionArray = np.empty(0, dtype=np.int16)
         self.failed: PositionArray = self._near_failed
         self.feasible: RowArray = np.empty(0, dtype=np.intp)
 
     def forget(self) -> None:
-        """Nothing that is kept holds any more."""
+        """Drop everything that is kept."""
         self._room = None
         self._codes.clear()
         self.quiet.clear()
@@ -68,7 +68,7 @@ class FilterResults:
         self._row_loud.clear()
 
     def leave_out(self, plugins: Iterable[str]) -> None:
-        """These plugins' PreFilter had nothing to say: their filter takes no part."""
+        """Leave out the filters of plugins whose PreFilter returned SKIP."""
         if not self._codes:
             return
         for name in plugins:
@@ -78,7 +78,7 @@ class FilterResults:
             self._row_loud.discard(name)
 
     def exclude_all(self) -> None:
-        """PreFilter rejected the pod for all nodes."""
+        """Exclude all nodes; PreFilter rejected the pod."""
         self.forget()
         self.generation += 1
         self.failed = np.full(len(self._cluster), EXCLUDED, dtype=np.int16)
@@ -89,7 +89,7 @@ class FilterResults:
         return self._codes[plugin]
 
     def node_codes(self) -> dict[str, IntArray]:
-        """The codes of the filter plugins that look at nodes only, by name, as far as they are known."""
+        """The known codes of the filter plugins that read nodes only, keyed by name."""
         return {
             plugin.name: self._codes[plugin.name]
             for _, plugin in self._stages.node_filter
@@ -108,7 +108,7 @@ class FilterResults:
         allowed: frozenset[str] | None,
         standing: StandingVerdicts,
     ) -> None:
-        """Ask the filters where something changed.
+        """Run the filters for what changed.
 
         Args:
             state: The cycle state that PreFilter wrote.
@@ -116,9 +116,9 @@ class FilterResults:
             skipped: Plugins that take no part.
             part: The rows that changed; None: all.
             node_part: Those whose node object changed; None: all.
-            again: Whether the plugins that take part are other ones than the last time.
-            allowed: Names of the nodes that PreFilter left; None: all.
-            standing: Which of the plugins that look further than the node need not be asked.
+            again: Whether other plugins take part than the last time.
+            allowed: Names of the nodes that PreFilter allowed; None: all.
+            standing: Plugins that read more than the node and whose results still hold.
         """
         snapshot = Snapshot(self._cluster)
         again = again or part is None or not self._codes
@@ -157,11 +157,11 @@ class FilterResults:
 
     @property
     def are_near(self) -> bool:
-        """Whether no filter that takes part looks further than the node."""
+        """Whether every filter that takes part reads only the node and its pods."""
         return not self._far_live
 
     def renew_near(self, span: tuple[int, int]) -> bool:
-        """Let the kernel do its part of ``renew_rows``, if it can; rows are given by address and number."""
+        """Let the kernel do its part of ``renew_rows``, if it can; ``span``: address and number of rows."""
         room = self._room
         if room is None:
             return False
@@ -179,7 +179,7 @@ class FilterResults:
     def _ask_all(
         self, position: int, plugin: FilterPlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> IntArray:
-        """The codes of a filter that looks at a node's pods, of all nodes, to be kept."""
+        """All nodes' codes of a filter that reads a node's pods, to be kept."""
         addresses = self._shared.addresses
         room = None
         ruled = self._ruled.get(plugin.name)
@@ -202,7 +202,7 @@ class FilterResults:
     def renew_rows(
         self, state: CycleState, pod: PodInfo, part: Snapshot, by_row: frozenset[str], *, near: bool = True
     ) -> None:
-        """Ask the filters about rows of which nothing but their pods has changed; all else stands.
+        """Run the filters for rows of which only the pods have changed; all other results hold.
 
         ``near`` is False after ``renew_near``.
         """
@@ -246,7 +246,7 @@ class FilterResults:
         part: Snapshot | None,
         standing: StandingVerdicts,
     ) -> list[Refusing]:
-        """Ask the filters that look further than the node, unless they stand; those that refuse some node."""
+        """Run the filters that read more than the node, unless their results hold; the rejecting ones."""
         far: list[Refusing] = []
         snapshot = Snapshot(self._cluster)
         self._far_live = [each for each in self._stages.far_filter if each[1].name not in skipped]
@@ -277,7 +277,7 @@ class FilterResults:
         snapshot: Snapshot,
         node_part: Snapshot | None,
     ) -> bool:
-        """Renew the codes of a plugin that looks at nodes only; whether any may be another one now."""
+        """Renew the codes of a plugin that reads nodes only; returns whether any may have changed."""
         name = plugin.name
         known = self._codes.get(name)
         if known is not None and node_part is not None:
@@ -303,7 +303,7 @@ class FilterResults:
     def _look_up_nodes(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, skipped: frozenset[str]
     ) -> FramedVerdicts | None:
-        """Ask the plugins that look at nodes only, all of them; or take what they said of the pod's frame."""
+        """Run all plugins that read nodes only, or take their results from the pod's frame."""
         frames = self._shared.frames
         framed = frames.of(pod.template)
         taking_part = self._stages.node_filter_names - skipped
@@ -320,7 +320,7 @@ class FilterResults:
         return framed.verdicts
 
     def _combine_nodes(self) -> PositionArray | None:
-        """Find each node's first refusing plugin among those that look at nodes only; None: none refuses."""
+        """Each node's first rejecting plugin among those that read nodes only; None: none rejects."""
         failed = None
         for position, plugin in self._stages.node_filter:
             if plugin.name in self._codes and plugin.name not in self.quiet:
@@ -332,7 +332,7 @@ class FilterResults:
         return failed
 
     def _combine_near(self, framed: FramedVerdicts | None) -> None:
-        """Find each node's first refusing plugin among those that look no further than the node."""
+        """Each node's first rejecting plugin among those that read only the node and its pods."""
         self._node_failed = self._combine_nodes() if framed is None else framed.failed
         self._refuses_none = self._node_failed is None
         if self._node_failed is None:
@@ -343,12 +343,12 @@ class FilterResults:
             if plugin.name in self._row_loud:
                 self._refuses_none = False
                 _note(failed, position, self._codes[plugin.name])
-        # A new array: a reader of the old one keeps what was true then.
+        # A new array: readers of the old one keep its values.
         self._near_failed = failed
         self.failed = np.empty(0, dtype=np.int16)
 
     def _patch_near(self, rows: RowArray, refusing: list[Refusing]) -> None:
-        """The same where rows changed, whose refusals by plugins that look at a node's own pods are given."""
+        """The same for changed rows only, given the rejections by plugins that read a node's own pods."""
         before = self._near_failed[rows]
         if self._node_failed is not None:
             after = self._node_failed[rows]
@@ -364,7 +364,7 @@ class FilterResults:
                 self.feasible = np.flatnonzero(self.failed == FEASIBLE)
 
     def _patch_far(self, rows: RowArray, far: Iterable[Refusing]) -> None:
-        """Add the refusals of the other plugins where rows changed; elsewhere they stand."""
+        """Add the other plugins' rejections for changed rows; elsewhere they hold."""
         after = self._near_failed[rows]
         for position, codes in far:
             _note(after, position, codes[rows])
@@ -373,7 +373,7 @@ class FilterResults:
             self.feasible = np.flatnonzero(self.failed == FEASIBLE)
 
     def _add_far(self, far: Iterable[Refusing], allowed: frozenset[str] | None) -> None:
-        """Add the refusals of the other plugins, and what PreFilter left out."""
+        """Add the other plugins' rejections, and the nodes that PreFilter excluded."""
         if not far and allowed is None:
             if self.failed is not self._near_failed:
                 self.failed = self._near_failed
@@ -394,5 +394,5 @@ class FilterResults:
 
 
 def _note(failed: PositionArray, position: int, codes: IntArray) -> None:
-    """Where a plugin refuses, and none before it does, it is the first."""
+    """Enter a plugin's rejections where no earlier plugin rejects."""
     np.putmask(failed, (codes != 0) & (failed > position), position)

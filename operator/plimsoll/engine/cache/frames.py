@@ -1,9 +1,9 @@
-"""Shares what plugins say of a pod's frame among the templates that have it.
+"""Shares plugin results that depend on a pod's frame among the templates of that frame.
 
-Templates differ in labels, owners and amounts far more often than in anything else. Their frame
-(:attr:`plimsoll.model.kinds.pod_info.PodTemplate.frame`) is what remains. Plugins that declare to be
-``framed`` are asked once for each frame, until a node or another object than a pod changes; what they skip,
-refuse and score is then looked up together. Answers that the cycle state is needed for are never shared.
+Templates differ mostly in labels, owners and amounts. The rest is their frame
+(:attr:`plimsoll.model.kinds.pod_info.PodTemplate.frame`). Plugins that declare to be ``framed`` run once per
+frame, until a node or an object other than a pod changes. Their skips, rejections and scores are then looked
+up together. Results that need the cycle state are never shared.
 
 Axis letter: N nodes.
 """
@@ -18,27 +18,27 @@ from plimsoll.framework import IntArray, PodTemplate, PreFilterPlugin, ScorePlug
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray
 
-#: Answers by frame take at most about this much memory a profile.
+#: Approximate maximum of memory for results by frame, per profile.
 FRAME_BYTES = 32 * 2**20
 
-#: An array of first refusals, one of sums, and what plugins said that no other frame may share.
+#: An array of first rejections, one of sums, and the plugin results that no other frame shares.
 BYTES_A_NODE = 2 + 8 + 3 * 8
 
 
 class FramedPreFilter(NamedTuple):
-    """Which PreFilter plugins the frame makes skip, and the others, in calling order."""
+    """The PreFilter plugins that the frame makes skip, and the others, in calling order."""
 
     skipped: frozenset[str]
     asked: tuple[PreFilterPlugin, ...]
 
 
 class FramedVerdicts(NamedTuple):
-    """What the filters say that look at nodes only.
+    """The results of filters that read nodes only.
 
     Attributes:
         codes: By plugin, shape (N,), read-only.
-        quiet: Those that refuse none.
-        failed: Shape (N,): the first of them that refuses the node; None: none refuses any.
+        quiet: Plugins that reject no node.
+        failed: Shape (N,): the first plugin that rejects the node; None: none rejects any.
     """
 
     codes: Mapping[str, IntArray]
@@ -47,13 +47,13 @@ class FramedVerdicts(NamedTuple):
 
 
 class FramedSums(NamedTuple):
-    """What the scores amount to that look at nodes only.
+    """The sums of scores that read nodes only.
 
     Attributes:
-        plugins: Those that take part.
-        base: The sum of what is the same for all nodes, or not normalised; shape (N,) or one number.
-        varying: Those that are normalised over the feasible nodes, with their weights.
-        raw: Of these, by plugin, shape (N,), read-only.
+        plugins: Plugins that take part.
+        base: The sum of scores that are constant or not normalized; shape (N,) or one number.
+        varying: Plugins whose scores are normalized over the feasible nodes, with their weights.
+        raw: The raw scores of these, by plugin, shape (N,), read-only.
     """
 
     plugins: frozenset[str]
@@ -64,7 +64,7 @@ class FramedSums(NamedTuple):
 
 @dataclass(slots=True)
 class FrameAnswers:
-    """What is known of one frame; None of what has not been asked, or what cannot be shared.
+    """The known results of one frame; None where not computed yet, or not shareable.
 
     Attributes:
         unscored: Plugins that skip in PreScore.
@@ -77,22 +77,22 @@ class FrameAnswers:
 
 
 class Frames:
-    """Answers by frame, for the nodes and objects as they are now."""
+    """Results by frame, for the present nodes and objects."""
 
     def __init__(self, profile: Profile, cluster: Cluster) -> None:
         self._profile = profile
         self._cluster = cluster
         self._framed = profile.capabilities.framed
-        #: Filters and scores of which a framed plugin's answer needs no cycle state.
+        #: Filters and scores of framed plugins whose results need no cycle state.
         self._stateless = self._framed & profile.capabilities.signed.keys()
         self._quiet = self._framed - profile.capabilities.noting
         self._answers: dict[bytes, FrameAnswers] = {}
         self._mark: tuple[int, int, int] | None = None
 
     def of(self, template: PodTemplate) -> FrameAnswers | None:
-        """The answers of the template's frame, to be added to.
+        """The results of the template's frame; callers add to them.
 
-        None where nothing is shared: the pod's name matters, or this attempt's plugin calls are timed.
+        None if nothing is shared: the pod's name matters, or this attempt's plugin calls are timed.
         """
         meter = METER.get()
         if not self._framed or (meter is not None and meter.clock is not None):
@@ -113,16 +113,16 @@ class Frames:
         return answers
 
     def pre_filtered(self, skipped: Collection[str]) -> FramedPreFilter:
-        """What can be shared of a PreFilter in which these skipped."""
+        """The shareable part of a PreFilter in which these plugins skipped."""
         shared = self._quiet.intersection(skipped)
         return FramedPreFilter(
             shared, tuple([each for each in self._profile.pre_filter if each.name not in shared])
         )
 
     def are_framed(self, plugins: Iterable[str]) -> bool:
-        """Whether what these say of nodes follows from the frame alone."""
+        """Whether the node results of these plugins depend on the frame alone."""
         return self._stateless.issuperset(plugins)
 
     def skipping(self, plugins: Iterable[str]) -> frozenset[str]:
-        """Those of these that skip for every template of the frame if they skip for one."""
+        """The plugins that skip for every template of the frame if they skip for one."""
         return self._framed.intersection(plugins)

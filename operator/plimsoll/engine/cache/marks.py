@@ -1,4 +1,4 @@
-"""Marks say whether plugins that look at a node's own pods answer otherwise although no row has changed."""
+"""Marks show when plugins that read a node's own pods change their results although no row has changed."""
 
 from collections.abc import Hashable
 
@@ -15,7 +15,7 @@ class Marks:
         self._latest: list[Hashable] = []
 
     def differ(self, template: PodTemplate, snapshot: Snapshot) -> bool:
-        """Whether some mark is another one than at the latest call.
+        """Whether some mark differs from the latest call's.
 
         Raises:
             PluginError: A plugin raised.

@@ -1,7 +1,7 @@
-"""Shares results of plugins that look at nodes only among the templates for which they are equal.
+"""Shares results of plugins that read nodes only among templates of equal signature.
 
-Thousands of different pods tolerate the same taints and run the same image. A plugin that tells by its
-``signature`` what of a template it looks at is asked once for all of them, until a node changes.
+Thousands of different pods tolerate the same taints and run the same image. A plugin's ``signature`` names
+the part of a template that it reads. The plugin runs once per signature, until a node changes.
 
 Axis letter: N nodes.
 """
@@ -27,7 +27,7 @@ from plimsoll.framework import (
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
-#: Columns take at most about this much memory a profile.
+#: Approximate maximum of memory for columns, per profile.
 COLUMN_BYTES = 64 * 2**20
 
 
@@ -37,7 +37,7 @@ class NodeColumn:
 
     Attributes:
         values: Shape (N,), read-only.
-        points: Of raw scores that are all the same: the normalised points, once somebody knows them.
+        points: The normalized points if all raw scores are equal, once computed.
     """
 
     values: IntArray
@@ -47,11 +47,11 @@ class NodeColumn:
 
 
 class NodeColumns:
-    """Columns by plugin, purpose and signature, for the nodes as they are now.
+    """Columns by plugin, purpose and signature, for the present nodes.
 
     Attributes:
-        addresses: Of the cluster's own columns, for the kernel.
-        frames: What templates of one frame share.
+        addresses: Addresses of the cluster's own columns, for the kernel.
+        frames: Results that templates of one frame share.
     """
 
     def __init__(self, cluster: Cluster, profile: Profile, kernel: Kernel | None = KERNEL) -> None:
@@ -71,7 +71,7 @@ class NodeColumns:
         return self._rows
 
     def column(self, key: Hashable, build: Callable[[], IntArray]) -> NodeColumn:
-        """The column of that key, built when it is missing for these nodes and objects."""
+        """The column with that key, built if it is missing for the present nodes and objects."""
         cluster = self._cluster
         mark = cluster.node_tick, cluster.epoch, cluster.objects.version
         if mark != self._mark or len(self._columns) * 8 * len(cluster) > COLUMN_BYTES:
@@ -84,7 +84,7 @@ class NodeColumns:
             found = self._columns[key] = NodeColumn(
                 values, int(values.min(initial=2**62)), int(values.max(initial=-(2**62)))
             )
-            # Building may have added axes to the cluster, never changed a node.
+            # Building may have added axes to the cluster, but never changed a node.
             self._mark = cluster.node_tick, cluster.epoch, cluster.objects.version
         return found
 
@@ -98,7 +98,7 @@ class NodeColumns:
         pod: PodInfo,
         snapshot: Snapshot,
     ) -> NodeColumn | None:
-        """The answer of a signed plugin that looks at nodes only; None of others.
+        """The result of a signed plugin that reads nodes only; None for other plugins.
 
         Raises:
             PluginError: The plugin raised.

@@ -1,9 +1,9 @@
 """Caches scores of one pod template that depend on one node only, and recomputes the rest.
 
-Kept, one raw score a node, are the answers of plugins that look no further than the node; and, where
-they do not normalise or give every node the same, their weighted sum. Rows that changed are scored again
-on the next request for totals. The owner, a :class:`~plimsoll.engine.cache.template.TemplateCache`, says what
-changed.
+One raw score per node is kept of each plugin that reads only the node and its pods. If such plugins do not
+normalize, or score all nodes equally, their weighted sum is kept too. Changed rows are scored again when
+totals are next requested. The owner, a :class:`~plimsoll.engine.cache.template.TemplateCache`, passes the
+changes.
 
 Edges: without score plugins and extenders every node's total is 1, and PreScore does not run.
 Source: kube-scheduler v1.36, ``pkg/scheduler/schedule_one.go`` (``prioritizeNodes``).
@@ -36,7 +36,7 @@ from plimsoll.framework import (
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
-#: Every node's total where a profile has neither score plugins nor extenders.
+#: Every node's total in a profile with neither score plugins nor extenders.
 UNSCORED = 1
 
 
@@ -47,8 +47,8 @@ class ScoreTable:
     Attributes:
         rows: Shape (F,): the feasible nodes.
         plugins: The score plugins that took part, in order.
-        raw: One (F,) array a plugin, as returned.
-        normalized: The same within 0..100.
+        raw: One (F,) array per plugin, as returned.
+        normalized: The same after normalization, within 0..100.
         totals: Shape (F,): the weighted sums.
     """
 
@@ -63,8 +63,8 @@ class ScoreTable:
 class TemplateScores:
     """The scores of one lane.
 
-    The cycle state that PreFilter and PreScore wrote is handed in with every question; ``part`` is a
-    window on the rows that the lane has just renewed, if it has one.
+    Each method receives the cycle state that PreFilter and PreScore wrote. ``part`` is a window on the rows
+    that the lane has just renewed, if it has one.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns) -> None:
@@ -90,23 +90,23 @@ class TemplateScores:
         self._compiled: CompiledTotals | None = None
 
     def forget(self) -> None:
-        """Nothing that is kept holds any more."""
+        """Drop everything that is kept."""
         self._raw.clear()
         self._same.clear()
-        self._base = 0  # else it is as long as there were nodes then
+        self._base = 0  # otherwise it has the former number of nodes
         self._totals = self._settled = self._stale_rows = self._is_stale = None
         self._best.forget()
         self._compiled = None
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the kernel scores what changes."""
+        """Whether the kernel scores changed rows."""
         return self._compiled is not None
 
     def note_stale(self, rows: RowArray | None, tick: int) -> None:
-        """What changed since that tick is scored again when somebody asks.
+        """Record changes since that tick, to be scored when totals are requested.
 
-        ``rows`` are those that changed; None will do where the kernel scores.
+        ``rows`` are the changed ones; None suffices where the kernel scores.
         """
         if self._compiled is not None:
             self._compiled.note_stale(tick)
@@ -121,7 +121,7 @@ class TemplateScores:
         self._is_stale[rows] = True
 
     def note_standing(self, plugins: frozenset[str]) -> None:
-        """Of the plugins that look further than the node, only these would skip again if they skipped."""
+        """Record which plugins that read more than the node would skip again if they skipped."""
         if self._unscored:
             self._unscored &= plugins
 
@@ -135,7 +135,7 @@ class TemplateScores:
     ) -> tuple[Sequence[int] | RowArray, int]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.
 
-        ``verdicts`` are given where ``rows`` are all the feasible ones.
+        ``verdicts`` are given if ``rows`` are all the feasible ones.
         """
         if verdicts is not None and self._are_kept():
             self._renew(state, pod, part)
@@ -203,7 +203,7 @@ class TemplateScores:
     def _pre_score(
         self, state: CycleState, pod: PodInfo, feasible: Snapshot, plugins: Iterable[PreScorePlugin]
     ) -> list[str]:
-        """Run PreScore; the plugins that contribute nothing."""
+        """Run PreScore; returns the plugins that skip."""
         unscored = []
         for plugin in plugins:
             status = called(plugin.name, "preScore", plugin.pre_score, state, pod, feasible)
@@ -214,7 +214,7 @@ class TemplateScores:
         return unscored
 
     def _raw_of(self, state: CycleState, plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-        """The kept raw scores of a plugin that looks no further than the node, shape (N,)."""
+        """The kept raw scores of a plugin that reads only the node and its pods, shape (N,)."""
         known = self._raw.get(plugin.name)
         if known is None:
             column = self._shared.signed(
@@ -266,7 +266,7 @@ class TemplateScores:
 
     def _renew_compiled(self, compiled: CompiledTotals, state: CycleState, pod: PodInfo) -> None:
         if self._cluster.is_large:
-            self.forget()  # and settle again, in exact integers
+            self.forget()  # then settle again, in exact integers
         elif compiled.renew(state, pod) and self._raw:
             for plugin, _ in self._stages.row_score:
                 self._raw.pop(plugin.name, None)
@@ -274,11 +274,11 @@ class TemplateScores:
     def _kept_totals(
         self, state: CycleState, pod: PodInfo, rows: RowArray, part: Snapshot | None
     ) -> IntArray | None:
-        """Totals of ``rows`` from what is kept, or None when some points cannot be added up beforehand.
+        """Totals of ``rows`` from kept sums, or None if some points cannot be summed in advance.
 
-        Kept are the sums of the plugins that look no further than the node and do not normalise, or give
-        every node the same raw score. The others' normalised points are added for these rows. The array
-        may be the kept one: do not change it.
+        Sums are kept of plugins that read only the node and its pods and do not normalize, or that score
+        every node equally. The other plugins' normalized points are added for these rows. The result may be
+        the kept array: do not change it.
         """
         if not self._scores:
             return _unscored(rows)
@@ -309,7 +309,7 @@ class TemplateScores:
     def _near_unscored(
         self, state: CycleState, pod: PodInfo, feasible: Snapshot
     ) -> tuple[list[str], FrameAnswers | None]:
-        """The plugins that look no further than the node and contribute nothing; the frame's answers."""
+        """The skipping plugins that read only the node and its pods; uses the frame's results."""
         plugins = self._stages.near_pre_score
         framed = self._shared.frames.of(pod.template)
         if framed is None:
@@ -323,7 +323,7 @@ class TemplateScores:
         return [*known, *self._pre_score(state, pod, feasible, waiting)], framed
 
     def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:  # noqa: PLR0912 - one sum, by kind of summand
-        """Compute what can be kept of the scores; whether totals can be."""
+        """Compute the kept parts of the scores; returns whether totals can be kept."""
         snapshot = Snapshot(self._cluster)
         unscored, framed = self._near_unscored(state, pod, snapshot.at(rows))
         self._base = 0
@@ -354,7 +354,7 @@ class TemplateScores:
             elif plugin.name in self._normalizing:
                 self._varying.append((plugin, weight))
             elif not _lie_in_range(raw):
-                # Only a feasible node's points are an error; `score` looks at those alone.
+                # Only a feasible node's points can be an error; `score` checks those alone.
                 return False
             elif plugin.reads is Reads.ROW:
                 self._summands.add(plugin.name)
@@ -379,6 +379,6 @@ def _unscored(rows: RowArray) -> IntArray:
 
 
 def _lie_in_range(points: IntArray) -> bool:
-    # One look instead of two, as the least score is 0: without a sign, negative numbers are the largest.
+    # One comparison instead of two, as the least score is 0: as unsigned, negative numbers are the largest.
     unsigned = points.view(np.uint64)
     return not len(points) or unsigned.item(unsigned.argmax()) <= MAX_SCORE

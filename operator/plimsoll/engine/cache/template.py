@@ -1,11 +1,11 @@
 """Caches filter results and scores of one pod template under one profile: a lane.
 
-Pods of one template ask the same question again and again, and from one attempt to the next a handful
-of nodes changed. A lane therefore keeps, for each filter plugin, one code a node
-(:mod:`plimsoll.engine.cache.filter_results`) and, for each score plugin that looks at nothing but the node,
-one raw score a node (:mod:`plimsoll.engine.cache.scores`); ``refresh`` evaluates the changed rows
-only. Plugins that look across the cluster are evaluated on all nodes after any change (their own counters
-make that cheap); see :class:`plimsoll.framework.Reads` and docs/adr/0003.
+Pods of one template need the same evaluation again and again, and only a handful of nodes change from one
+attempt to the next. A lane therefore keeps, for each filter plugin, one code per node
+(:mod:`plimsoll.engine.cache.filter_results`) and, for each score plugin that reads nothing but the node, one
+raw score per node (:mod:`plimsoll.engine.cache.scores`); ``refresh`` evaluates the changed rows only. Plugins
+that read the whole cluster are evaluated on all nodes after any change (their own counters make that cheap);
+see :class:`plimsoll.framework.Reads` and docs/adr/0003.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,17 +43,17 @@ from plimsoll.model.columns.columns import PositionArray, RowArray, told_apart
 
 
 class TemplateCache:
-    """What one profile knows about one template on one cluster; its methods raise PluginError.
+    """Caches one template's results under one profile on one cluster; its methods raise PluginError.
 
     Attributes:
-        failed: Shape (N,): position of the first filter plugin that refused the node, FEASIBLE or EXCLUDED.
+        failed: Shape (N,): position of the first filter plugin that rejected the node, FEASIBLE or EXCLUDED.
         feasible: Rows of the feasible nodes, ascending.
-        filters: Results by filter plugin, of the latest refresh.
+        filters: Results by filter plugin, from the latest refresh.
         state: The cycle state of the latest refresh; valid for the template's pods.
-        rejected: The status by which PreFilter refused the pod for all nodes; success when it did not.
+        rejected: The status by which PreFilter rejected the pod for all nodes; success if it did not.
         absent: The status of EXCLUDED nodes.
-        narrowing: PreFilter plugins that named the nodes to look at.
-        skipped: Plugins whose PreFilter had nothing to say.
+        narrowing: PreFilter plugins that restricted the nodes.
+        skipped: Plugins whose PreFilter returned SKIP.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns | None = None) -> None:
@@ -88,7 +88,7 @@ class TemplateCache:
         self._refused: dict[Code, RowArray] = {}
 
     def refresh(self, pod: PodInfo) -> None:
-        """Bring masks up to date with the cluster, for this pod of the template."""
+        """Update the results to the present cluster, for this pod of the template."""
         cluster = self.cluster
         rows, snapshot = None, Snapshot(cluster)
         is_other = self._stages.marked and self._marks.differ(pod.template, snapshot)
@@ -140,7 +140,7 @@ class TemplateCache:
         self._note_editions(editions if self._near_skipped is not None else [])
 
     def _renew_rows(self, pod: PodInfo) -> bool:
-        """Renew what follows from a node's pods where these changed; False: they are not known."""
+        """Renew results that depend on a node's pods, where these changed; False: the rows are unknown."""
         cluster = self.cluster
         span = cluster.span_since(self._tick, MOST_CHANGES)
         is_done = span is not None and self.filters.renew_near(span)
@@ -169,18 +169,18 @@ class TemplateCache:
         )
 
     def _note_renewed(self, part: Snapshot | None) -> None:
-        """The masks are those of the cluster as it is now."""
+        """Record that the results match the present cluster."""
         cluster = self.cluster
         self._part = part
         self.failed, self.feasible = self.filters.failed, self.filters.feasible
-        # Building columns and indexes on the way may have added axes: read the marks last.
+        # Building columns and indexes may have added axes, so the marks are read last.
         self._tick = cluster.tick
         self._node_tick = cluster.node_tick
         self._epoch = cluster.epoch
         self._objects_version = cluster.objects.version
 
     def _note_editions(self, editions: list[Edition | None]) -> None:
-        """The answers of the plugins that look further than the node are of these editions."""
+        """Record the editions of the results of plugins that read more than the node."""
         self._editions = editions
         pairs = zip(self._stages.dated, editions, strict=False)
         dated = [(plugin, edition) for plugin, edition in pairs if edition]
@@ -190,7 +190,7 @@ class TemplateCache:
             self._watched = [(plugin, edition) for plugin, edition in dated if not edition.lasts]
 
     def _all_stand(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether every plugin that looks further than the node answers as it did."""
+        """Whether the results of all plugins that read more than the node still hold."""
         if self._watched is None:
             return False
         for plugin, edition in self._watched:
@@ -204,7 +204,7 @@ class TemplateCache:
     def _compare_editions(
         self, pod: PodInfo, snapshot: Snapshot, *, comparable: bool
     ) -> list[Edition | None]:
-        """Find the plugins whose answers stand; the editions of all that have some."""
+        """Find the plugins whose results hold; returns the editions of all plugins that have one."""
         editions: list[Edition | None] = []
         dated = self._stages.dated
         try:
@@ -227,7 +227,7 @@ class TemplateCache:
         return editions
 
     def _pre_filter(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
-        """Run PreFilter; the names of the nodes to look at, None for all."""
+        """Run PreFilter; returns the names of the allowed nodes, None for all."""
         if self._near_skipped is not None and self._answers and self._far_agree(pod, snapshot):
             return None
         self._near_skipped = None
@@ -240,7 +240,7 @@ class TemplateCache:
         return allowed
 
     def _far_agree(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Ask only the plugins that look across the cluster; whether all agree or skip, as the others did."""
+        """Run only the plugins that read the whole cluster; returns whether all agree or skip as before."""
         skipped = []
         for plugin in self._stages.far_pre_filter:
             if plugin.name in self._standing:
@@ -261,7 +261,7 @@ class TemplateCache:
         return True
 
     def _pre_filter_all(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:  # noqa: C901, PLR0912 - the steps of PreFilter in upstream's order
-        """Ask every PreFilter plugin in order, for those near only where no answer is kept."""
+        """Run every PreFilter plugin in order; near ones only if no result is kept."""
         self.rejected = SUCCESS
         allowed: frozenset[str] | None = None
         framed = self._frames.of(pod.template)
@@ -282,7 +282,7 @@ class TemplateCache:
                 skipped.add(plugin.name)
             elif answer.code is Code.UNRESOLVABLE:
                 self.rejected = answer
-                # The plugins behind have had no turn: what they wrote for an earlier attempt is void.
+                # The later plugins have not run, so their writes for an earlier attempt are void.
                 self.state = CycleState()
                 self._answers.clear()
                 self._scores.forget()
@@ -307,7 +307,7 @@ class TemplateCache:
         return allowed
 
     def status(self, row: int, pod: PodInfo) -> Status:
-        """Why a node is not feasible; success when it is."""
+        """Why a node is infeasible; success if it is feasible."""
         position = int(self.failed[row])
         if position == FEASIBLE:
             return SUCCESS
@@ -317,12 +317,12 @@ class TemplateCache:
         return self._refusal(plugin, int(self.filters.codes(plugin.name)[row]), pod)
 
     def rows_refused_by_filters(self) -> RowArray:
-        """Rows that a filter plugin refused, ascending."""
+        """Rows that a filter plugin rejected, ascending."""
         failed = self.failed
         return np.flatnonzero((failed != FEASIBLE) & (failed != EXCLUDED))
 
     def rows_refused(self, code: Code, pod: PodInfo) -> RowArray:
-        """Rows whose first refusal has that status code, ascending."""
+        """Rows whose first rejection has that status code, ascending."""
         known = self._refused.get(code)
         if known is not None:
             return known
@@ -335,7 +335,7 @@ class TemplateCache:
         return self._refused[code]
 
     def _refusals(self, failed: PositionArray) -> Iterator[tuple[FilterPlugin, RowArray, IntArray]]:
-        """The plugins that are first to refuse some nodes; which nodes, and with which codes."""
+        """The plugins that are first to reject some nodes; with these nodes and their codes."""
         for position in np.unique(failed).tolist():
             if position not in (FEASIBLE, EXCLUDED):
                 plugin = self.profile.filter[position]
@@ -350,7 +350,7 @@ class TemplateCache:
         return status
 
     def diagnose(self, pod: PodInfo, overrides: RowStatuses) -> Diagnosis:
-        """Fold the refusals of all nodes into counts; ``overrides`` replace own statuses by row."""
+        """Fold the rejections of all nodes into counts; ``overrides`` replace the lane's statuses by row."""
         if self._diagnosis is not None and not len(overrides):
             return self._diagnosis
         counted: list[tuple[Status, int]] = []
@@ -384,7 +384,7 @@ class TemplateCache:
     def best(self, pod: PodInfo, rows: RowArray) -> tuple[Sequence[int] | RowArray, int | None]:
         """The rows with the highest total among ``rows`` (feasible ones), and that total.
 
-        The only row is not scored; its total is None. Valid until the next refresh.
+        A single row is not scored; its total is None. Valid until the next refresh.
         """
         if len(rows) == 1:
             return rows, None

@@ -1,9 +1,9 @@
-"""Keeps the lanes of one profile: decides which templates' filter results and scores stay in memory.
+"""Keeps the lanes of one profile, and decides which templates' filter results and scores stay in memory.
 
-Templates whose pods come again and again are worth their memory; a pod with a shape of its own is not, and
-there may be thousands of them in a row. A new lane is therefore on probation with a few others, and is
-kept when a second pod of its template comes, even if that is after its probation. Lanes of pods that
-never come back then use the same little memory over and over, and find it in the processor's cache.
+A lane is worth its memory if more pods of its template come. A pod with a unique template needs none, and
+thousands of such pods may come in a row. A new lane is therefore on probation with a few others, and is kept
+when a second pod of its template comes, even after the probation. Lanes of unique templates thus reuse the
+same little memory, which stays in the processor's cache.
 
 Source: the 2Q replacement of Johnson and Shasha, VLDB 1994.
 """
@@ -17,18 +17,18 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import PodTemplate
 from plimsoll.model.columns.cluster import Cluster
 
-#: Kept lanes take at most about this much memory a profile.
+#: Approximate maximum of memory for kept lanes, per profile.
 LANE_BYTES = 256 * 2**20
 
-#: Lanes on probation.
+#: Number of lanes on probation.
 PROBATION = 16
 
-#: Templates that had a lane are remembered, by hash, up to this many.
+#: Number of templates that had a lane and are remembered, by hash.
 REMEMBERED = 65_536
 
 
 class TemplateCaches:
-    """Lanes by template: those used last, within a limit."""
+    """Lanes by template: the most recently used, within a limit."""
 
     def __init__(self, profile: Profile, cluster: Cluster, kernel: Kernel | None = KERNEL) -> None:
         self._profile = profile
@@ -39,7 +39,7 @@ class TemplateCaches:
         self._dropped: set[int] = set()
 
     def use(self, template: PodTemplate) -> TemplateCache:
-        """The lane of a template whose pod is to be placed, made when it is missing."""
+        """The lane of the template of a pod to schedule, created if it is missing."""
         lane = self._kept.get(template)
         if lane is not None:
             self._kept.move_to_end(template)
@@ -54,7 +54,7 @@ class TemplateCaches:
         return lane
 
     def drop(self, template: PodTemplate) -> None:
-        """Forget a lane that went wrong."""
+        """Drop a lane whose plugins failed."""
         self._kept.pop(template, None)
         self._probation.pop(template, None)
 
@@ -68,8 +68,8 @@ class TemplateCaches:
 
     def _keep(self, template: PodTemplate, lane: TemplateCache) -> None:
         self._kept[template] = lane
-        # A column of points for each score plugin, their sum, and the feasible rows. Codes of filters are
-        # mostly of nodes, and shared: measured, six columns a lane.
+        # A column of points for each score plugin, their sum, and the feasible rows. Filter codes mostly
+        # depend on nodes and are shared: six columns a lane, as measured.
         columns = len(self._profile.score) + 2
         most = max(PROBATION, LANE_BYTES // (8 * columns * max(1, len(self._cluster))))
         while len(self._kept) > most:
