@@ -1,22 +1,22 @@
 """Runs one scheduling attempt in order; with HTTP extenders as a generator that yields to them.
 
-The steps themselves, also the choice among the best nodes, are in :mod:`plimsoll.engine.scheduler`.
+:mod:`plimsoll.engine.scheduler` has the steps themselves, and the choice among the best nodes.
 
 ::
 
     nominated node ─▶ filter ─▶ [extenders: filter] ─▶ score ─▶ [extenders: prioritize] ─▶ choose
                         └▶ no node is feasible: PostFilter ─▶ [extenders: preempt] ─▶ nominate
 
-Steps in brackets yield a tuple of asks that may be carried out simultaneously, and receive the tuple of their
-answers. The cluster changes while an extender answers, so no result from before a yield is used after it: the
-filters run again, and only a node that passed them *now* and the extenders *then* is chosen. From the last
-answer to the decision nothing but memory is touched.
+Steps in brackets yield a tuple of requests that may be sent simultaneously, and receive the tuple of their
+responses. The cluster changes while an extender responds, so no result from before a yield is used after it:
+the filters run again, and only a node that passed the filters *now* and the extenders *then* is chosen.
+Between the last response and the decision only memory is touched.
 
-The decision changes nothing: the caller assumes the pod, binds it, or writes why not. Same cluster, same
-pod, same tie-break: same decision.
+The decision changes nothing: the caller assumes and binds the pod, or writes why not. The same cluster, pod
+and tie-break yield the same decision.
 
 Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes are scored, none sampled; other
-pods are scheduled while extenders answer, hence the second look (docs/adr/0010).
+pods are scheduled while extenders respond, so the filters run a second time (docs/adr/0010).
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -33,7 +33,7 @@ from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, PodInfo
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
 
-#: An attempt starts over when other pods took its nodes while extenders answered; so often, then it fails.
+#: Rounds of an attempt; a round repeats when other pods took its nodes while extenders responded.
 ROUNDS = 3
 
 Steps: TypeAlias = Generator[Asks, Answers, Decision]
@@ -41,16 +41,16 @@ Steps: TypeAlias = Generator[Asks, Answers, Decision]
 
 
 def schedule(scheduler: ProfileScheduler, pod: PodInfo, home: BoolArray | None = None) -> Decision:
-    """Decide where a pod goes that concerns no extender; never raises for what a plugin does.
+    """Choose a node for a pod without interested extenders; never raises because of a plugin.
 
-    ``home``, shape (N,), are nodes that come before all others; None for no difference.
+    ``home``, shape (N,), marks nodes that are preferred to all others; None for no preference.
     """
     if not len(scheduler.cluster):
         return _without_nodes(pod)
     try:
         row, lane = scheduler.nominated_row(pod), None
         if row is not None:
-            # Most pods fit where room was made for them: nominations to other nodes do not matter yet.
+            # Most pods fit on their nominated node: nominations to other nodes do not matter yet.
             lane = scheduler.refreshed(pod)
             found = scheduler.filtered(pod, lane, only=row)
             if scheduler.holds(found, pod, row):
@@ -70,9 +70,9 @@ def schedule(scheduler: ProfileScheduler, pod: PodInfo, home: BoolArray | None =
 def schedule_steps(
     scheduler: ProfileScheduler, pod: PodInfo, extenders: Sequence[Extender], documents: NodeDocuments
 ) -> Steps:
-    """Decide where a pod goes that concerns extenders; never raises for what a plugin does.
+    """Choose a node for a pod with interested extenders; never raises because of a plugin.
 
-    ``extenders`` are those that the pod concerns, the ignorable ones last; at least one.
+    ``extenders`` are the interested ones, the ignorable ones last; at least one.
     """
     cluster = scheduler.cluster
     if not len(cluster):
@@ -92,7 +92,7 @@ def schedule_steps(
 def _round(
     scheduler: ProfileScheduler, pod: PodInfo, extended: Consultation
 ) -> Generator[Asks, Answers, Decision | None]:
-    """One decision, or None when the cluster changed too much while extenders answered."""
+    """One decision, or None when the cluster changed too much while extenders responded."""
     row, lane = scheduler.nominated_row(pod), None
     if row is not None:
         lane = scheduler.refreshed(pod)
@@ -113,7 +113,7 @@ def _round(
     if not len(rows):
         names = scheduler.names(found.rows)
         if not set(names) <= set(asked):
-            return None  # a node is feasible that no extender was asked about
+            return None  # a node is feasible that was not sent to the extenders
         decision = scheduler.reject(pod, found, extended.refused(found.rows, answer))
         return (yield from _spared(scheduler, extended, decision, names))
     points: Mapping[str, int] = {}
@@ -129,7 +129,7 @@ def _round(
 def _best(
     scheduler: ProfileScheduler, pod: PodInfo, found: Filtered, rows: RowArray, points: Mapping[str, int]
 ) -> tuple[Sequence[int] | RowArray, int | None]:
-    """The rows with the highest total, and that total with what extenders add by node name."""
+    """The rows with the highest total, and that total, including the extenders' scores by node name."""
     if not points:
         return found.lane.best(pod, rows)
     own = found.lane.totals(pod, rows)
@@ -142,7 +142,7 @@ def _best(
 
 
 def _still_placed(scheduler: ProfileScheduler, pod: PodInfo, node: str) -> Decision | None:
-    """The pod goes to a nominated node that extenders passed, if it still takes the pod."""
+    """Place the pod on its nominated node, which the extenders passed, if the filters still pass it."""
     row = scheduler.cluster.rows.get(node)
     if row is None:
         return None
@@ -151,7 +151,7 @@ def _still_placed(scheduler: ProfileScheduler, pod: PodInfo, node: str) -> Decis
 
 
 def _passed(scheduler: ProfileScheduler, pod: PodInfo, answer: FilterAnswer) -> tuple[Filtered, RowArray]:
-    """What the filters answer now, and the feasible rows that the extenders passed."""
+    """The filters' present results, and the feasible rows that the extenders passed."""
     found = scheduler.filtered(pod)
     nodes = scheduler.cluster.nodes
     rows = [row for row in found.rows.tolist() if nodes[row].name in answer.passed]
@@ -161,7 +161,7 @@ def _passed(scheduler: ProfileScheduler, pod: PodInfo, answer: FilterAnswer) -> 
 def _spared(
     scheduler: ProfileScheduler, extended: Consultation, decision: Decision, refused: Sequence[str] = ()
 ) -> Generator[Asks, Answers, Decision | None]:
-    """Let extenders spare victims of preemption; None when a node that they did not refuse is feasible."""
+    """Let extenders reduce candidates and victims; None when a node that they did not reject is feasible."""
     nomination = decision.nomination
     if nomination is None or not extended.preempts(nomination):
         return decision
@@ -169,7 +169,7 @@ def _spared(
     if not isinstance(answer, Failure):
         again = scheduler.filtered(decision.pod)
         if set(scheduler.names(again.rows)) - set(refused):
-            return None  # there is room now: no pod has to go
+            return None  # a node is feasible now: no victim is needed
     return extended.nominated(decision, answer, scheduler.nominator.by_node)
 
 

@@ -1,7 +1,7 @@
-"""Decides for pods of one template, one after the other, and looks up once what they share.
+"""Decides for pods of one template in turn, and looks up once what they share.
 
-Source: KEP-5598. Differs: rows that changed are looked at again, so that a batch may last as long as pods of
-the template come; decisions are those of as many attempts.
+Source: KEP-5598. Differs: changed rows are evaluated again, so a batch lasts as long as pods of the template
+arrive; the decisions equal those of single attempts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ from plimsoll.framework import PluginError, PodInfo
 
 
 def schedule_alike(scheduler: ProfileScheduler, pods: Iterable[PodInfo]) -> Iterator[Decision]:
-    """Decide where each pod goes that concerns no extender, as :func:`plimsoll.engine.attempt.schedule` does.
+    """Choose nodes for pods without interested extenders, as :func:`plimsoll.engine.attempt.schedule` does.
 
-    The caller places a pod before it asks for the next decision, or does not; whatever else happens to the
-    cluster in between is seen. The pods may be of several templates: neighbours that share one are cheap.
+    The caller may place a pod before it requests the next decision; any other change of the cluster in
+    between is seen too. The pods may have several templates; consecutive pods of one template are cheap.
     """
     lane: TemplateCache | None = None
     template = None

@@ -1,6 +1,6 @@
-"""Consults the extenders of one attempt: yields what they are asked, and folds their answers.
+"""Consults the extenders of one attempt: yields the requests, and folds the responses.
 
-Part of :mod:`plimsoll.engine.attempt`, which says what an answer is worth after the cluster has changed.
+Part of :mod:`plimsoll.engine.attempt`, which decides what a response is worth after the cluster has changed.
 
 Source: kube-scheduler v1.36, ``schedule_one.go`` (findNodesThatPassExtenders, prioritizeNodes) and
 ``framework/preemption`` (callExtenders).
@@ -28,7 +28,7 @@ from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
 from plimsoll.toolkit.scheduling.victims import VictimsFound
 
-#: Candidates that an extender is shown at most, the best ones: as many as upstream looks for at least.
+#: Maximum of candidates in a request, the best ones; upstream's minimum of candidates that it searches.
 CANDIDATES = 100
 
 Asks: TypeAlias = tuple[Ask, ...]
@@ -37,14 +37,14 @@ Answers: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Consultation:
-    """The extenders that one pod concerns, in the order of the profile, the ignorable ones last."""
+    """The extenders that are interested in one pod, in the order of the profile, the ignorable ones last."""
 
     cluster: Cluster
     extenders: Sequence[Extender]
     documents: NodeDocuments
 
     def filter(self, names: Sequence[str]) -> Generator[Asks, Answers, FilterAnswer | Failure]:
-        """Ask one extender after another; each receives the nodes that those before it passed."""
+        """Call the extenders in turn; each receives the nodes that passed those before it."""
         passed = list(names)
         failed: dict[str, str] = {}
         unresolvable_: dict[str, str] = {}
@@ -66,7 +66,7 @@ class Consultation:
         return FilterAnswer(frozenset(passed), failed, unresolvable_)
 
     def prioritize(self, names: Sequence[str]) -> Generator[Asks, Answers, Mapping[str, int]]:
-        """Ask all extenders simultaneously; one that fails gives no points."""
+        """Call all extenders simultaneously; a failing one gives no points."""
         nodes = tuple(self.cluster.nodes[self.cluster.rows[name]] for name in names)
         asks = tuple(
             prioritize_ask(each, nodes, self.documents) for each in self.extenders if each.prioritize_verb
@@ -79,7 +79,7 @@ class Consultation:
         return points
 
     def refused(self, rows: RowArray, answer: FilterAnswer) -> dict[int, Status]:
-        """Status by row of the feasible nodes that an extender gave a reason against."""
+        """Statuses by row of the feasible nodes that extenders rejected."""
         statuses: dict[int, Status] = {}
         for row in rows.tolist():
             name = self.cluster.nodes[row].name
@@ -90,14 +90,14 @@ class Consultation:
         return statuses
 
     def preempts(self, nomination: Nomination) -> bool:
-        """Whether an extender has a say in the candidates that PostFilter found."""
+        """Whether an extender supports preemption for the candidates that PostFilter found."""
         asked = any(each.preempt_verb for each in self.extenders)
         return asked and nomination.status.is_success and nomination.search is not None
 
     def preempt(
         self, pod: PodInfo, nomination: Nomination
     ) -> Generator[Asks, Answers, Mapping[str, PreemptionCandidate] | Failure]:
-        """Ask one extender after another which candidates remain; an ignorable failure spares none."""
+        """Call the extenders in turn for the remaining candidates; an ignorable failure changes none."""
         assert nomination.search is not None
         candidates: Mapping[str, PreemptionCandidate] = dict(self._best(nomination.search.candidates()))
         for extender in self.extenders:
@@ -118,7 +118,7 @@ class Consultation:
         answer: Mapping[str, PreemptionCandidate] | Failure,
         nominations: Mapping[str, Mapping[str, PodInfo]],
     ) -> Decision:
-        """The decision with the best candidate that is left and whose victims are all still there."""
+        """The decision with the best remaining candidate whose victims all still exist."""
         pod, nomination = decision.pod, decision.nomination
         assert nomination is not None
         if isinstance(answer, Failure):
@@ -141,7 +141,7 @@ class Consultation:
         return replace(decision, nomination=nomination)
 
     def _best(self, candidates: Mapping[str, PreemptionCandidate]) -> list[tuple[str, PreemptionCandidate]]:
-        """The candidates to show, best first."""
+        """The candidates to send, best first."""
         costs = {
             node: (VictimsFound(self.cluster.rows[node], each.victims, each.violations).cost(), node)
             for node, each in candidates.items()
@@ -154,7 +154,7 @@ class Consultation:
     def _removable(
         self, pod: PodInfo, candidates: Mapping[str, PreemptionCandidate]
     ) -> dict[str, dict[str, PodInfo]]:
-        """By candidate, the pods of lower priority there."""
+        """The pods of lower priority on each candidate node."""
         return {
             node: {
                 other.uid: other
@@ -166,7 +166,7 @@ class Consultation:
 
 
 def _without_room(decision: Decision, why: str) -> Decision:
-    """The pod stays unschedulable without victims, and the message gives the cause."""
+    """The decision that the pod is unschedulable without victims; the message has the cause."""
     assert decision.diagnosis is not None
     diagnosis = replace(decision.diagnosis, post_filter_message=why)
     nomination = Nomination(Status(Code.UNSCHEDULABLE, (why,)), node=None)

@@ -22,19 +22,19 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where a pod goes, or why nowhere.
+    """The chosen node, or why no node was chosen.
 
     Attributes:
         node: The chosen node's name, "" without one.
-        total: Its weighted score; None when it was the only one, or nominated, and nothing was scored.
-        feasible: How many nodes were feasible.
-        ties: How many had the highest score.
-        message: Of the ``PodScheduled=False`` condition, worded as kube-scheduler words it.
+        total: Its weighted score; None if it was the only or the nominated node, and nothing was scored.
+        feasible: Number of feasible nodes.
+        ties: Number of nodes with the highest score.
+        message: The message of the ``PodScheduled=False`` condition, in kube-scheduler's words.
         diagnosis: The same in counts; None unless unschedulable.
-        nomination: What PostFilter decided, with victims; None when it did not run.
+        nomination: PostFilter's result, with victims; None when it did not run.
         error: The plugin error that ended the attempt, or None.
-        state: What the plugins learned, None without a node. The next attempt overwrites it: Reserve to Bind
-            write into a clone.
+        state: The cycle state, None without a node. The next attempt overwrites it, so Reserve to Bind write
+            into a clone.
     """
 
     pod: PodInfo
@@ -52,7 +52,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Every node's verdict for one pod: what ``explain`` and the recordings look at."""
+    """Every node's verdict for one pod, for ``explain`` and the recordings."""
 
     pre_filter: Status
     statuses: Mapping[str, Status]
@@ -63,15 +63,15 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The feasible nodes of one pod with their totals: what a plan of moves looks at.
+    """The feasible nodes of one pod with their totals, for plans of moves.
 
-    A plan asks for thousands, so nodes are rows of the cluster; names are looked up when they are asked for.
+    A plan needs thousands of rankings, so nodes are rows of the cluster; names are looked up on demand.
 
     Attributes:
-        cluster: Whose rows they are; its nodes stay what they are while the ranking is used.
-        rows: Shape (F,): of the feasible nodes, ascending.
+        cluster: The cluster of the rows; its nodes must not change while the ranking is used.
+        rows: Shape (F,): rows of the feasible nodes, ascending.
         totals: Shape (F,): their weighted scores.
-        diagnosis: Why no node is feasible, in counts; None when one is.
+        diagnosis: Why no node is feasible, in counts; None if one is.
     """
 
     cluster: Cluster
@@ -80,7 +80,7 @@ class Ranking:
     diagnosis: Diagnosis | None = None
 
     def __len__(self) -> int:
-        """How many nodes are feasible."""
+        """Number of feasible nodes."""
         return len(self.rows)
 
     @property
@@ -97,7 +97,7 @@ class Ranking:
         return self._names(rows[np.argsort(self.cluster.name_ranks[rows])])
 
     def total_of(self, node: str) -> int | None:
-        """A node's total, None when it is not feasible."""
+        """A node's total, None if it is not feasible."""
         row = self.cluster.rows.get(node, -1)
         at = int(np.searchsorted(self.rows, row))
         return int(self.totals[at]) if at < len(self.rows) and self.rows[at] == row else None

@@ -1,14 +1,14 @@
 """Finds nodes for several pods together on a fork: for as many as are needed, or for none.
 
-The pods go through the ordinary cycle one after the other, each seeing those before it as placed, on a
-copy of the cluster that is thrown away. Nothing is assumed here: the caller takes the placements of a
-decision that is feasible, all of them in one turn, so that two gangs never hold half of what they need.
+The pods go through the ordinary cycle in turn on a copy of the cluster that is then thrown away; each sees
+the earlier ones as placed. Nothing is assumed here. The caller assumes all placements of a feasible decision
+without awaiting in between, so two gangs never hold half of what they need.
 
-Order: priority, then the largest first (a small pod finds a gap behind a large one, not the other way
-round), then as given. Greedy: a gang that only fits in some other order is rejected. Only where members name
-one claim that has no devices are its devices looked for in several places.
-Source: KEP 4671 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved on the way, and a gang
-preempts as a whole only when the whole fits afterwards.
+Order: by priority, then the largest first (a small pod finds a gap after a large one, not the other way
+round), then as given. The search is greedy: a gang that only fits in some other order is rejected. Devices
+are searched in several places only where members share a claim that has none yet.
+Source: KEP 4671 (kube-scheduler v1.36, pod-group cycle). Differs: nothing is reserved during the search, and
+a gang preempts as a whole only when all of it fits afterwards.
 """
 
 from collections import Counter
@@ -24,13 +24,13 @@ from plimsoll.model.columns.columns import BoolArray
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
 from plimsoll.toolkit.scheduling.gang_claims import GangClaims
 
-#: Different reasons that a message tells in full.
+#: Maximum of different reasons that a message lists in full.
 TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One member's place, with what the plugins learned about it."""
+    """The node of one member, with its cycle state and nomination."""
 
     decision: Decision
     node: str
@@ -49,7 +49,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class GangDecision:
-    """What a joint attempt came to; ``refused`` do not fit when the placements have their places."""
+    """The result of a joint attempt; ``refused`` members do not fit in addition to the placements."""
 
     placements: tuple[Placement, ...]
     refused: tuple[Decision, ...]
@@ -57,12 +57,12 @@ class GangDecision:
 
     @property
     def is_feasible(self) -> bool:
-        """Whether enough fit together."""
+        """Whether enough members fit together."""
         return len(self.placements) >= self.needed
 
     @property
     def plugins(self) -> frozenset[str]:
-        """Who refused members; empty when something went wrong, which only time may mend."""
+        """Plugins that rejected members; empty after an error, which only time may clear."""
         if any(each.outcome is AttemptOutcome.ERROR or each.diagnosis is None for each in self.refused):
             return frozenset()
         return frozenset(
@@ -71,11 +71,11 @@ class GangDecision:
 
     @property
     def awaits_victims(self) -> bool:
-        """Whether a member fits nowhere only because pods that make room for it have not left yet."""
+        """Whether a member fits nowhere only because its victims have not left yet."""
         return any(each.nomination is not None and each.nomination.node is None for each in self.refused)
 
     def message(self, placed: int) -> str:
-        """How many fit, with the ``placed`` members that have a node already, and what the others lack."""
+        """The number that fits, including ``placed`` members that have a node, and what the others lack."""
         fitting = placed + len(self.placements)
         total = fitting + len(self.refused)
         counts = Counter(each.message for each in self.refused).most_common()
@@ -93,10 +93,10 @@ def place_together(
     is_preempting: bool = False,
     placed: Collection[str] = (),
 ) -> GangDecision:
-    """Find nodes for all members together, or for as many as are needed; the cluster is only read.
+    """Find nodes for all members, or for as many as are needed; the cluster is only read.
 
-    With ``is_preempting``, members that fit nowhere may name victims, none of them a member. ``placed`` are
-    the uids of members that have a node already.
+    With ``is_preempting``, members that fit nowhere may name victims that are not members. ``placed`` are the
+    uids of members that have a node already.
     """
     ordered = sorted(
         members,
@@ -125,13 +125,13 @@ def _one_by_one(
     *,
     is_preempting: bool,
 ) -> GangDecision:
-    """Place members in order on a fork; ``ours`` are the uids of all members, which are no victims."""
+    """Place members in order on a fork; ``ours`` are the uids of all members, which cannot be victims."""
     twins: dict[int, ProfileScheduler] = {}
     placements: list[Placement] = []
     refused: list[Decision] = []
     for tried, (pod, scheduler) in enumerate(ordered):
         if is_preempting and len(placements) + len(ordered) - tried < needed:
-            break  # looking for victims costs, and none would be taken
+            break  # the search for victims is expensive, and none would be used
         twin = twins.get(id(scheduler))
         if twin is None:
             profile = scheduler.profile if is_preempting else scheduler.profile.without_preemption
@@ -164,22 +164,22 @@ def _one_by_one(
 
 
 def _home(scheduler: ProfileScheduler, pod: PodInfo, claims: GangClaims) -> BoolArray | None:
-    """Nodes that come first for a member that decides where others go, shape (N,); None for no difference."""
+    """Preferred nodes of a member whose node determines the others', shape (N,); None for no preference."""
     try:
         return claims.home(pod, scheduler.filtered(pod).rows, scheduler.cluster)
-    except PluginError:  # the attempt says so
+    except PluginError:  # the attempt reports it
         return None
 
 
 def lacking_resources(cluster: Cluster, wanted: dict[str, int], own: Iterable[PodInfo]) -> dict[str, int]:
-    """What the cluster as a whole lacks of some amounts, empty when nothing: a gang's first hurdle.
+    """The part of these amounts that the cluster as a whole lacks; a gang is rejected early by it.
 
     Formula: wanted - sum over nodes of max(0, allocatable - requested) - what the gang holds already.
 
     Args:
-        cluster: As it is.
+        cluster: The present cluster.
         wanted: Amounts by resource; cpu in milli.
-        own: The gang's pods that are placed.
+        own: The gang's placed pods.
     """
     held: Counter[str] = Counter()
     for pod in own:

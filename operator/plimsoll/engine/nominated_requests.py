@@ -1,8 +1,8 @@
 """Requests of nominated pods on their nodes, relative to a pod's priority.
 
-Every attempt asks while anybody is nominated, and a cluster where much is preempted has hundreds of
-nominations: what is claimed is kept for each priority, and looked at again where a nomination changed or a
-nominated pod was placed.
+Every attempt needs these while any pod is nominated, and a cluster with much preemption has hundreds of
+nominations. The sums are therefore kept per priority, and recomputed only for nodes where a nomination
+changed or a nominated pod was placed.
 
 Axis letters: C nodes that are claimed, N nodes, R resources.
 """
@@ -19,19 +19,19 @@ from plimsoll.framework import BoolArray, IntArray, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
-#: Priorities that are kept; with more of them in use, all are forgotten.
+#: Number of priorities that are kept; when more are in use, all are dropped.
 PRIORITIES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class NominatedRequests:
-    """What a pod must leave room for.
+    """Requests that a pod must leave room for.
 
     Attributes:
         pods: Nominated pods that are not placed yet, by row.
         rows: Shape (C,): the keys of ``pods``, ascending.
-        amounts: Shape (C, R): what these pods request together.
-        marks: Shape (N,): 0 where there are no such pods, else a number that no other pods there ever have.
+        amounts: Shape (C, R): the sum of these pods' requests.
+        marks: Shape (N,): 0 for no such pods, else a number that is unique to the set of pods there.
     """
 
     pods: Mapping[int, tuple[PodInfo, ...]]
@@ -60,7 +60,7 @@ class _Level:
         self._forget()
 
     def claims(self) -> NominatedRequests:
-        """As things are now."""
+        """The present claims."""
         nominator = self._nominator
         nodes = nominator.changed_since(self._tick)
         if nodes is None or self._epoch != self._cluster.epoch:
@@ -73,7 +73,7 @@ class _Level:
         if rows:
             self._look_at(rows)
         if self._epoch != self._cluster.epoch:
-            return self.claims()  # somebody requests a resource that no node has had: the axis grew
+            return self.claims()  # a nominated pod requests a resource that no node has had: the axis grew
         if self._claims is None:
             claimed = np.flatnonzero(self._is_claimed)
             self._claims = NominatedRequests(self._pods, claimed, self._amounts[claimed], self._marks)
@@ -90,7 +90,7 @@ class _Level:
         self._claims = None
 
     def _look_at(self, rows: Iterable[int]) -> None:
-        # An earlier caller goes on with the earlier mapping and marks.
+        # An earlier caller still uses the earlier mapping and marks.
         pods, self._marks = dict(self._pods), self._marks.copy()
         for row in rows:
             there = ahead_on(self._cluster, self._nominator, row, self._priority)
@@ -101,7 +101,7 @@ class _Level:
             self._is_claimed[row] = bool(there)
             self._marks[row] = next(self._numbers) if there else 0
             wanted = _requested(self._cluster, there)
-            if len(wanted) == self._amounts.shape[1]:  # else everything is looked at again
+            if len(wanted) == self._amounts.shape[1]:  # otherwise everything is recomputed
                 self._amounts[row] = wanted
         self._pods = pods
         self._claims = None
@@ -111,7 +111,7 @@ class NominatedRequestsCache:
     """The claims on one cluster.
 
     Attributes:
-        levels: By priority of those who asked; empty while none has asked since all were forgotten.
+        levels: By priority of the requesting pods; empty after all were dropped.
     """
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
@@ -121,11 +121,11 @@ class NominatedRequestsCache:
         self._numbers = itertools.count(1)
 
     def forget(self) -> None:
-        """No pod is nominated any more; those that were may be gone."""
+        """Drop all levels; the nominations have ended."""
         self.levels.clear()
 
     def against(self, pod: PodInfo) -> NominatedRequests:
-        """On all nodes."""
+        """The claims on all nodes."""
         level = self.levels.get(pod.priority)
         if level is None:
             if len(self.levels) == PRIORITIES:
@@ -147,7 +147,7 @@ class NominatedRequestsCache:
         return NominatedRequests({**claims.pods, **there.pods}, claims.rows, amounts, marks)
 
     def on(self, row: int, pod: PodInfo) -> NominatedRequests:
-        """On one node."""
+        """The claims on one node."""
         others = ahead_on(self._cluster, self._nominator, row, pod.priority, but=pod.uid)
         rows = [row] if others else []
         amounts = _requested(self._cluster, others)
@@ -159,7 +159,7 @@ class NominatedRequestsCache:
 
 
 def _requested(cluster: Cluster, pods: Sequence[PodInfo]) -> IntArray:
-    """What pods request together, shape (R,)."""
+    """The sum of the pods' requests, shape (R,)."""
     rows = [cluster.requests_row(pod.requests) for pod in pods]  # all of them first: R may grow
     total = np.zeros(len(cluster.resources), dtype=np.int64)
     for row in rows:
@@ -170,7 +170,7 @@ def _requested(cluster: Cluster, pods: Sequence[PodInfo]) -> IntArray:
 def ahead_on(
     cluster: Cluster, nominator: Nominator, row: int, priority: int, but: str = ""
 ) -> tuple[PodInfo, ...]:
-    """Pods nominated to a node, of no lower priority and not placed yet, but for one."""
+    """Pods nominated to a node, of the same or higher priority and not placed yet, except one."""
     nominated = nominator.by_node.get(cluster.nodes[row].name)
     if not nominated:
         return ()

@@ -5,12 +5,12 @@ from collections.abc import Set as AbstractSet
 
 from plimsoll.framework import PodInfo
 
-#: The log is cut to half when it grows longer than this; older readers look at all nodes again.
+#: The log is halved when it exceeds this length; readers that lag behind it review all nodes.
 LOG_LENGTH = 4096
 
 
 class Nominator:
-    """Pending pods with a nominated node: they hold their room against pods of no higher priority."""
+    """Pending pods with a nominated node; they reserve room against pods of the same or lower priority."""
 
     def __init__(self) -> None:
         self.by_node: dict[str, dict[str, PodInfo]] = {}
@@ -19,14 +19,14 @@ class Nominator:
         self._log: list[str] = []
 
     def add(self, pod: PodInfo, node: str) -> None:
-        """Nominate; an earlier nomination of the pod ends."""
+        """Nominate a pod; its earlier nomination ends."""
         self.remove(pod.uid)
         self.by_node.setdefault(node, {})[pod.uid] = pod
         self._node_of[pod.uid] = node
         self._note(node)
 
     def remove(self, uid: str) -> None:
-        """Forget a pod's nomination."""
+        """Remove a pod's nomination."""
         node = self._node_of.pop(uid, None)
         if node is not None:
             del self.by_node[node][uid]
@@ -35,7 +35,7 @@ class Nominator:
             self._note(node)
 
     def node_of(self, uid: str) -> str:
-        """The node that a pod is nominated to, "" when to none."""
+        """The pod's nominated node, "" without one."""
         return self._node_of.get(uid, "")
 
     def among(self, placed: Mapping[str, object]) -> AbstractSet[str]:

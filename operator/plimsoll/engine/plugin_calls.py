@@ -25,12 +25,12 @@ Timed = Callable[[str, str, bool, float], None]
 
 
 class PluginCalls:
-    """Counts the calls of one profile's plugins; times those of the attempt it is made for.
+    """Counts the plugin calls of one profile; times those of the attempt that it is created for.
 
     Args:
         counts: Calls by plugin and extension point, shared by all attempts of the profile.
-        clock: Seconds that never go back; None: count only.
-        timed: Receives each call when there is a clock.
+        clock: Returns monotonic seconds; None: count only.
+        timed: Receives each call if there is a clock.
     """
 
     __slots__ = ("clock", "counts", "timed")
@@ -46,15 +46,15 @@ class PluginCalls:
         self.timed = timed
 
 
-#: Who meters the calls made here: of the context, so that a binding task is metered as the attempt it belongs
-#: to, and a plan that a thread computes meanwhile is not.
+#: Meters the calls of the present context: a binding task belongs to its attempt's context, and a plan that a
+#: thread computes meanwhile does not.
 METER: ContextVar[PluginCalls | None] = ContextVar("METER", default=None)
 
 
 class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
-    """Name the plugin in whatever it raises: ``with calling(plugin.name, "filter"): ...``.
+    """Attribute exceptions to the plugin: ``with calling(plugin.name, "filter"): ...``.
 
-    A class, not a generator: this is entered a dozen times a pod.
+    A class, not a generator: a dozen are entered per pod.
 
     Raises:
         PluginError: Chained to the plugin's own exception.
@@ -87,7 +87,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: object) -> AnswerT:
-    """Call a plugin's function as in ``calling``, where it is called for almost every pod.
+    """Call a plugin's function as in ``calling``; cheaper, for calls that happen for almost every pod.
 
     Raises:
         PluginError: Chained to the plugin's own exception.
@@ -107,15 +107,16 @@ def called(plugin: str, point: str, function: Callable[..., AnswerT], *args: obj
 
 
 def asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> IntArray:
-    """The raw scores of the nodes of a snapshot, shape (N,)."""
+    """The plugin's raw scores of the snapshot's nodes, shape (N,)."""
     scores = called(plugin.name, "score", plugin.score, state, pod, snapshot)
     return checked(scores, len(snapshot), plugin.name, "score").astype(np.int64, copy=False)
 
 
 def counted(calls: Sequence[tuple[str, str]]) -> bool:
-    """Count plugin calls (name, extension point) that the kernel stands in for.
+    """Count plugin calls (name, extension point) that the kernel replaces.
 
-    Whether this attempt's calls are timed: then the plugins are to be called, and nothing is counted here.
+    Returns whether this attempt's calls are timed; then the plugins must be called, and nothing is counted
+    here.
     """
     meter = METER.get()
     if meter is None:
@@ -128,18 +129,18 @@ def counted(calls: Sequence[tuple[str, str]]) -> bool:
 
 
 def named(plugin: str, point: str, raised: Exception) -> PluginError:
-    """The error that names the plugin in what it raised."""
+    """The plugin's exception as an error that names the plugin."""
     kind = "" if isinstance(raised, CannotJudgeError) else f"{type(raised).__name__}: "
     return PluginError(plugin, point, f"{kind}{raised}")
 
 
 def are_any(values: IntArray) -> bool:
-    """Whether some value is not 0, without what numpy's ``any`` costs a short array."""
+    """Whether some value is not 0; cheaper than numpy's ``any`` for a short array."""
     return bool(values.size) and bool(values.item(values.argmax()) or values.item(values.argmin()))
 
 
 def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
-    """The array a plugin returned; PluginError unless it has one integer for each node."""
+    """The array that a plugin returned; PluginError unless it has one integer per node."""
     if values.shape != (length,) or values.dtype.kind not in "iu":
         raise PluginError(
             plugin, point, f"returned {values.dtype} of shape {values.shape}; expected integers ({length},)"
@@ -148,7 +149,7 @@ def checked(values: IntArray, length: int, plugin: str, point: str) -> IntArray:
 
 
 def in_range(scores: IntArray, plugin: str) -> IntArray:
-    """Scores after normalisation; PluginError unless all lie in 0..100."""
+    """Normalized scores; PluginError unless all lie in 0..100."""
     if len(scores) and (scores.min() < MIN_SCORE or scores.max() > MAX_SCORE):
         worst = scores.min() if scores.min() < MIN_SCORE else scores.max()
         raise PluginError(plugin, "score", f"returned {worst}; scores lie in {MIN_SCORE}..{MAX_SCORE}")

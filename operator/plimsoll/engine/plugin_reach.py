@@ -1,7 +1,7 @@
-"""Groups the plugins of a profile by what they read, once for each profile.
+"""Groups the plugins of a profile by what they read, once per profile.
 
-*Near* plugins look no further than the node and its pods (:class:`plimsoll.framework.Reads` NODE and ROW):
-what they said holds until the row changes. *Far* ones are asked again after any change.
+*Near* plugins read only the node and its pods (:class:`plimsoll.framework.Reads` NODE and ROW): their results
+hold until the row changes. *Far* plugins run again after any change.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,37 +42,37 @@ from plimsoll.framework.resource_rules import RuledFilter, RuledScore
 
 @runtime_checkable
 class DatedPlugin(Plugin, Dated, Protocol):
-    """A plugin that tells whether its answers still hold."""
+    """A plugin that reports whether its results still hold."""
 
 
 @runtime_checkable
 class FailingFilter(FilterPlugin, FailsOnNodes, Protocol):
-    """A filter that may be unable to answer."""
+    """A filter that may fail for single nodes."""
 
 
 @runtime_checkable
 class MarkedPlugin(Plugin, Marked, Protocol):
-    """A plugin that tells what else its answers follow from."""
+    """A plugin that declares a further input of its results."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stages:
-    """Plugins of one profile, in calling order.
+    """The plugins of one profile, in calling order.
 
     Attributes:
-        near_pre_filter: Names of those whose PreFilter looks no further than the node.
-        node_filter: Filters that look at node objects only, with their position among all filters.
+        near_pre_filter: Names of plugins whose PreFilter reads only the node and its pods.
+        node_filter: Filters that read node objects only, with their position among all filters.
         node_filter_names: Their names.
-        row_filter: Filters that look at a node's own pods as well, likewise.
-        near_score: Score plugins that look no further than the node, with their weight.
-        node_score_names: Names of those that look at node objects only.
-        marked: Plugins that look at a node's own pods, and of a template at something that changes.
-        yielding: Position of the filter whose refusals do not count where no node is feasible; the last one.
-        dated: Plugins that look further than the node and tell whether their answers still hold.
-        far_names: Plugins that look further than the node in PreFilter or Filter.
-        failing: Filters that may be unable to answer for a node, with their position.
-        individual: Whether some plugin looks at more of a pod than its template: then nothing is kept from
-            one pod to the next without asking.
+        row_filter: Filters that also read a node's own pods, with their position.
+        near_score: Score plugins that read only the node and its pods, with their weight.
+        node_score_names: Names of those that read node objects only.
+        marked: Plugins that read a node's own pods, and a part of the template that changes.
+        yielding: Position of the last filter whose rejections do not count if no node is feasible.
+        dated: Plugins that read more than the node and report whether their results still hold.
+        far_names: Plugins that read more than the node in PreFilter or Filter.
+        failing: Filters that may fail for single nodes, with their position.
+        individual: Whether some plugin reads more of a pod than its template: then each pod is evaluated on
+            its own.
     """
 
     near_pre_filter: frozenset[str]
@@ -101,19 +101,19 @@ class Capabilities:
     """What the plugins of one profile declare, by plugin name.
 
     Attributes:
-        signed: Plugins that read NODE and whose answers are shared by signature.
-        framed: Near plugins whose answers templates of one frame share.
+        signed: Plugins that read NODE and whose results are shared by signature.
+        framed: Near plugins whose results templates of one frame share.
         noting: Plugins whose PreFilter is always called.
-        normalizing: Score plugins that normalise.
-        linear: Filters that know sums of requests at most: linear ones, and those that read NODE.
+        normalizing: Score plugins that normalize.
+        linear: Filters that read at most sums of requests: linear ones, and those that read NODE.
         nonlinear: The other filters.
-        easing: Filters that may accept a node whatever pods leave it.
-        counting: Filters whose refusals the Optimal planner works out itself.
-        ruled_filters: Filters that may state their answers as rules.
-        ruled_scores: Score plugins that may, and do not normalise.
-        parallel: PreBind plugins that may run simultaneously with their neighbours.
+        easing: Filters that may start to accept a node when pods leave it.
+        counting: Filters whose rejections the Optimal planner computes itself.
+        ruled_filters: Filters that may state their results as rules.
+        ruled_scores: Score plugins that may state theirs, and do not normalize.
+        parallel: PreBind plugins that may run simultaneously with adjacent ones.
         binds_by_port: Whether every pod is bound through the port in its state.
-        preparing: Plugins that work something out before an attempt.
+        preparing: Plugins that do work before an attempt.
     """
 
     signed: Mapping[str, NodeSignature]
@@ -132,11 +132,11 @@ class Capabilities:
 
 
 class StandingVerdicts(NamedTuple):
-    """What is known of plugins that look further than the node, by name.
+    """Known facts about plugins that read more than the node, keyed by name.
 
     Attributes:
-        plugins: Those whose answers hold.
-        by_row: Those of all of whom that is not said about the rows that changed.
+        plugins: Plugins whose results hold.
+        by_row: Plugins whose results hold, except perhaps in the changed rows.
     """
 
     plugins: frozenset[str]
@@ -202,7 +202,7 @@ def stages_of(
     score: Sequence[ScorePlugin],
     weights: Mapping[str, int],
 ) -> Stages:
-    """Sort the plugins of each stage."""
+    """Sort each stage's plugins by what they read."""
     placed = tuple(enumerate(filters))
     everyone: dict[str, Plugin] = {each.name: each for each in (*pre_filter, *filters, *pre_score, *score)}
     scored = [(plugin, weights[plugin.name]) for plugin in score]
@@ -236,15 +236,15 @@ def stages_of(
 
 
 def gives_way(plugin: Plugin) -> bool:
-    """Whether a filter's refusals do not count where no node would be feasible otherwise."""
+    """Whether a filter's rejections do not count if no node would be feasible otherwise."""
     return isinstance(plugin, GivesWay) and plugin.gives_way
 
 
 def names_no_node(plugin: Plugin) -> bool:
-    """Whether a PostFilter plugin nominates no pod."""
+    """Whether a PostFilter plugin never nominates."""
     return isinstance(plugin, NamesNoNode) and plugin.names_no_node
 
 
 def is_near(plugin: Plugin) -> bool:
-    """Whether it looks no further than the node."""
+    """Whether the plugin reads only the node and its pods."""
     return reads_of(plugin) <= Reads.ROW

@@ -53,7 +53,7 @@ class Enabled:
 
 @dataclass(frozen=True, slots=True)
 class PluginSet:
-    """What a profile says of one extension point; ``"*"`` in ``disabled`` drops all defaults."""
+    """A profile's configuration of one extension point; ``"*"`` in ``disabled`` drops all defaults."""
 
     enabled: tuple[Enabled, ...] = ()
     disabled: frozenset[str] = frozenset()
@@ -64,9 +64,9 @@ class ProfileConfig:
     """A profile as written, in plain values.
 
     Attributes:
-        path: Where it stands in the policy, for the sentences that refuse it.
-        arg_paths: Where each plugin's arguments stand; ``pluginConfig[name].args`` unless said.
-        policy: The SchedulingPolicy that it is of, "" when of none.
+        path: Its field path in the policy, for error messages.
+        arg_paths: Field paths of the plugins' arguments; ``pluginConfig[name].args`` by default.
+        policy: Name of its SchedulingPolicy, "" without one.
         via_eviction: Whether victims of preemption leave through the Eviction API.
     """
 
@@ -79,7 +79,7 @@ class ProfileConfig:
     via_eviction: bool = False
 
     def args_path(self, name: str) -> str:
-        """Where a plugin's arguments stand."""
+        """The field path of a plugin's arguments."""
         return self.arg_paths.get(name, f"{self.path}.pluginConfig[{name}].args")
 
 
@@ -107,7 +107,7 @@ class Profile:
 
     @cached_property
     def stages(self) -> Stages:
-        """The plugins of the stages that lanes run, by how far they look."""
+        """The plugins of the stages that lanes run, by what they read."""
         return stages_of(self.pre_filter, self.filter, self.pre_score, self.score, self.weights)
 
     @cached_property
@@ -117,7 +117,7 @@ class Profile:
 
     @cached_property
     def without_preemption(self) -> "Profile":
-        """The same profile without PostFilter plugins, made once: forks are judged by it many times."""
+        """The same profile without PostFilter plugins, created once; forks use it many times."""
         return replace(self, post_filter=())
 
     @cached_property
@@ -139,17 +139,17 @@ class Profile:
 
     @cached_property
     def scores_load(self) -> bool:
-        """Whether what nodes use has a say in where pods go."""
+        """Whether the measured load of nodes affects the scores."""
         return any(isinstance(each, ReadsLoad) and each.reads_load for each in self.score)
 
     @property
     def plugin_names(self) -> frozenset[str]:
-        """The names of these."""
+        """The names of these plugins."""
         return frozenset(plugin.name for plugin in self.plugins)
 
 
 def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[Enabled]) -> Profile:
-    """Make the plugin instances of a profile.
+    """Create the plugin instances of a profile.
 
     Raises:
         ConfigurationError: Unknown plugin, bad arguments, a plugin twice at a point or without that point,
@@ -164,7 +164,7 @@ def build_profile(config: ProfileConfig, registry: Registry, defaults: Sequence[
                 config.args_path(name).removesuffix(".args"),
                 f'there is no plugin "{name}"; the plugins are {", ".join(sorted(registry))}',
             )
-    # Arguments are judged even of plugins that take no part.
+    # Arguments are validated even of plugins that take no part.
     names = {each.name for each in multi} | {
         each.name for chosen in config.plugins.values() for each in chosen.enabled
     }
@@ -229,7 +229,7 @@ def _check_names(point: str, chosen: PluginSet, registry: Registry, path: str) -
 
 
 def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
-    """Defaults minus the disabled; a default that is enabled again is replaced in place."""
+    """The defaults without the disabled ones; a default that is enabled again is replaced in place."""
     custom = {each.name: each for each in chosen.enabled}
     kept = (
         []
@@ -240,10 +240,10 @@ def _merged(defaults: Sequence[Enabled], chosen: PluginSet) -> list[Enabled]:
 
 
 def _expanded(point: str, multi: Iterable[Enabled], chosen: PluginSet, registry: Registry) -> list[Enabled]:
-    """The plugins of one point: explicit ones also in multiPoint, multiPoint's, the other explicit ones."""
+    """One point's plugins: explicit ones also in multiPoint, the rest of multiPoint, other explicit ones."""
     if "*" in chosen.disabled:
         return list(chosen.enabled)
-    # What is disabled at the point is not in multiPoint for it: enabled again in addition, it comes last.
+    # A plugin that is disabled at the point leaves its multiPoint place; if enabled again, it comes last.
     spread = [
         each for each in multi if each.name not in chosen.disabled and implements(registry[each.name], point)
     ]

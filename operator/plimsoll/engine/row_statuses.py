@@ -1,4 +1,4 @@
-"""Holds statuses of many nodes as arrays: preemption refuses hundreds of nodes for one reason."""
+"""Holds statuses of many nodes as arrays: preemption rejects hundreds of nodes for one reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -10,7 +10,7 @@ from plimsoll.model.columns.columns import RowArray
 
 
 class RowStatuses(Mapping[int, Status]):
-    """Statuses by row, shared by the rows that have the same.
+    """Statuses by row; rows with equal statuses share one.
 
     Axis letters: C rows that have a status here, S distinct statuses.
 
@@ -27,7 +27,7 @@ class RowStatuses(Mapping[int, Status]):
 
     @classmethod
     def of(cls, statuses: Mapping[int, Status]) -> "RowStatuses":
-        """The same statuses, as arrays."""
+        """The same statuses as arrays."""
         if isinstance(statuses, cls):
             return statuses
         distinct = list(dict.fromkeys(statuses.values()))
@@ -39,12 +39,12 @@ class RowStatuses(Mapping[int, Status]):
         )
 
     def counted(self) -> list[tuple[Status, int]]:
-        """Each status that a row has, and how many rows have it."""
+        """Each status that some row has, with its number of rows."""
         counts = np.bincount(self._which, minlength=len(self._statuses)).tolist()
         return [(status, count) for status, count in zip(self._statuses, counts, strict=True) if count]
 
     def have(self, code: Code) -> BoolArray:
-        """Whose status has this code, shape (C,)."""
+        """Whether each status has this code, shape (C,)."""
         return np.array([status.code is code for status in self._statuses], dtype=np.bool_)[self._which]
 
     def __getitem__(self, row: int) -> Status:
@@ -64,5 +64,5 @@ class RowStatuses(Mapping[int, Status]):
         }
 
 
-#: Of no row.
+#: Statuses of no rows.
 NONE = RowStatuses(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), ())

@@ -2,8 +2,8 @@
 
 Results are cached for each pod template.
 
-The steps of a scheduling attempt (:mod:`plimsoll.engine.attempt`) and the questions that plans and
-explanations have. Nothing here changes the cluster.
+Has the steps of a scheduling attempt (:mod:`plimsoll.engine.attempt`) and the evaluations that plans and
+explanations need. Nothing here changes the cluster.
 
 Source: kube-scheduler v1.36, ``schedule_one.go``.
 """
@@ -40,7 +40,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.deployment import SURGED, deployment_name_of, node_of
 
-#: Says that a surge must not bring a pod back to where it came from.
+#: Rejects the node that a surge moves the pod's predecessor off.
 LEFT = unresolvable("node(s) hold the pod that this one is to replace elsewhere")
 
 #: Chooses one of ``n`` equally good nodes: a number in 0..n-1.
@@ -49,13 +49,13 @@ Choose = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What the filters said of one pod.
+    """The filter results of one pod.
 
     Attributes:
-        lane: Of its template, refreshed.
-        overrides: Statuses by row that replace the lane's own, where pods are nominated.
-        rows: Of the feasible nodes, ascending.
-        what_if: What the overrides were found with; None where no pod is nominated.
+        lane: The refreshed lane of its template.
+        overrides: Statuses by row that replace the lane's own, because of nominated pods.
+        rows: Rows of the feasible nodes, ascending.
+        what_if: The source of the overrides; None without nominated pods.
     """
 
     lane: TemplateCache
@@ -65,15 +65,15 @@ class Filtered:
 
 
 class ProfileScheduler:
-    """Decides for the pods of one profile on one cluster, keeping a lane for each template.
+    """Schedules the pods of one profile on one cluster, with a lane for each template.
 
     Methods raise PluginError where a plugin raised or broke a rule.
 
     Args:
-        cluster: Where pods go; the scheduler reads it and never writes.
-        choose: Breaks ties; the first of the best (by row) unless given.
-        nominator: Shared by the schedulers of one cluster; its own unless given.
-        kernel: Computes where it can; None: numpy does.
+        cluster: The cluster that it reads and never writes.
+        choose: Breaks ties; by default, the first of the best (by row).
+        nominator: Shared by the schedulers of one cluster; by default its own.
+        kernel: Computes where it can; None: numpy computes.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ProfileScheduler:
         self._claims = NominatedRequestsCache(cluster, self.nominator)
 
     def on(self, cluster: Cluster, profile: Profile) -> "ProfileScheduler":
-        """The same choices with another profile on another cluster, such as a fork of this one."""
+        """A scheduler with the same tie-break for another profile and cluster, such as a fork of this one."""
         return ProfileScheduler(profile, cluster, self._choose, self.nominator, self._kernel)
 
     def evaluate(self, pod: PodInfo) -> Evaluation:
@@ -122,13 +122,13 @@ class ProfileScheduler:
         return Ranking(self.cluster, rows, lane.totals(pod, rows))
 
     def what_if(self, pod: PodInfo) -> TemplateWhatIf:
-        """Ask what the filters would say of the pod if other pods left."""
+        """A what-if evaluation of the filters for the pod: the results if other pods left."""
         found = self.filtered(pod)
         return self._what_if(found, pod, found.overrides)
 
     def refreshed(self, pod: PodInfo) -> TemplateCache:
-        """The caches of the pod's template, for the cluster as it is now."""
-        # The node of a pod that names one is no part of its template: nothing kept for its siblings holds.
+        """The lane of the pod's template, refreshed to the present cluster."""
+        # A pod's named node is not part of its template: nothing that is kept for its siblings holds.
         own = bool(pod.pod.spec.node_name)
         lane = TemplateCache(self.profile, self.cluster) if own else self._lanes.use(pod.template)
         lane.refresh(pod)
@@ -142,10 +142,10 @@ class ProfileScheduler:
     def filtered(
         self, pod: PodInfo, lane: TemplateCache | None = None, *, only: int | None = None
     ) -> Filtered:
-        """What the filters answer for the cluster as it is now, nominated pods included.
+        """The filter results for the present cluster, nominated pods included.
 
-        ``lane`` is handed in when it is refreshed already. With ``only``, nominations to other nodes
-        than this row are disregarded.
+        ``lane`` is passed if it is refreshed already. With ``only``, nominations to nodes other than this row
+        are ignored.
         """
         if lane is None:
             lane = self.refreshed(pod)
@@ -157,7 +157,7 @@ class ProfileScheduler:
         return self._with_nominated(lane, pod, only)
 
     def _yielded(self, lane: TemplateCache) -> RowArray:
-        """Without a feasible row, those that only a filter refuses that gives way then."""
+        """If no row is feasible: the rows that only a yielding filter rejects."""
         position = self.profile.stages.yielding
         if position is None:
             return lane.feasible
@@ -169,14 +169,14 @@ class ProfileScheduler:
         return [self.cluster.nodes[row].name for row in rows.tolist()]
 
     def nominated_row(self, pod: PodInfo) -> int | None:
-        """The node that the pod is nominated to, or None."""
+        """The row of the pod's nominated node, or None."""
         if not self.nominator.by_node and not pod.pod.status.nominated_node_name:
             return None
         row = self.cluster.rows.get(self.nominator.node_of(pod.uid) or pod.pod.status.nominated_node_name)
         return None if row is None or row == _left_row(pod, self.cluster) else row
 
     def holds(self, found: Filtered, pod: PodInfo, row: int) -> bool:
-        """Whether the nominated node still takes the pod (whatever PreFilter narrowed to)."""
+        """Whether the nominated node still passes the filters, even if PreFilter excluded it."""
         lane = found.lane
         if (found.rows == row).any():
             return True
@@ -185,11 +185,11 @@ class ProfileScheduler:
         return self._beyond(lane, pod, row).is_success
 
     def _beyond(self, lane: TemplateCache, pod: PodInfo, row: int) -> Status:
-        """What the filters say of a node that PreFilter left out."""
+        """The filter results of a node that PreFilter excluded."""
         return Trial(self.profile, lane.state, pod, self.cluster.fork(), lane.skipped).status(row)
 
     def _asked_first(self, lane: TemplateCache, pod: PodInfo) -> dict[int, Status]:
-        """What the nominated node said if PreFilter left it out: it was asked first, and that stays."""
+        """The nominated node's status if PreFilter excluded it; it was evaluated first, so this stays."""
         row = self.nominated_row(pod)
         if row is None or int(lane.failed[row]) != EXCLUDED or not lane.rejected.is_success:
             return {}
@@ -204,7 +204,7 @@ class ProfileScheduler:
         total: int | None = None,
         feasible: int = 1,
     ) -> Decision:
-        """The pod goes to one of these equally good nodes; ``total`` is None where nothing was scored."""
+        """Place the pod on one of these equally good nodes; ``total`` is None if nothing was scored."""
         return self.placed_by(found.lane, pod, best, total, feasible)
 
     def placed_by(
@@ -215,13 +215,13 @@ class ProfileScheduler:
         total: int | None,
         feasible: int,
     ) -> Decision:
-        """The same where no pod is nominated."""
+        """The same without nominated pods."""
         row = int(best[self._choose(len(best)) if len(best) > 1 else 0])
         node = self.cluster.nodes[row].name
         return Decision(pod, AttemptOutcome.SCHEDULED, node, total, feasible, len(best), state=lane.state)
 
     def is_plain(self, pod: PodInfo) -> bool:
-        """Whether its template's caches say all of it: no nomination, named node or surge matters."""
+        """Whether the lane alone decides: no nomination, named node or surge matters."""
         raw = pod.pod
         return (
             bool(self.cluster.nodes)
@@ -232,15 +232,15 @@ class ProfileScheduler:
         )
 
     def broken(self, pod: PodInfo, exc: PluginError) -> Decision:
-        """An attempt that a plugin ended; what it left behind is dropped."""
+        """The decision for an attempt that a plugin's error ended; drops the lane."""
         self._lanes.drop(pod.template)
         return Decision(pod, AttemptOutcome.ERROR, message=str(exc), error=exc)
 
     def reject(self, pod: PodInfo, found: Filtered, refused: Mapping[int, Status] | None = None) -> Decision:
-        """Say why no node is feasible, and ask PostFilter for a way out.
+        """The decision that no node is feasible, after running PostFilter.
 
-        ``refused`` has the statuses by row of feasible nodes that extenders refused; None when no extender
-        was asked. No pod that leaves is assumed to change an extender's answer.
+        ``refused`` has the statuses by row of feasible nodes that extenders rejected; None if no extender was
+        called. Victims that leave are not assumed to change an extender's response.
         """
         lane = found.lane
         overrides = found.overrides
@@ -273,12 +273,12 @@ class ProfileScheduler:
         )
 
     def _post_filter(self, lane: TemplateCache, pod: PodInfo, rejections: Rejections) -> Nomination:
-        """Ask the PostFilter plugins in turn; reasons add up. Where none ever nominates, it is cleared."""
+        """Run the PostFilter plugins in turn; reasons add up. Clear the nomination if none can nominate."""
         if not self.profile.post_filter:
             return Nomination(Status(Code.UNRESOLVABLE), node="")
         snapshot = Snapshot(self.cluster)
         reasons: list[str] = []
-        # Upstream keeps it: then a pod whose policy stopped preempting reserves its node for ever.
+        # Upstream keeps it: then a pod whose policy stopped preempting reserves its node forever.
         last = Nomination(Status(Code.UNSCHEDULABLE), node=None if self.profile.nominates else "")
         deallocates, deletes = None, None
         for plugin in self.profile.post_filter:
@@ -296,10 +296,10 @@ class ProfileScheduler:
         return replace(last, status=status, deallocates=deallocates, deletes=deletes)
 
     def _with_nominated(self, lane: TemplateCache, pod: PodInfo, only: int | None = None) -> Filtered:
-        """Statuses by row where nominated pods change the verdict, and the feasible rows that remain.
+        """Statuses by row where nominated pods change the verdict, and the remaining feasible rows.
 
-        A node must take the pod with the nominated pods of no lower priority on it, and without them.
-        With ``only``, what is said of other rows does not count.
+        A node must pass with the nominated pods of the same or higher priority on it, and without them. With
+        ``only``, the results for other rows do not count.
         """
         if not lane.rejected.is_success or not self.nominator.by_node:
             return self._kept_off(lane, pod, NONE)
@@ -317,9 +317,9 @@ class ProfileScheduler:
     def _tried(
         self, lane: TemplateCache, pod: PodInfo, what_if: TemplateWhatIf, nodes: RowArray
     ) -> RowStatuses:
-        """The refusals of nodes when their nominated pods are there, each tried on a fork."""
+        """The rejections of nodes with their nominated pods present, each evaluated on a fork."""
         statuses: dict[int, Status] = {}
-        # One fork serves all nodes: what is added for one is taken away before the next.
+        # One fork serves all nodes: pods added for one are removed before the next.
         fork = self.cluster.fork()
         for row in nodes.tolist():
             trial = Trial(self.profile, lane.state.clone(), pod, fork, lane.skipped)
@@ -335,7 +335,7 @@ class ProfileScheduler:
     def _kept_off(
         self, lane: TemplateCache, pod: PodInfo, overrides: RowStatuses, what_if: TemplateWhatIf | None = None
     ) -> Filtered:
-        """The same, and not the node that a surge moves the pod's predecessor off."""
+        """The same, plus the node that a surge moves the pod's predecessor off."""
         left = _left_row(pod, self.cluster)
         if left is not None and lane.rejected.is_success and int(lane.failed[left]) == FEASIBLE:
             overrides = RowStatuses.of({**overrides, left: LEFT})
@@ -355,9 +355,9 @@ class ProfileScheduler:
 
 
 def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:
-    """The row of the node that a surge moves this pod's predecessor off, as long as that one is there.
+    """The row of the node that a surge moves this pod's predecessor off, while the predecessor is there.
 
-    The mark in the pod's annotations says it, so it holds in every process, whatever that remembers.
+    The mark is in the pod's annotations, so every process knows it.
     """
     mark = pod.pod.metadata.annotations.get(SURGED)
     row = cluster.rows.get(node_of(mark)) if mark else None
@@ -375,7 +375,7 @@ def _left_row(pod: PodInfo, cluster: Cluster) -> int | None:
 
 
 class _LazyStatuses(Mapping[int, Status]):
-    """Statuses by row of the nodes that were refused explicitly, made when asked for."""
+    """Statuses by row of the nodes that were rejected explicitly, created on demand."""
 
     def __init__(self, lane: TemplateCache, pod: PodInfo, overrides: Mapping[int, Status]) -> None:
         self._lane = lane

@@ -1,7 +1,7 @@
-"""Evaluates filters of one pod as if other pods were on a node, or gone; for nominations and preemption.
+"""Evaluates one pod's filters as if other pods were on a node or gone, for nominations and preemption.
 
-A trial owns a fork of the cluster and a clone of the cycle state; plugins that sum over pods
-(PreFilterExtensions) are notified of what it adds or removes, the others read the forked columns.
+A trial owns a fork of the cluster and a clone of the cycle state. Plugins that sum over pods
+(PreFilterExtensions) are notified of added and removed pods; the others read the forked columns.
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ from plimsoll.model.columns.cluster import Cluster
 
 
 class Trial:
-    """One pod's filters, on a changed copy of the cluster; methods raise PluginError.
+    """Evaluates one pod's filters on a changed copy of the cluster; methods raise PluginError.
 
-    Args:
+    state: A cycle state that this trial may change.
         state: A cycle state that this trial may change.
         fork: A cluster that this trial may change.
-        skipped: Plugins whose PreFilter skipped; they take no part.
-        known: Codes by plugin, shape (N,), of plugins that look at nodes only: no pod changes them.
+        skipped: Plugins whose PreFilter skipped; their filters are skipped too.
+        known: Codes by plugin, shape (N,), of plugins that read nodes only: pods do not change them.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Trial:
         return twin
 
     def add(self, other: PodInfo, row: int) -> None:
-        """``other`` now counts as placed on the node of ``row``."""
+        """Count ``other`` as placed on the node of ``row``."""
         self.fork.place(other, self.fork.nodes[row].name)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
@@ -71,7 +71,7 @@ class Trial:
             _agreed(status, plugin.name)
 
     def remove(self, other: PodInfo, row: int) -> None:
-        """``other``, placed on the node of ``row``, no longer counts."""
+        """Stop counting ``other``, which is placed on the node of ``row``."""
         self.fork.displace(other.uid)
         snapshot = Snapshot(self.fork)
         for plugin in self._summing:
@@ -80,7 +80,7 @@ class Trial:
             _agreed(status, plugin.name)
 
     def status(self, row: int) -> Status:
-        """The first refusal of the node of ``row``, or success."""
+        """The first rejection of the node of ``row``, or success."""
         one = Snapshot(self.fork).at(np.array([row], dtype=np.intp))
         for plugin in self._filters:
             known = self._known.get(plugin.name)

@@ -1,7 +1,8 @@
 """Evaluates filters for PostFilter plugins as if pods had left a node, within one attempt.
 
-The lane's codes represent all filters that do not look at pods. Where the others look at sums of requests
-alone, many nodes are judged together; else a fork of the cluster is changed pod by pod and put back.
+The lane's codes are reused for all filters that do not read pods. If the other filters read only sums of
+requests, many nodes are evaluated together; otherwise a fork of the cluster is changed pod by pod and
+restored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +20,11 @@ from plimsoll.model.columns.columns import RowArray, told_apart
 
 
 class TemplateWhatIf:
-    """Questions about one pod that fits nowhere.
+    """What-if evaluations for one pod that fits nowhere.
 
     Args:
-        claims: What nominated pods claim.
-        nominations: Pending pods by the node they are nominated to.
+        claims: Requests of nominated pods.
+        nominations: Pending pods by nominated node.
 
     Attributes:
         overrides: Statuses by row that replace the lane's own.
@@ -45,14 +46,14 @@ class TemplateWhatIf:
 
     @cached_property
     def is_additive(self) -> bool:
-        """Whether the filters in play that look at pods look at sums of requests alone."""
+        """Whether all pod-reading filters that take part read only sums of requests."""
         return self._capabilities.nonlinear <= self._lane.skipped
 
     def by_sums(self, rows: RowArray) -> BoolArray:
-        """Which of the rows ``refusals_if`` judges, whatever pods leave them: shape (len(rows),).
+        """Which rows ``refusals_if`` can evaluate whatever pods leave them: shape (len(rows),).
 
-        All, if the filters are additive. Else those where no other filter refuses the pod, if none ever does
-        because pods left: what remains to be seen there is sums.
+        All rows, if the filters are additive. Otherwise the rows that no other filter rejects, if departures
+        of pods cannot make these filters reject: there only sums remain to be checked.
         """
         if not self._lane.rejected.is_success:
             return np.zeros(len(rows), dtype=np.bool_)
@@ -72,7 +73,7 @@ class TemplateWhatIf:
         return judged
 
     def helpful(self) -> RowArray:
-        """Rows refused with UNSCHEDULABLE exactly."""
+        """Rows rejected with UNSCHEDULABLE exactly."""
         if not self._lane.rejected.is_success:
             everywhere = self._lane.rejected.code is Code.UNSCHEDULABLE
             return np.arange(len(self._lane.failed) if everywhere else 0, dtype=np.intp)
@@ -95,13 +96,13 @@ class TemplateWhatIf:
 
     @property
     def ahead_marks(self) -> IntArray:
-        """Shape (N,): 0 where no pod is ahead, else a number of its own for every set of them."""
+        """Shape (N,): 0 if no pod is ahead, else a number that is unique to the set of pods ahead."""
         return self._claims.marks
 
     def refusals_if(self, rows: RowArray, requested: IntArray) -> IntArray:
-        """Judge many nodes together, of those that are judged by sums.
+        """Evaluate many nodes together that can be evaluated by sums.
 
-        Kinds are the code times the number of filters, plus the filter's position.
+        A kind is the code times the number of filters, plus the filter's position.
         """
         requested = self._with_claims(rows, requested)
         snapshot = Snapshot(self._lane.cluster)
@@ -122,7 +123,7 @@ class TemplateWhatIf:
         return kinds
 
     def _with_claims(self, rows: RowArray, requested: IntArray) -> IntArray:
-        """The requests of these rows, and those of the pods ahead there."""
+        """The requests of these rows, plus those of the pods ahead there."""
         claiming, amounts = self._claims.rows, self._claims.amounts[:, : requested.shape[1]]
         if not len(claiming):
             return requested
@@ -138,7 +139,7 @@ class TemplateWhatIf:
 
     @cached_property
     def _judges(self) -> list[tuple[int, FilterPlugin]]:
-        """The filters in play that look at sums at most and may refuse, the first one last."""
+        """The filters that take part, read at most sums and may reject; the first one last."""
         lane, linear = self._lane, self._capabilities.linear
         return [
             (position, plugin)
@@ -149,13 +150,13 @@ class TemplateWhatIf:
         ]
 
     def refused(self, rows: RowArray, kinds: IntArray) -> RowStatuses:
-        """The refusals among the kinds that ``refusals_if`` returned for these rows."""
+        """The rejections among the kinds that ``refusals_if`` returned for these rows."""
         rows, kinds = rows[kinds != 0], kinds[kinds != 0]
         distinct, which = told_apart(kinds)
         return RowStatuses(rows, which, [self.refusal(kind) for kind in distinct])
 
     def refusal(self, kind: int) -> Status:
-        """What a kind means."""
+        """The rejection that a kind encodes."""
         code, position = divmod(kind, len(self._lane.profile.filter))
         plugin = self._lane.profile.filter[position]
         with calling(plugin.name, "Filter"):
@@ -163,7 +164,7 @@ class TemplateWhatIf:
         return refusal.by(plugin.name)
 
     def on(self, row: int) -> "RowTrial":
-        """Try one node, pod by pod."""
+        """Evaluate one node, pod by pod."""
         return RowTrial(self._fork.renewed(self._lane.state.clone()), row, self.ahead.get(row, ()))
 
     @cached_property
@@ -176,7 +177,7 @@ class TemplateWhatIf:
 
 
 class RowTrial:
-    """One node of a fork that is used for one node after another."""
+    """One node of a fork that serves one node after another."""
 
     def __init__(self, trial: Trial, row: int, nominated: Sequence[PodInfo]) -> None:
         self._trial = trial
@@ -185,17 +186,17 @@ class RowTrial:
         self._removed: dict[str, PodInfo] = {}
 
     def remove(self, pod: PodInfo) -> None:
-        """The pod no longer counts."""
+        """Remove the pod."""
         self._trial.remove(pod, self._row)
         self._removed[pod.uid] = pod
 
     def add(self, pod: PodInfo) -> None:
-        """It counts again."""
+        """Add the pod again."""
         self._trial.add(pod, self._row)
         del self._removed[pod.uid]
 
     def status(self) -> Status:
-        """What the filters say with the nominated pods, then without them."""
+        """The filters' result with the nominated pods, then without them."""
         if self._nominated:
             for pod in self._nominated:
                 self._trial.add(pod, self._row)
@@ -207,6 +208,6 @@ class RowTrial:
         return self._trial.status(self._row)
 
     def close(self) -> None:
-        """Put everything back."""
+        """Restore the fork."""
         for pod in list(self._removed.values()):
             self.add(pod)

@@ -1,4 +1,4 @@
-"""Defines the requests to extenders: each makes the body that is sent and judges the answer.
+"""Defines the requests to extenders: each builds the body and parses the response.
 
 :mod:`plimsoll.scheduling.extenders.client` sends them.
 
@@ -14,25 +14,25 @@ from plimsoll.framework import Node, PodInfo
 from plimsoll.framework.extension_points import PreemptionCandidate
 from plimsoll.model.kinds import extender_wire as wire
 
-#: Points of ours for one of an extender's: 100 of 10.
+#: Points of our scale for one point of an extender's: 100 to 10.
 SCALE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """No usable answer, in a sentence."""
+    """A sentence that says why there is no usable response."""
 
     message: str
 
 
 class NodeDocuments:
-    """Nodes as JSON, kept while they do not change: thousands of them may be sent for each pod."""
+    """Caches nodes as JSON while they do not change: thousands of them may be sent for each pod."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Node, bytes]] = {}
 
     def of(self, nodes: Sequence[Node]) -> list[bytes]:
-        """Their documents."""
+        """The documents of these nodes."""
         found = []
         for node in nodes:
             known = self._known.get(node.name)
@@ -49,9 +49,9 @@ class Ask:
     """One request to an extender.
 
     Attributes:
-        point: What is asked, as metrics name it.
-        body: Makes the body from the pod's document.
-        read: Judges the answer; raises AnswerError where it cannot be used.
+        point: The extension point, as metrics name it.
+        body: Builds the body from the pod's document.
+        read: Parses the response; raises AnswerError if it cannot be used.
     """
 
     extender: Extender
@@ -62,7 +62,7 @@ class Ask:
 
 
 def filter_ask(extender: Extender, nodes: Sequence[Node], documents: NodeDocuments) -> Ask:
-    """Asks to which of these nodes the pod may go; reads a FilterAnswer."""
+    """Requests which of these nodes the pod may use; reads a FilterAnswer."""
     names = frozenset(node.name for node in nodes)
 
     def read(content: bytes) -> wire.FilterAnswer:
@@ -72,7 +72,7 @@ def filter_ask(extender: Extender, nodes: Sequence[Node], documents: NodeDocumen
 
 
 def prioritize_ask(extender: Extender, nodes: Sequence[Node], documents: NodeDocuments) -> Ask:
-    """Asks how good nodes are, 0..10; reads weighted points on the scale of our scores, by node name."""
+    """Requests scores of nodes, 0..10; reads weighted points on the scale of our scores, by node name."""
     factor = extender.weight * SCALE
 
     def read(content: bytes) -> dict[str, int]:
@@ -99,9 +99,9 @@ def preempt_ask(
     candidates: Mapping[str, PreemptionCandidate],
     removable: Mapping[str, Mapping[str, PodInfo]],
 ) -> Ask:
-    """Asks which candidates for preemption remain; reads these by node name, maybe with other victims.
+    """Requests which candidates for preemption remain; reads these by node name, maybe with other victims.
 
-    An answer must not name a node or a pod that was no candidate, nor a node without victims unless the
+    A response must not name a node or a pod that was no candidate, nor a node without victims unless the
     extender is ignorable. ``removable`` are the pods of lower priority by uid, by node name.
     """
 
@@ -135,7 +135,7 @@ def preempt_ask(
 
 
 def bind_ask(extender: Extender, pod: PodInfo, node: str) -> Ask:
-    """Asks to bind the pod, which is named and not sent; reads nothing."""
+    """Requests to bind the pod, which is identified and not sent as a document; reads nothing."""
     return Ask(
         extender, "bind", extender.bind_verb, lambda _: wire.binding_body(pod.pod, node), wire.binding_answer
     )

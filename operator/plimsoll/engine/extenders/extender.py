@@ -1,4 +1,4 @@
-"""Defines an HTTP extender of a profile, and which pods concern it.
+"""Defines an HTTP extender of a profile, and which pods it is interested in.
 
 Source: kube-scheduler v1.36, ``pkg/scheduler/extender.go``.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plimsoll.framework import PodInfo
 
-#: Who rejected a pod, in diagnoses: any event may help it.
+#: The rejecting plugin in diagnoses of extenders; any event may help such a pod.
 EXTENDER = "Extender"
 
 
@@ -19,10 +19,10 @@ class Extender:
     Attributes:
         name: Its URL, as written in the policy.
         filter_verb: Empty when it does not filter; likewise the other verbs.
-        weight: Of its scores.
-        node_cache_capable: It knows the nodes: names are enough.
-        managed: Resources that it looks after; empty: every pod concerns it.
-        ignorable: What it fails at is done without it.
+        weight: The weight of its scores.
+        node_cache_capable: Whether it knows the nodes, so that names suffice.
+        managed: Resources that it manages; empty: it is interested in every pod.
+        ignorable: Whether its failures are ignored.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Extender:
     ignorable: bool = False
 
     def is_interested(self, pod: PodInfo) -> bool:
-        """Whether the pod concerns it: some container asks for something that it manages."""
+        """Whether it is interested in the pod: some container requests a resource that it manages."""
         if not self.managed:
             return True
         spec = pod.pod.spec
@@ -48,12 +48,12 @@ class Extender:
 
     @property
     def places(self) -> bool:
-        """Whether it has a say in where a pod goes."""
+        """Whether it takes part in the choice of a node."""
         return bool(self.filter_verb or self.prioritize_verb)
 
 
 def interested(extenders: Sequence[Extender], pod: PodInfo) -> tuple[Extender, ...]:
-    """Those that the pod concerns, in order, the ignorable ones last."""
+    """The extenders that are interested in the pod, in order, the ignorable ones last."""
     if not extenders:
         return ()
     concerned = [each for each in extenders if each.is_interested(pod)]

@@ -1,1 +1,1 @@
-"""Compiled arithmetic of the commonest filter and scores; without it numpy computes the same."""
+"""Compiled arithmetic of the most common filters and scores; without it numpy computes the same."""

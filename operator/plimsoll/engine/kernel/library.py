@@ -1,8 +1,8 @@
 """Loads the compiled kernel.
 
-The build compiles ``kernel.c`` where there is a C compiler (``tools/kernel_build.py``). Where the library is
-missing, is of another edition or is switched off by ``PLIMSOLL_KERNEL=numpy``, numpy computes: equal results,
-slower. It is called with the interpreter's lock held: a call takes microseconds.
+The build compiles ``kernel.c`` where a C compiler exists (``tools/kernel_build.py``). If the library is
+missing, has another edition or is disabled by ``PLIMSOLL_KERNEL=numpy``, numpy computes the same results more
+slowly. Calls hold the interpreter's lock, as they take microseconds.
 """
 
 import ctypes
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from plimsoll.model.columns.cluster import Cluster
 
-#: As in ``kernel.c``: rises with each change of a structure or function.
+#: The edition in ``kernel.c``; increases with each change of a structure or function.
 EDITION = 2
 
-#: So many changes are renewed one by one, also of the same row; of more, the distinct rows.
+#: Up to this many changes are renewed individually, even of the same row; beyond it, the distinct rows.
 MOST_CHANGES = 4096
 
 SWITCH = "PLIMSOLL_KERNEL"
@@ -26,10 +26,10 @@ PATH = Path(__file__).with_name("_kernel.so")
 
 
 class Kernel:
-    """The functions of the library; structures and columns are handed over by address.
+    """The functions of the library; structures and columns are passed by address.
 
     Raises:
-        OSError: There is no such library, or it is of another edition.
+        OSError: There is no such library, or it has another edition.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,14 +45,14 @@ class Kernel:
 
 
 def _declared(function: Any, arguments: int) -> Any:
-    """A function of addresses and counts: both are integers of 64 bits."""
+    """Declare a function of addresses and counts, which are integers of 64 bits."""
     function.argtypes = (ctypes.c_size_t,) * arguments
     function.restype = ctypes.c_int64
     return function
 
 
 def load(path: Path = PATH, switch: str | None = None) -> Kernel | None:
-    """The kernel, or None where numpy has to do; ``switch`` is the environment's unless given."""
+    """The kernel, or None if numpy computes; ``switch`` defaults to the environment variable."""
     if (os.environ.get(SWITCH, "") if switch is None else switch) == "numpy":
         return None
     try:
@@ -61,26 +61,26 @@ def load(path: Path = PATH, switch: str | None = None) -> Kernel | None:
         return None
 
 
-#: Of this process.
+#: The kernel of this process.
 KERNEL = load()
 
 
 def described() -> str:
-    """Which one computes: ``compiled`` or ``numpy``."""
+    """The implementation that computes: ``compiled`` or ``numpy``."""
     return "numpy" if KERNEL is None else "compiled"
 
 
 def address(array: NDArray[Any]) -> int:
-    """Where an array begins; it stays there as long as somebody keeps the array."""
+    """The address of an array's data; valid while the caller keeps the array."""
     start: int = array.__array_interface__["data"][0]
     return start
 
 
 class ColumnAddresses:
-    """Where the columns of one cluster lie: each axis after the other, one row after the other.
+    """Addresses of one cluster's columns: one axis after the other, one row after the other.
 
     Attributes:
-        kernel: None where numpy computes.
+        kernel: None if numpy computes.
     """
 
     def __init__(self, cluster: Cluster, kernel: Kernel | None) -> None:
@@ -104,5 +104,5 @@ class ColumnAddresses:
 
     @property
     def arrays(self) -> tuple[NDArray[np.int64], ...]:
-        """The columns of the latest addresses: who keeps an address keeps these."""
+        """The columns of the latest addresses; a caller that keeps an address must keep these."""
         return self._kept

@@ -1,4 +1,4 @@
-"""Scores with the compiled kernel: the totals of one template, of all rows or of some, and the best rows."""
+"""Scores with the compiled kernel: one template's totals, of all rows or of some, and the best rows."""
 
 from array import array
 
@@ -10,20 +10,20 @@ from plimsoll.framework import IntArray
 from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, UsageRule
 from plimsoll.model.columns.columns import RowArray
 
-#: Words of the structure ``points``.
+#: Word indexes in the structure ``points``.
 FAILED, HIGHEST = 0, 2
 
 
 class CompiledPoints:
-    """The weighted sums of one template, and the best rows by them.
+    """One template's weighted sums, and the best rows by them.
 
     Args:
-        columns: Of the cluster, with the kernel.
-        base: Shape (N,) or one for all nodes: what is added to every total.
-        nodes: How many nodes there are.
-        allocation: How room is scored, and its weight in the total; None: it is not.
+        columns: The cluster's columns, with the kernel.
+        base: Added to every total; shape (N,) or one number.
+        nodes: Number of nodes.
+        allocation: How room is scored, and its weight in the total; None: not scored.
         balance: How balance is scored, likewise.
-        usage: How what pods use is scored, likewise.
+        usage: How the pods' usage is scored, likewise.
 
     Attributes:
         totals: Shape (N,).
@@ -83,7 +83,7 @@ class CompiledPoints:
         self._kernel.points_all(self._at, self._nodes)
 
     def score(self, span: tuple[int, int]) -> None:
-        """Renew the totals of rows: address and number."""
+        """Renew the totals of ``span``: the rows' address and number."""
         self._kernel.points_rows(self._at, *span)
 
     def best_of_all(self, failed: NDArray[np.int16]) -> tuple[RowArray, int]:
@@ -95,7 +95,7 @@ class CompiledPoints:
         return self._best[:count], self._words[HIGHEST]
 
     def best_again(self, span: tuple[int, int], failed: NDArray[np.int16]) -> tuple[RowArray, int]:
-        """The same after some rows have changed, and nothing else of ``failed`` and the totals."""
+        """The same after some rows have changed, while ``failed`` and the totals of all others have not."""
         if failed is not self._failed:
             return self.best_of_all(failed)
         count = self._kernel.best_rows(self._at, *span)

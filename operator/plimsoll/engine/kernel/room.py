@@ -1,4 +1,4 @@
-"""Filters by room with the compiled kernel: the codes of one template, of all rows or of some."""
+"""Filters by room with the compiled kernel: one template's codes, of all rows or of some."""
 
 from array import array
 
@@ -8,24 +8,24 @@ from numpy.typing import NDArray
 from plimsoll.engine.kernel.library import ColumnAddresses, address
 from plimsoll.framework.resource_rules import RoomRule
 
-#: Words of the structure ``room``.
+#: Word indexes in the structure ``room``.
 CODES, NODE_FAILED, FAILED = 2, 3, 4
 
-#: What ``renew`` tells.
+#: Bits that ``renew`` returns.
 SOME_REFUSED, OTHER_VERDICTS = 1, 2
 
 
 class CompiledRoom:
-    """The codes of one filter for one template.
+    """One filter's codes for one template.
 
     Args:
-        columns: Of the cluster, with the kernel.
-        nodes: How many nodes it has.
-        rule: What is wanted.
-        position: Of the filter among all filters.
+        columns: The cluster's columns, with the kernel.
+        nodes: Number of nodes.
+        rule: The wanted amounts.
+        position: The filter's position among all filters.
 
     Attributes:
-        codes: Shape (N,): 0 where there is room.
+        codes: Shape (N,): 0 if there is room.
     """
 
     __slots__ = ("_arrays", "_at", "_failed", "_kernel", "_node_failed", "_nodes", "_words", "codes")
@@ -46,18 +46,18 @@ class CompiledRoom:
         self._at = self._words.buffer_info()[0]
 
     def look_at_all(self) -> bool:
-        """Renew the codes of all rows; whether some node is refused."""
+        """Renew the codes of all rows; returns whether some node is rejected."""
         return bool(self._kernel.room_all(self._at, self._nodes))
 
     def renew(
         self, span: tuple[int, int], node_failed: NDArray[np.int16] | None, failed: NDArray[np.int16]
     ) -> int:
-        """Renew codes and verdicts of rows; SOME_REFUSED and OTHER_VERDICTS where it is so.
+        """Renew codes and verdicts of rows; returns the bits SOME_REFUSED and OTHER_VERDICTS.
 
         Args:
-            span: Address and number of the rows; one may be there twice.
-            node_failed: Shape (N,): the verdicts of the filters that look at nodes only; None: none refuses.
-            failed: Shape (N,): the verdicts of both, which are renewed.
+            span: Address and number of the rows; a row may occur twice.
+            node_failed: Shape (N,): the verdicts of the filters that read nodes only; None: none rejects.
+            failed: Shape (N,): the verdicts of both; renewed here.
         """
         if failed is not self._failed or node_failed is not self._node_failed:
             self._failed, self._node_failed = failed, node_failed
