@@ -7,8 +7,8 @@ The state of a pod (kube-scheduler v1.36, ``backend/cache/interface.go``)::
        ▲                  │                                    ▲
        └──── forget ──────┘          seen bound by the watch ──┘
 
-An assumed pod counts in full: the next decision sees its node as taken, long before the API server has
-heard of it. It never expires; it is confirmed, forgotten, or deleted.
+An assumed pod counts in full: the next decision sees its room as taken long before the API server has
+received the binding. It never expires; it is confirmed, forgotten, or deleted.
 """
 
 from plimsoll.framework import Node, Pod, PodInfo
@@ -18,15 +18,15 @@ from plimsoll.timing.signal import Signal
 
 
 class Cache:
-    """The one writer of the cluster.
+    """The only writer of the cluster's columns.
 
     Attributes:
-        cluster: The columns; everybody else reads.
-        assumed: Uid to node name of the pods whose binding is not confirmed.
+        cluster: The columns, for all readers.
+        assumed: Node name by uid, for pods whose binding is not confirmed.
         waiting: Pods without a node by uid, as the watch shows them; written by the mirror.
-        elsewhere: Those that wait for other replicas, and that no part of this one reads; not in ``waiting``.
-        nodes_changed: Notified when the watch has shown a node, or that one is gone.
-        volumes_changed: Notified when the watch has shown a claim or volume, or that one is gone.
+        elsewhere: Pods that wait for other replicas and are not read by this one; not in ``waiting``.
+        nodes_changed: Notified when the watch has shown an added, changed or deleted node.
+        volumes_changed: Notified when the watch has shown an added, changed or deleted claim or volume.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
@@ -42,7 +42,7 @@ class Cache:
         return self.cluster.templates.info(pod)
 
     def node_of(self, uid: str) -> str:
-        """The node that a pod is placed or assumed on, "" when on none."""
+        """The node on which a pod is placed or assumed, "" without one."""
         cluster = self.cluster
         placed = cluster.pods.get(uid)
         if placed is None:
@@ -56,33 +56,33 @@ class Cache:
         return next(name for name, strays in cluster.strays.items() if uid in strays)
 
     def set_node(self, node: Node) -> bool:
-        """A node was added or changed; whether a decision may change with it."""
+        """Add or update a node; returns whether a decision may change because of it."""
         may_matter = self.cluster.set_node(node)
         self.nodes_changed.notify()
         return may_matter
 
     def remove_node(self, name: str) -> None:
-        """A node is gone."""
+        """Remove a deleted node."""
         self.cluster.remove_node(name)
         self.nodes_changed.notify()
 
     def set_placed(self, pod: PodInfo, node: str) -> bool:
-        """The watch shows a pod on a node; whether it was not counted there before."""
+        """Place a pod that the watch shows on a node; returns whether it was not counted there before."""
         known = self.node_of(pod.uid)
         self.assumed.pop(pod.uid, None)
         self.cluster.place(pod, node)
         return known != node
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """A pod is gone or has finished; the pod as it counted, or None when it did not."""
+        """Remove a deleted or ended pod; returns the pod as it was counted, or None if it was not."""
         self.assumed.pop(uid, None)
         return self.cluster.displace(uid)
 
     def assume(self, pod: PodInfo, node: str) -> None:
-        """Count a pod on a node before the API server knows.
+        """Count a pod on a node before the API server knows its binding.
 
         Raises:
-            ValueError: It is placed or assumed already; binding it again could bind it twice.
+            ValueError: It is placed or assumed already; a second binding could bind it twice.
         """
         if pod.uid in self.cluster.pods:
             raise ValueError(
@@ -92,7 +92,7 @@ class Cache:
         self.cluster.place(pod, node)
 
     def forget(self, uid: str) -> None:
-        """A binding failed: the assumed pod counts no longer. A confirmed pod stays."""
+        """Forget an assumed pod whose binding failed; a confirmed pod stays."""
         if uid in self.assumed:
             self.remove_pod(uid)
 

@@ -10,7 +10,7 @@ from plimsoll.framework import ActionType, ClusterEvent, ClusterObjects, EventRe
 
 
 def node_changes(old: Node, new: Node) -> tuple[ActionType, ...]:
-    """The bits of a node's update; none: nothing happened that helps a pod."""
+    """The action bits of a node's update; none if the update cannot help a pod."""
     conditions = {each.type: each.status for each in old.status.conditions}
     checks = (
         (ActionType.UPDATE_NODE_ALLOCATABLE, old.status.allocatable != new.status.allocatable),
@@ -33,7 +33,7 @@ def node_changes(old: Node, new: Node) -> tuple[ActionType, ...]:
 
 
 def pod_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
-    """The bits of a pod's update; at least the one for anything else."""
+    """The action bits of a pod's update; at least the bit for any other change."""
     before, after = old.pod, new.pod
     bits = []
     if old.template is not new.template:
@@ -57,10 +57,10 @@ def pod_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
 
 
 def waiting_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
-    """The bits of the update of a pod without a node; none for what no decision reads, such as a condition.
+    """The action bits of the update of a pod without a node; none if no decision reads what changed.
 
-    Upstream emits the general update even then. A plugin that registers for every event would requeue a pod
-    because of the condition that reports its own rejection, forever.
+    An example is a changed condition. Upstream emits the general update even then: a plugin that registers
+    for every event would requeue a pod because of the condition that reports its own rejection, forever.
     """
     bits = pod_changes(old, new)
     if bits != (ActionType.UPDATE_POD_OTHER,) or old.template is not new.template:
@@ -71,7 +71,7 @@ def waiting_changes(old: PodInfo, new: PodInfo) -> tuple[ActionType, ...]:
 
 
 def room_freed(pod: PodInfo, objects: ClusterObjects, node: str = "") -> ClusterEvent:
-    """A pod's room, or what it was promised, is free: AssignedPodDelete; ``node``: where it was assumed."""
+    """AssignedPodDelete for a pod whose room or nomination is free; ``node``: where it was assumed."""
     if node:
         on_node = msgspec.structs.replace(pod.pod, spec=msgspec.structs.replace(pod.pod.spec, node_name=node))
         pod = PodInfo(on_node, pod.template)

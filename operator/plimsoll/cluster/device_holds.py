@@ -1,6 +1,6 @@
-"""Finds the devices that a reservation holds for its holder, in the cluster when others have left.
+"""Finds the devices that a reservation holds for its holder, in the cluster after other pods have left.
 
-Devices of pods that are about to leave are held as well: nothing else gets them once they are free.
+Devices of pods that are about to leave are held too, so no other pod gets them once they are free.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,15 +15,15 @@ from plimsoll.toolkit.scheduling.pod_devices import held_for, needs_devices
 
 
 def hold_of(pod: PodInfo, node: str, cluster: Cluster, leaving: Iterable[str] = ()) -> DeviceHold | None:
-    """What is to be held for a pod, or for what stands in for one; None without devices.
+    """The devices to hold for a pod or its stand-in; None if it needs none.
 
-    Devices that are free now come first; those of pods that leave are held where these do not suffice.
+    Free devices come first; devices of leaving pods are held if these do not suffice.
 
     Args:
         pod: The holder.
-        node: Where it will be.
-        cluster: As it is; it is only read.
-        leaving: Uids of pods that leave before it comes.
+        node: The holder's future node.
+        cluster: The present cluster; it is only read.
+        leaving: Uids of pods that leave before the holder comes.
     """
     book = cluster.objects.known_ledger(DeviceBook)
     row = cluster.rows.get(node)
@@ -42,7 +42,7 @@ def hold_of(pod: PodInfo, node: str, cluster: Cluster, leaving: Iterable[str] = 
 
 
 def _share_named(book: DeviceBook) -> None:
-    """A claim that another holder's pod will have allocated again gets no other devices."""
+    """Keep other devices from a claim that another holder's pod will have allocated again."""
     for hold in book.holds.values():
         for key in hold.former:
             claim, given = book.claims.get(key), hold.given.get(key)
@@ -53,7 +53,7 @@ def _share_named(book: DeviceBook) -> None:
 def _former(
     pod: PodInfo, now: Mapping[str, ResourceClaim], then: Mapping[str, ResourceClaim]
 ) -> Mapping[str, AllocationResult]:
-    """What claims that the pod names have now and will have no more."""
+    """The devices that the pod's claims have now and will have lost."""
     found = {}
     for each in pod.pod.spec.resource_claims:
         key = f"{pod.namespace}/{each.resource_claim_name}"

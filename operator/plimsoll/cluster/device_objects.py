@@ -1,20 +1,20 @@
-"""Applies what the watches show of resource.k8s.io to the book of devices."""
+"""Applies watched objects of resource.k8s.io to the book of devices."""
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.devices.resource_claim import ResourceClaim
 from plimsoll.model.kinds.devices.resource_slice import DeviceClass, ResourceSlice
 
-#: Kinds that the book keeps.
+#: Kinds in the book.
 DEVICE_KINDS = (ResourceClaim, ResourceSlice, DeviceClass)
 
 DeviceObject = ResourceClaim | ResourceSlice | DeviceClass
 
 
 def apply_device_object(objects: ClusterObjects, old: DeviceObject | None, new: DeviceObject | None) -> None:
-    """An object was ``old`` and is ``new``; one of them may be None.
+    """Apply the change of an object from ``old`` to ``new``; one of them may be None.
 
-    Classes are read by NodeResourcesFit as well, for extended resources that they serve.
+    NodeResourcesFit reads classes too, for extended resources that they serve.
     """
     book = objects.ledger(DeviceBook)
     match new if new is not None else old:

@@ -1,4 +1,4 @@
-"""EqualParts keep one of all equal values, so that half a million pods fit into memory."""
+"""Keeps one of all equal values, so that half a million pods fit into memory."""
 
 from hashlib import blake2b
 from sys import getrefcount
@@ -8,27 +8,27 @@ import msgspec
 
 PartT = TypeVar("PartT")
 
-#: Longer keys are kept as digests.
+#: Longer keys are stored as digests.
 _LONG = 64
 
-#: Parts that are kept before the first look for those that no pod has any more.
+#: Number of kept parts before the first search for unused ones.
 _FIRST_SWEEP = 1024
 
-#: References of a value that no pod has: two of its part, and the argument of the count.
+#: References to a value that no pod has: two by its part, and the argument of the count.
 _UNUSED = 3
 
 _ENCODER = msgspec.msgpack.Encoder()
 
 
 class _Part(msgspec.Struct, Generic[PartT], frozen=True):
-    """A value, and that part of it which pods refer to: itself, or a field."""
+    """A value, and the part of it that pods refer to: itself, or a field."""
 
     value: PartT
     witness: object
 
 
 class EqualParts(Generic[PartT]):
-    """One of all equal values, each for as long as something else refers to it or its witness."""
+    """Keeps one of all equal values, each while something else refers to it or to its witness."""
 
     def __init__(self) -> None:
         self._parts: dict[bytes, _Part[PartT]] = {}
@@ -38,10 +38,10 @@ class EqualParts(Generic[PartT]):
         return len(self._parts)
 
     def shared(self, value: PartT, witness: object = None) -> PartT:
-        """The kept value that equals this one; from now on this one, if none does.
+        """The kept value that equals this one; if none does, this one is kept and returned.
 
         Args:
-            value: May be encoded.
+            value: It may be encoded.
             witness: A field of the value that others refer to instead; None: they refer to the value.
         """
         key = _ENCODER.encode(value)
@@ -55,6 +55,6 @@ class EqualParts(Generic[PartT]):
         return found.value
 
     def sweep(self) -> None:
-        """Drop what no object refers to; look again when twice as many are kept."""
+        """Drop values that no object refers to; the next sweep comes when twice as many are kept."""
         self._parts = {key: part for key, part in self._parts.items() if getrefcount(part.witness) > _UNUSED}
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._parts))

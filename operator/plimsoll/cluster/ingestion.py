@@ -1,10 +1,10 @@
-"""Applies watch events to the mirrored cluster, and passes each on to its subscribers in one stated order.
+"""Applies watch events to the mirrored cluster, and passes each to its subscribers in one stated order.
 
-Pods of a list that have nodes come many in a row. Such a row is applied as a whole, and each subscriber is
-notified once (docs/adr/0030-large-clusters.md); what they then hold is what they hold pod by pod.
+A list yields many placed pods in a row. Such a row is applied as a whole, and each subscriber is notified
+once (docs/adr/0030-large-clusters.md); the resulting state is the same as pod by pod.
 
-An object that makes no sense is reported and left out; the others go on. A pod on a node is never left out:
-an amount of it that is no quantity is reported and counts as 0, and so does one of a node.
+An invalid object is reported and left out; the others are applied. A pod on a node is never left out: an
+amount in it that is not a quantity is reported and counts as 0. The same holds for a node's amounts.
 """
 
 from abc import ABC, abstractmethod
@@ -55,10 +55,10 @@ from plimsoll.timing.signal import Signal
 #: Kinds whose status changes all the time and is read by no scheduling decision.
 _SPEC_ONLY = (ReplicationController, ReplicaSet, StatefulSet, Service)
 
-#: Pods in a row that are applied as a whole; fewer are quicker one by one.
+#: The shortest row of pods that is applied as a whole; applying fewer one by one is faster.
 FEWEST = 8
 
-#: Characters of a namespace and name that are shown: what an API server allows, 63 and 253.
+#: Characters of a namespace and name that are shown: the API server's maximum, 63 and 253.
 LONGEST_KEY = 63 + 1 + 253
 
 
@@ -66,34 +66,34 @@ class EventSubscriber(Protocol):
     """Receives watch events."""
 
     def observe(self, event: WatchEvent) -> None:
-        """An event happened."""
+        """Handle an event."""
 
 
 class PlacedPodsSubscriber(ABC):
-    """Receives pods that are seen for the first time, on their nodes, as a whole."""
+    """Receives pods that are seen for the first time and have nodes, many at a time."""
 
     @abstractmethod
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were added, in this order, each with a node and not ended.
+        """Handle pods that were added in this order, each with a node and not ended.
 
-        The outcome must be that of ``PodAdded`` for one after the other; and of that again, if this raises.
+        The outcome must equal that of ``PodAdded`` for one after the other; if this raises, those are sent.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class OfTypes:
-    """Subscribers, in order, that receive the events of these types alone."""
+    """Subscribers, in order, that receive only the events of these types."""
 
     types: tuple[type[WatchEvent], ...]
     subscribers: tuple[EventSubscriber, ...]
 
 
 class Ingestion:
-    """Passes events on, one after the other, each to every subscriber before the next one.
+    """Passes each event to every subscriber before the next event.
 
     Args:
-        subscribers: In the order in which they receive an event; those behind the mirror see it applied.
-        observer: Notified of a subscriber that raised; the others go on.
+        subscribers: In the order in which they receive an event; those after the mirror see it applied.
+        observer: Notified of a subscriber that raised; the other subscribers still receive the event.
     """
 
     def __init__(self, subscribers: Sequence[EventSubscriber | OfTypes], observer: Observer) -> None:
@@ -102,7 +102,7 @@ class Ingestion:
         self._by_type: dict[type[WatchEvent], tuple[EventSubscriber, ...]] = {}
 
     def _of(self, kind: type[WatchEvent]) -> tuple[EventSubscriber, ...]:
-        """Who receives events of a type, found once for each type."""
+        """The subscribers of an event type, found once per type."""
         found: list[EventSubscriber] = []
         for each in self._subscribers:
             if not isinstance(each, OfTypes):
@@ -113,7 +113,7 @@ class Ingestion:
         return self._by_type[kind]
 
     def apply(self, events: Sequence[WatchEvent]) -> None:
-        """Pass a batch on."""
+        """Pass on a batch of events."""
         row: list[PodAdded] = []
         for event in events:
             if type(event) is PodAdded and event.pod.node_name and not event.pod.is_terminal:
@@ -137,7 +137,7 @@ class Ingestion:
             self._observer.failed(f"observing {name_of(event)}", repr(exc))
 
     def _apply_row(self, events: Sequence[PodAdded]) -> None:
-        """Pass on pods that were added on nodes: as a whole, or one by one when they are few."""
+        """Pass on added pods that have nodes: as a whole, or one by one if they are few."""
         if len(events) < FEWEST:
             for event in events:
                 self._apply_one(event)
@@ -159,10 +159,10 @@ class Mirror(PlacedPodsSubscriber):
     """Applies events to the cache.
 
     Attributes:
-        changes: What the last event changed for pods that wait, in the queue's words.
-        arrived: Pods that the last event, which was about many, showed on their nodes; each is a change
-            for pods that wait (:func:`arrival`), not among ``changes``.
-        synced: Kinds of objects that were listed.
+        changes: Cluster events of the last watch event, for waiting pods.
+        arrived: Pods that the last event, which was about many, showed on their nodes. Each is a cluster
+            event (:func:`arrival`) that is not among ``changes``.
+        synced: Kinds of objects that have been listed.
     """
 
     def __init__(self, cache: Cache, observer: Observer) -> None:
@@ -182,7 +182,7 @@ class Mirror(PlacedPodsSubscriber):
             self._observer.object_skipped(type(event).__name__, name_of(event), repr(exc))
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """Apply pods that came on their nodes."""
+        """Apply added pods that have nodes."""
         self.changes, self.arrived = [], ()
         cache, skip = self.cache, self._observer.object_skipped
         uids = {pod.uid for pod in pods}
@@ -255,14 +255,14 @@ class Mirror(PlacedPodsSubscriber):
             self.cache.waiting[pod.uid] = pod
 
     def _drop(self, pod: Pod) -> None:
-        """A pod is gone, or has ended: its room is free."""
+        """Remove a deleted or ended pod, and record its room as free."""
         self.cache.waiting.pop(pod.uid, None)
         placed = self.cache.remove_pod(pod.uid)
         if placed is not None:
             self.changes.append(room_freed(placed, self.cache.cluster.objects))
 
     def _set_placed(self, info: PodInfo) -> None:
-        """The watch shows a pod on a node: it came there just now, or it changed."""
+        """Apply a pod that the watch shows on a node: newly placed, or changed."""
         uid, cache = info.uid, self.cache
         known = "" if uid in cache.assumed else cache.node_of(uid)
         old = cache.cluster.pods.get(uid) if known == info.pod.node_name else None
@@ -296,12 +296,12 @@ class Mirror(PlacedPodsSubscriber):
         if not self._is_change(old, new):
             return
         if isinstance(subject, PodDisruptionBudget):
-            objects.budget_version += 1  # read when victims are chosen or a plan is made, kept by no cache
+            objects.budget_version += 1  # read for the choice of victims and for plans, kept by no cache
         else:
             objects.version += 1
 
     def _is_change(self, old: Any, new: Any) -> bool:
-        """Note a change of an object; whether it is one for any decision."""
+        """Record the change of an object; returns whether any decision may depend on it."""
         if old is not None and new is not None and _reads_the_same(old, new):
             return False
         action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
@@ -310,12 +310,12 @@ class Mirror(PlacedPodsSubscriber):
 
 
 def arrival(pod: PodInfo, objects: ClusterObjects) -> ClusterEvent:
-    """A pod has come to a node: AssignedPodAdd."""
+    """AssignedPodAdd for a pod that is newly on a node."""
     return ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD, None, pod, objects)
 
 
 def _reads_the_same(old: Any, new: Any) -> bool:
-    """Whether the two states of an object are equal for every decision."""
+    """Whether no decision can tell the two states of an object apart."""
     if old.metadata.labels != new.metadata.labels:
         return False
     if isinstance(new, _SPEC_ONLY):

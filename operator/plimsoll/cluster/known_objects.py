@@ -1,4 +1,4 @@
-"""KnownObjects are the latest states of one collection, and find what a new list of it no longer has."""
+"""Keeps the latest states of one collection, and finds the objects that a new list of it lacks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,22 +7,22 @@ from typing import Any
 class KnownObjects:
     """Objects by namespace and name.
 
-    A list that breaks off leaves all objects known: those that it had not come to count when it begins again.
+    If a list breaks off, all objects stay known, and the next list starts over.
 
     Attributes:
-        is_listing: Whether a list is under way, or has broken off: what it shows comes in no order.
+        is_listing: Whether a list is under way or has broken off; then objects arrive in no order.
     """
 
     def __init__(self) -> None:
         self.is_listing = False
         self._objects: dict[str, dict[str, Any]] = {}
-        self._earlier: dict[str, dict[str, Any]] = {}  #: of before the list, without those that it has shown
+        self._earlier: dict[str, dict[str, Any]] = {}  #: from before the list, not listed yet
 
     def __len__(self) -> int:
         return sum(map(len, self._objects.values())) + sum(map(len, self._earlier.values()))
 
     def find(self, namespace: str, name: str) -> Any | None:
-        """The latest state of an object; None when it is not known."""
+        """The latest state of an object; None if it is not known."""
         for known in (self._objects, self._earlier):
             found = known.get(namespace, {}).get(name)
             if found is not None:
@@ -30,7 +30,7 @@ class KnownObjects:
         return None
 
     def put(self, new: Any) -> Any | None:
-        """Set the state of an object, which the list shows if one is under way; its state before."""
+        """Set the state of an object, which counts as listed during a list; returns its state before."""
         meta = new.metadata
         old = self._earlier[meta.namespace].pop(meta.name, None) if meta.namespace in self._earlier else None
         here = self._objects.setdefault(meta.namespace, {})
@@ -40,7 +40,7 @@ class KnownObjects:
         return old
 
     def pop(self, namespace: str, name: str) -> Any | None:
-        """Forget an object; its latest state, None when it was not known."""
+        """Remove an object; returns its latest state, None if it was not known."""
         for known in (self._objects, self._earlier):
             found = known.get(namespace, {}).pop(name, None)
             if found is not None:
@@ -48,14 +48,14 @@ class KnownObjects:
         return None
 
     def begin_list(self) -> None:
-        """A list begins; if another one broke off, nothing of it counts as shown."""
+        """Begin a list; after a list that broke off, no object counts as listed."""
         for namespace, shown in self._objects.items():
             self._earlier.setdefault(namespace, {}).update(shown)
         self._objects = {}
         self.is_listing = True
 
     def end_list(self) -> Iterator[Any]:
-        """The list is complete: forget the objects that it has not shown, one after the other."""
+        """Complete the list: yield and remove the objects that it has not shown."""
         for earlier in self._earlier.values():
             while earlier:
                 yield earlier.popitem()[1]

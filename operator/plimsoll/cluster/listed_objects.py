@@ -1,4 +1,4 @@
-"""Reads the documents of lists and watches as objects of the model, as far as they can be read."""
+"""Decodes the documents of lists and watches into objects of the model, as far as they are readable."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ from plimsoll.model.kinds.watch_event import (
     WatchEvent,
 )
 
-#: Characters of the names that the API server accepts.
+#: Maximum length of a name in the API server.
 LONGEST_NAME = 253
 
-#: What the place of a problem begins with that concerns the status alone.
+#: Field path prefix of problems that concern only the status.
 IN_STATUS = "`$.status."
 
 
 class NamedMeta(msgspec.Struct, rename="camel"):
-    """What tells objects apart."""
+    """The metadata that identifies an object."""
 
     name: str = ""
     namespace: str = ""
@@ -38,7 +38,7 @@ class NamedMeta(msgspec.Struct, rename="camel"):
 
 
 class NamedDocument(msgspec.Struct):
-    """Any object, as far as its name."""
+    """Any object, reduced to its name."""
 
     metadata: NamedMeta
 
@@ -47,12 +47,12 @@ NAMED = msgspec.json.Decoder(NamedDocument)
 
 
 def read_object(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, str, list[str]]:
-    """Read one object.
+    """Decode one object.
 
-    A pod on a node takes room in any case; of all others only parts of the status may be missing.
+    A pod on a node always counts; of all other objects only parts of the status may be missing.
 
     Returns:
-        The object, None when it cannot be used; ``namespace/name``; what is wrong with it, in sentences.
+        The object, None if it cannot be used; ``namespace/name``; the problems, in sentences.
     """
     problems: list[str] = []
     try:
@@ -73,7 +73,7 @@ def _key(meta: Any) -> str:
 
 
 def _in_part(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, list[str]]:
-    """The object without what cannot be read of it, None where that would mislead."""
+    """The object without its unreadable parts, None if that would mislead."""
     try:
         value, problems = decode_in_part(kind, document)
     except DecodeError:
@@ -85,7 +85,7 @@ def _in_part(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, lis
 
 
 class ObjectReader:
-    """Reads the documents of one collection, and what its watch says of them.
+    """Decodes the documents of one collection and the lines of its watch.
 
     Args:
         kind: The type of its objects.
@@ -102,19 +102,19 @@ class ObjectReader:
         return read_object(self._kind, document)
 
     def line(self, line: bytes) -> tuple[str, Any] | None:
-        """The type and the object of a line, a bookmark's too; None for one that is read part by part."""
+        """Type and object of a line or bookmark; None for an object that must be read part by part."""
         try:
             event = read_with(self._lines, line)
-        except msgspec.ValidationError:  # an error, or an object that can be read in part at most
+        except msgspec.ValidationError:  # an error, or an object that is readable only in part
             return None
         return None if event.type == "ERROR" else (event.type, event.object)
 
     def sharing(self, new: Any, old: Any) -> Any:
-        """A new state of an object that shares its parts with others; ``old``: the one before, or None."""
+        """The new state of an object, sharing its parts with others; ``old``: the state before, or None."""
         return new if self._shared is None else self._shared.sharing(new, old)
 
 
-#: The events of an object that is new, changed or gone.
+#: The event types for a new, changed or deleted object.
 _EVENTS: dict[type, tuple[Any, Any, Any]] = {
     Pod: (PodAdded, PodUpdated, PodDeleted),
     Node: (NodeAdded, NodeUpdated, NodeDeleted),
@@ -122,7 +122,7 @@ _EVENTS: dict[type, tuple[Any, Any, Any]] = {
 
 
 def event_of(old: Any, new: Any) -> WatchEvent:
-    """The event of an object that was ``old`` and is ``new``; one of them may be None."""
+    """The event for an object that changes from ``old`` to ``new``; one of them may be None."""
     added, updated, deleted = _EVENTS.get(
         type(new if old is None else old), (ObjectAdded, ObjectUpdated, ObjectDeleted)
     )

@@ -1,9 +1,9 @@
-"""LoadFeed reads the metrics API, shares what it read, and keeps the cluster's load book by all readings.
+"""Reads the metrics API, shares the readings, and updates the cluster's load book from all sources.
 
-Nodes are read every fifteen seconds and pods every thirty while somebody needs it, and whenever somebody
-asks; a reading is shared by all that ask within five seconds. Others hand in readings of other sources. Of a
-node or pod that several sources measure, the first of them counts until it has measured nothing new for a
-minute. The book is made with the first reading, and is refreshed without readings too, because they grow old.
+Nodes are read every fifteen seconds and pods every thirty while a profile or policy needs them, and on
+request; one reading serves all requests within five seconds. Other sources pass in their readings. If several
+sources measure a node or pod, the first source counts until it has measured nothing new for a minute. The
+book is created with the first reading. It is refreshed without readings too, because they age.
 """
 
 import asyncio
@@ -27,32 +27,32 @@ from plimsoll.timing.signal import Signal
 #: Seconds between two readings of nodes, and of pods.
 NODES_S, PODS_S = 15.0, 30.0
 
-#: Seconds for which one reading is shared by all that ask.
+#: Seconds for which one reading serves all requests.
 SHARED_S = 5.0
 
-#: Seconds after the latest new reading of a name until which sources that come later do not count.
+#: Seconds after a name's latest new reading until which later sources do not count.
 SILENT_S = 60.0
 
-#: The place of the metrics API among the sources: after all others.
+#: The metrics API's rank among the sources: last.
 METRICS_API = 2**31
 
 Answer = tuple[WriteResult, Sequence[UsageReading]]
 
 
 class LoadFeed(UsageReader):
-    """The reader of usage that others ask.
+    """Reads usage and serves it to others.
 
     Args:
-        meter: Reads from the API server.
-        cluster: Whose load book is kept.
+        meter: Reads the metrics API.
+        cluster: The cluster whose load book is updated.
         clock: Time.
         observer: Notified of the ages of readings.
 
     Attributes:
         is_scored: Whether some profile reads the load book.
-        keeper: Keeps the book; None before the first reading.
+        keeper: Updates the book; None before the first reading.
         refreshed: Notified when the book has been refreshed.
-        latest: When nodes were read last, and what came; None before the first reading.
+        latest: When nodes were last read, and the result; None before the first reading.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LoadFeed(UsageReader):
 
     @contextmanager
     def needed(self, needs: Callable[[], bool]) -> Iterator[None]:
-        """Readings are needed inside whenever ``needs`` says so."""
+        """Within this context, read while ``needs`` returns True."""
         self._needs.append(needs)
         try:
             yield
@@ -84,13 +84,13 @@ class LoadFeed(UsageReader):
             self._needs.remove(needs)
 
     async def run(self) -> None:
-        """Read again and again what is needed, until cancelled."""
+        """Read repeatedly what is needed, until cancelled."""
         while True:
             await self.turn()
             await self._clock.sleep(NODES_S)
 
     async def turn(self) -> None:
-        """Read what is due and needed; the book is as old as it is now."""
+        """Read what is due and needed; refresh the book's ages."""
         refreshed = self.refreshed.count
         if self.is_needed:
             now = self._clock.now()
@@ -102,7 +102,7 @@ class LoadFeed(UsageReader):
             self.take(METRICS_API)
 
     async def nodes(self) -> Answer:
-        """Of every node that is measured."""
+        """Usage of every measured node."""
         (answer, found), is_new = await self._nodes.answer()
         if is_new and answer.is_done:
             self.latest = self._nodes.read_at, found
@@ -110,14 +110,14 @@ class LoadFeed(UsageReader):
         return answer, found
 
     async def pods(self) -> Answer:
-        """Of every pod that is measured."""
+        """Usage of every measured pod."""
         (answer, found), is_new = await self._pods.answer()
         if is_new and answer.is_done:
             self.take(METRICS_API, pods=load_readings(found))
         return answer, found
 
     def take(self, source: int, nodes: LoadReadings = NOTHING, pods: LoadReadings = NOTHING) -> None:
-        """Refresh the book by readings of a source; of two sources the one with the smaller number counts."""
+        """Refresh the book from readings of a source; a source with a smaller number takes precedence."""
         now = self._clock.now()
         if self.keeper is None:
             self.keeper = LoadKeeper(self._cluster)
@@ -132,7 +132,7 @@ class _Kind:
     """Readings of nodes, or of pods.
 
     Attributes:
-        read_at: When the metrics API has answered last.
+        read_at: When the metrics API last responded.
     """
 
     def __init__(self, read: Callable[[], Awaitable[Answer]], clock: Clock) -> None:
@@ -141,11 +141,11 @@ class _Kind:
         self._clock = clock
         self._turn = asyncio.Lock()
         self._answer: tuple[float, Answer] | None = None
-        #: keyed by name: the source besides the metrics API that measured it, when, and when that arrived
+        #: keyed by name: the source other than the metrics API, the time of measurement, and that of arrival
         self._measured: dict[str, tuple[int, float, float]] = {}
 
     async def answer(self) -> tuple[Answer, bool]:
-        """What the metrics API says, and whether it was asked for that."""
+        """The metrics API's readings, and whether a request was sent for them."""
         async with self._turn:
             if self._answer is not None and self._clock.now() - self._answer[0] < SHARED_S:
                 return self._answer[1], False
@@ -157,7 +157,7 @@ class _Kind:
             return found, True
 
     def chosen(self, source: int, readings: LoadReadings, now: float) -> LoadReadings:
-        """Those of names that no source with a smaller number has measured lately."""
+        """The readings of names that no source with a smaller number has measured lately."""
         measured, names = self._measured, readings.names
         if source == METRICS_API and not measured:
             return readings
@@ -176,7 +176,7 @@ class _Kind:
 
 
 def load_readings(found: Iterable[UsageReading]) -> LoadReadings:
-    """Readings of usage in the units of the load book; those without cpu or memory are left out."""
+    """Readings in the units of the load book, without those that lack cpu or memory."""
     return LoadReadings.of(
         LoadReading(each.name, each.usage["cpu"], each.usage["memory"] // BILLION, each.taken, each.window_s)
         for each in found

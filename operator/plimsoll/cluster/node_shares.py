@@ -1,7 +1,7 @@
-"""Divides the nodes among replicas that place pods at the same time: only the holder of a share binds to it.
+"""Divides the nodes among replicas that schedule concurrently: only the holder of a share binds to it.
 
-A node belongs to a share by its name alone, whatever replica looks, and a replica holds shares by their
-leases. So no two replicas ever count on the same room, although each sees the other's bindings late.
+A node's name alone determines its share, for every replica, and leases determine which replica holds a share.
+So no two replicas ever count on the same room, although each sees the other's bindings late.
 """
 
 import zlib
@@ -11,7 +11,7 @@ import numpy as np
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray
 
-#: Parts into which nodes are divided: shared evenly by two, three and six replicas. All versions agree on it.
+#: Number of shares, which two, three and six replicas divide evenly. All versions agree on it.
 NODE_SHARES = 6
 
 
@@ -21,10 +21,10 @@ def share_of(node: str) -> int:
 
 
 class NodeShares:
-    """The shares that this replica holds; all of them where one process does all the work.
+    """The shares that this replica holds; all of them if there is only one scheduling process.
 
     Attributes:
-        held: The shares; written by the one who holds their leases.
+        held: The shares; written by the holder of their leases.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class NodeShares:
         return share_of(node) in self.held
 
     def home(self, cluster: Cluster) -> BoolArray | None:
-        """The nodes that this replica binds to, shape (N,); None when it need not choose."""
+        """The nodes to which this replica binds, shape (N,); None if it binds to all."""
         if len(self.held) in (0, NODE_SHARES):
             return None
         key = cluster.epoch, self.held

@@ -1,7 +1,7 @@
 """Indexes pods by PodGroup: members, counts and progress.
 
-Fed with every event before it changes anything else, so that a pod's own arrival counts when its gate is
-asked. It holds objects as the watch told them; who is assumed where is the cache's knowledge.
+Observes every event before the other subscribers, so a pod's own arrival counts when its gate is evaluated.
+It holds objects as watched; only the cache knows which pods are assumed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,10 +32,10 @@ class Group:
     Attributes:
         key: ``namespace/name``.
         object: The PodGroup, None while it does not exist.
-        members: Pods that name it, by uid, also those that have ended.
-        refusal: Why it was not started the last time, "" when it was or has not been tried.
-        started_at: Seconds since the epoch, when it was last decided to start; None when never by us.
-        overdue: Whether a start has taken longer than it may.
+        members: Pods that name the group, by uid, including ended ones.
+        refusal: Why the last start failed, "" if it succeeded or was not tried.
+        started_at: When this process last decided to start it, in seconds since the epoch; None if never.
+        overdue: Whether a start has exceeded its time limit.
         present: Members that count towards minMember.
     """
 
@@ -49,19 +49,19 @@ class Group:
 
     @property
     def min_member(self) -> int:
-        """How many members make a start."""
+        """Number of members that a start needs."""
         return 1 if self.object is None else max(1, self.object.spec.min_member)
 
     def counting(self) -> list[Pod]:
-        """Members that count towards minMember: they wait, run or have ended well, and are not leaving."""
+        """Members that count towards minMember: they wait, run or have succeeded, and are not terminating."""
         return [pod for pod in self.members.values() if counts(pod)]
 
     def waiting(self) -> list[Pod]:
-        """Members without a node, as far as the watch has reported."""
+        """Members without a node, according to the watch."""
         return [pod for pod in self.counting() if not pod.node_name and not pod.is_terminal]
 
     def obstacle(self) -> str:
-        """Why no start can be tried yet, in a sentence that is the same for all members; "" when it can."""
+        """Why no start can be tried yet, as one sentence for all members; "" if one can."""
         if self.object is None:
             return f"waiting for PodGroup {self.key}: there is no such podgroups.plimsoll.dev"
         if self.present < self.min_member:
@@ -72,7 +72,7 @@ class Group:
         return ""
 
     def census(self) -> "Census":
-        """The members in counts."""
+        """Counts of the members."""
         counts = Census(present=self.present)
         for pod in self.members.values():
             match pod.status.phase:
@@ -88,7 +88,7 @@ class Group:
 
 @dataclass(slots=True)
 class Census:
-    """Members of a group in counts."""
+    """Counts of a group's members."""
 
     present: int = 0
     scheduled: int = 0
@@ -99,8 +99,8 @@ class Census:
     def phase(self, min_member: int, *, is_refused: bool, is_overdue: bool) -> str:
         """The phase of the PodGroup.
 
-        Source: scheduler-plugins, ``pkg/controllers/podgroup_controller.go``, with the phases that its API
-        names and its controller no longer tells apart.
+        Source: scheduler-plugins, ``pkg/controllers/podgroup_controller.go``, including the phases that its
+        API names and its controller no longer distinguishes.
         """
         placed = self.scheduled + self.succeeded
         if self.succeeded >= min_member:
@@ -117,7 +117,7 @@ class Census:
 
 
 def counts(pod: Pod) -> bool:
-    """Whether a member counts towards minMember: it waits, runs or has ended well, and is not leaving."""
+    """Whether a member counts towards minMember: it waits, runs or has succeeded, and is not terminating."""
     phase = pod.status.phase
     return phase != "Failed" and (not pod.is_terminating or phase == "Succeeded")
 
@@ -133,16 +133,16 @@ class Groups(PlacedPodsSubscriber):
         return iter(list(self._groups.values()))
 
     def find(self, key: str) -> Group | None:
-        """A gang that has a PodGroup or a pod that names one."""
+        """The gang with this key, if it has a PodGroup or a pod that names one."""
         return self._groups.get(key)
 
     def of(self, pod: Pod) -> Group | None:
-        """The gang of a pod, None when it names none."""
+        """The gang of a pod, None if the pod names none."""
         key = group_key(pod)
         return self._groups.get(key) if key else None
 
     def observe(self, event: WatchEvent) -> None:
-        """Something happened."""
+        """Update the groups after an event."""
         match event:
             case PodAdded(pod) | PodUpdated(_, pod):
                 self._set_member(pod)
@@ -157,7 +157,7 @@ class Groups(PlacedPodsSubscriber):
                     self._drop_if_empty(known)
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
-        """These pods were added, on nodes."""
+        """Add pods that have nodes."""
         for pod in pods:
             if pod.uid in self._key_of or group_key(pod):
                 self._set_member(pod)
@@ -186,7 +186,7 @@ class Groups(PlacedPodsSubscriber):
 
 
 def placed_members(group: Group, cache: Cache) -> list[Pod]:
-    """Members that have a node, bound or assumed, and those that have ended well."""
+    """Members that have a node, bound or assumed, and members that have succeeded."""
     return [
         pod
         for pod in group.counting()
@@ -195,7 +195,7 @@ def placed_members(group: Group, cache: Cache) -> list[Pod]:
 
 
 def shortage(group: Group, cluster: Cluster) -> str:
-    """Which of a group's minResources the cluster lacks as a whole, in a sentence; "" when none."""
+    """A sentence about the part of a group's minResources that the cluster lacks; "" if none."""
     assert group.object is not None
     try:
         wanted = {
@@ -216,9 +216,9 @@ def shortage(group: Group, cluster: Cluster) -> str:
 
 
 def gang_needs(groups: Groups, cache: Cache) -> dict[str, int]:
-    """Members that must get a node together by PodGroup, 0 when it has started.
+    """By PodGroup, the number of members that must get a node together; 0 when it has started.
 
-    Groups that cannot start for another reason than room for their members are missing.
+    Leaves out groups that cannot start for a reason other than room for their members.
     """
     needs = {}
     for group in groups:

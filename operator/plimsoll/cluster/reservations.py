@@ -1,12 +1,12 @@
-"""Book of reservations: holder, node, amount, priority, reason and expiry of reserved room.
+"""The book of reservations: holder, node, amount, priority, reason and expiry of reserved room.
 
-Nominated pods, targets of moves, room that moves make for pending pods and room of gangs whose binding failed
-are entries of one book. Filters see them through the nominator, the book's index by node, which only the book
-writes: an entry counts against pods of no higher priority. A holder that is no pod yet is represented by a
-stand-in (:meth:`plimsoll.model.kinds.pod_info.Templates.stand_in`).
+Nominated pods, targets of moves, room that moves make for pending pods, and room of gangs whose binding
+failed are entries of one book. Filters see them through the nominator, the book's index by node, which only
+the book writes. An entry counts against pods of the same or lower priority. A holder that is not a pod yet is
+represented by a stand-in (:meth:`plimsoll.model.kinds.pod_info.Templates.stand_in`).
 
-Devices are held with the room, but for NOMINATED pods of preemption: removing pods frees none before their
-claims are released. A hold in the device book begins and ends with the reservation.
+Devices are held with the room, except for NOMINATED pods of preemption: removing pods frees no device before
+their claims are released. A hold in the device book begins and ends with the reservation.
 
 ============  ==================================  =========  ================================================
 Reason        Holder                              Priority   Ends with
@@ -33,12 +33,12 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.timing.timer import Timer
 
-#: A priority that no pod outranks.
+#: A priority that no pod exceeds.
 FIRM = 2**31 - 1
 
 
-#: Devices of stand-ins that are remembered after a replacement has taken them over: it may be deleted, and
-#: another one come.
+#: Stand-ins whose devices are remembered after a replacement has taken them over: the replacement may be
+#: deleted and another one created.
 MOST_PASSED = 1_024
 
 
@@ -56,12 +56,12 @@ class Reservation:
     """Room on a node that is promised to a holder.
 
     Attributes:
-        holder: Who holds it.
-        pod: What will come: the holder's pod, or a stand-in for it. Its priority is the reservation's.
+        holder: The holder's name.
+        pod: The holder's pod, or a stand-in for it. Its priority is the reservation's.
         node: Name of the node.
-        reason: Why.
-        owner: The profile, policy or PodGroup that answers for it.
-        until: Seconds of the monotonic clock at which it ends by itself; None: when it is released.
+        reason: Why it is reserved.
+        owner: The profile, policy or PodGroup that made it.
+        until: Monotonic seconds at which it expires; None: when it is released.
     """
 
     holder: Holder
@@ -76,8 +76,8 @@ class ReservationBook:
     """The reservations of both wings.
 
     Args:
-        cache: The cluster as it is.
-        timer: Ends reservations that have an end.
+        cache: The present cluster.
+        timer: Ends reservations that expire.
 
     Attributes:
         cache: As given.
@@ -96,10 +96,10 @@ class ReservationBook:
     # -- writing -------------------------------------------------------------------------------------
 
     def reserve(self, reservation: Reservation, leaving: Iterable[str] = ()) -> None:
-        """Enter a reservation; an earlier one of the same holder ends.
+        """Enter a reservation; it replaces an earlier one of the same holder.
 
         Args:
-            reservation: To be entered.
+            reservation: The new entry.
             leaving: Uids of pods that leave before the holder comes; their devices may be held for it.
 
         Raises:
@@ -123,12 +123,12 @@ class ReservationBook:
                 devices.hold(hold)
 
     def nominate(self, pod: PodInfo, node: str, owner: str = "", *, instead: str = "") -> None:
-        """Reserve a node for a pod that waits for one, at its own priority.
+        """Reserve a node for a pending pod at its own priority.
 
         Args:
             pod: The pod.
             node: The node's name.
-            owner: Who answers for it.
+            owner: The owner of the reservation.
             instead: The uid of a holder whose devices there are held for the pod from now on.
         """
         devices = self.cache.cluster.objects.known_ledger(DeviceBook)
@@ -141,7 +141,7 @@ class ReservationBook:
             devices.hold(hold._replace(uid=pod.uid, priority=pod.priority))
 
     def _passed_on(self, devices: DeviceBook, instead: str, hold: DeviceHold | None) -> DeviceHold | None:
-        """What was held under a uid; once more for a second replacement, as far as it is free."""
+        """The devices held under a uid; for a second replacement, those that are free."""
         if hold is None:
             earlier = self._passed.get(instead)
             return earlier if earlier is not None and are_free(devices.taken, earlier) else None
@@ -166,20 +166,20 @@ class ReservationBook:
         """Reserve room with a stand-in that has the shape of a pod.
 
         Args:
-            holder: Who will have the room.
-            pod: Whose shape the stand-in has.
-            node: Where.
-            reason: Why.
-            owner: Who answers for it.
-            priority: ``FIRM`` for targets of moves; None is the pod's own.
-            until: Seconds of the monotonic clock at which it ends by itself.
+            holder: The future holder of the room.
+            pod: The pod whose shape the stand-in has.
+            node: The node's name.
+            reason: Why it is reserved.
+            owner: The owner of the reservation.
+            priority: ``FIRM`` for targets of moves; None: the pod's own priority.
+            until: Monotonic seconds at which it expires.
             leaving: Uids of pods that leave before the holder comes.
         """
         stand_in = self.cache.cluster.templates.stand_in(pod, holder, priority)
         self.reserve(Reservation(holder, stand_in, node, reason, owner, until), leaving)
 
     def release_uid(self, uid: str) -> None:
-        """End the reservation that counts under a uid: a pod's, or that of a stand-in."""
+        """End the reservation with this uid: a pod's, or that of a stand-in."""
         reservation = self._by_uid.pop(uid, None)
         if reservation is not None:
             self.nominator.remove(uid)
@@ -190,7 +190,7 @@ class ReservationBook:
                 self._timer.cancel(reservation.holder)
 
     def release_owner(self, owner: str, reason: ReservationReason) -> tuple[Reservation, ...]:
-        """End an owner's reservations of one reason; returns them in the order in which they were made."""
+        """End an owner's reservations for one reason; returns them in the order of entry."""
         held = tuple(each for each in self.of_reason(reason) if each.owner == owner)
         for reservation in held:
             self.release_uid(reservation.holder.uid)
@@ -199,15 +199,15 @@ class ReservationBook:
     # -- reading -------------------------------------------------------------------------------------
 
     def held_by_uid(self, uid: str) -> Reservation | None:
-        """The reservation that counts under a uid: a pod's, or that of a stand-in."""
+        """The reservation with this uid: a pod's, or that of a stand-in."""
         return self._by_uid.get(uid)
 
     def of_reason(self, reason: ReservationReason) -> tuple[Reservation, ...]:
-        """All reservations of one reason, in the order in which they were made."""
+        """All reservations for one reason, in the order of entry."""
         return tuple(each for each in self._by_uid.values() if each.reason is reason)
 
     def awaits_devices(self, uid: str) -> bool:
-        """Whether devices that are held for a pod are still allocated to pods that leave, or have left."""
+        """Whether devices held for a pod are still allocated to pods that are leaving or have left."""
         cluster = self.cache.cluster
         devices = cluster.objects.known_ledger(DeviceBook)
         hold = None if devices is None else devices.holds.get(uid)
@@ -224,7 +224,7 @@ class ReservationBook:
         return bool(users) and all(each is None or each.is_terminating for each in users)
 
     def claimed(self) -> Cluster:
-        """A fork of the cluster in which every reservation is taken up; what planners start from."""
+        """A fork of the cluster in which every reservation is placed as a pod; planners start from it."""
         fork = self.cache.cluster.fork()
         for node, pods in self.nominator.by_node.items():
             for uid, pod in pods.items():
@@ -236,7 +236,7 @@ class ReservationBook:
         """Check the invariants.
 
         Raises:
-            AssertionError: One does not hold.
+            AssertionError: An invariant is violated.
         """
         by_node: dict[str, dict[str, PodInfo]] = {}
         for uid, held in self._by_uid.items():

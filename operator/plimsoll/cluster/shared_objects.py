@@ -1,10 +1,10 @@
-"""SharedPods and SharedNodes keep what objects have in common once.
+"""Stores parts that pods or nodes have in common once.
 
-The pods of one owner differ in name, uid, node, versions and times; their labels, annotations, owners and
-specs are equal, and so are most statuses of their containers. Nodes have the same images. Equal parts become
-one object when a document is read, for as long as some object has them.
+The pods of one owner differ in name, uid, node, versions and times. Their labels, annotations, owners and
+specs are equal, and so are most statuses of their containers. Nodes have the same images. When a document is
+read, equal parts become one object, which lives while some object has it.
 :class:`plimsoll.model.kinds.pod_info.Templates` then finds a template by the identity of the parts.
-docs/scale.md has what a pod takes.
+docs/scale.md states how much memory a pod takes.
 """
 
 from sys import intern
@@ -30,7 +30,7 @@ class SharedPods:
 
     @property
     def kept(self) -> dict[str, int]:
-        """Parts that are kept, by what they are of."""
+        """The number of kept parts, by kind."""
         return {
             "maps": len(self._maps),
             "owners": len(self._owners),
@@ -39,14 +39,14 @@ class SharedPods:
         }
 
     def sharing(self, pod: Pod, old: Pod | None = None) -> Pod:
-        """The same pod, of shared parts; volumes that take part in no decision are left out.
+        """The same pod with shared parts, without volumes that no decision reads.
 
         Args:
-            pod: As it was decoded.
-            old: A state of it that was shared before.
+            pod: The decoded pod.
+            old: An earlier state of it, with shared parts.
         """
         meta, spec = pod.metadata, pod.spec
-        like = self._last if old is None else old  # a list has siblings one after the other
+        like = self._last if old is None else old  # in a list, siblings follow one another
         near, node, volumes = like.metadata, intern(spec.node_name), deciding_volumes(spec)
         shape = replace(spec, node_name="", volumes=volumes)
         if shape == replace(like.spec, node_name=""):
@@ -75,7 +75,7 @@ class SharedPods:
         return self._last
 
     def _status(self, status: PodStatus, meta: ObjectMeta) -> PodStatus:
-        """Its times are few: conditions change together."""
+        """Share the status; its times are few, as conditions change together."""
         time = meta.creation_timestamp
         conditions = []
         for each in status.conditions:
@@ -110,11 +110,11 @@ class SharedNodes:
         self._amounts: EqualParts[dict[str, str | int | float]] = EqualParts()
 
     def sharing(self, node: Node, old: Node | None = None) -> Node:
-        """The same node, of shared parts.
+        """The same node with shared parts.
 
         Args:
-            node: As it was decoded.
-            old: A state of it that was shared before.
+            node: The decoded node.
+            old: An earlier state of it, with shared parts.
         """
         meta, status = node.metadata, node.status
         near, known = (old.metadata, old.status.images) if old is not None else (ObjectMeta(), ())

@@ -1,4 +1,4 @@
-"""Resources that reflectors watch: their paths and the types of their objects."""
+"""Defines the resources that reflectors watch: their paths and the types of their objects."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class WatchedResource:
 
     Attributes:
         name: Plural, as in ``kubectl api-resources``.
-        path: Of the collection, over all namespaces.
+        path: The collection's path, over all namespaces.
         kind: The model type of its objects.
         selector: Label selector; "" for all.
     """
@@ -44,7 +44,7 @@ class WatchedResource:
     selector: str = ""
 
 
-#: Watched where the API server serves the group and the operator may read it.
+#: Watched if the API server serves the group and the operator may read it.
 DEVICES = (
     WatchedResource("deviceclasses", "/apis/resource.k8s.io/v1/deviceclasses", DeviceClass),
     WatchedResource("resourceslices", "/apis/resource.k8s.io/v1/resourceslices", ResourceSlice),
