@@ -1,15 +1,15 @@
-"""Judges moves by what strategies complain of: a move must mend what it was proposed for, and break nothing.
+"""Judges moves by the complaints of strategies: a move must resolve its own, and cause no new one.
 
-The strategies of the policy, and those of other live policies over the same pods, say what they complain of
-around a move before it and after it. A move is refused
+The strategies of the policy, and those of other live policies for the same pods, report complaints around a
+move before it and after it. A move is refused
 
-* as ``MendsNothing`` when the complaints of its own strategy do not fall;
-* as ``NewComplaint`` when any complaint of any strategy rises, or a new one appears;
-* as ``WouldMoveAgain`` when another strategy would still empty the target, unless the pod must go anyway.
+* as ``MendsNothing`` when its own strategy's complaints do not decrease;
+* as ``NewComplaint`` when any complaint of any strategy increases, or a new one appears;
+* as ``WouldMoveAgain`` when another strategy would still empty the target, unless the pod must leave anyway.
 
-So the complaints around each move fall, and runs end. A strategy that does not say what it complains of
-(:class:`~plimsoll.framework.descheduling.complaints.Complaining`) runs again instead: what it would
-propose counts as its complaints. Strategies that a fresh pod satisfies
+So complaints decrease with each move, and runs converge. A strategy that does not report complaints
+(:class:`~plimsoll.framework.descheduling.complaints.Complaining`) runs again instead: the pods that it would
+propose count as its complaints. Strategies that a fresh pod satisfies
 (:class:`~plimsoll.framework.descheduling.strategy.Renewing`) have no complaints about places.
 """
 
@@ -34,16 +34,16 @@ from plimsoll.planning.aftermath import ForkAttempt, settled, shifted
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.planning.strategy_run import run_strategy
 
-#: The machine reasons of the refusals made here.
+#: The machine reasons of these refusals.
 MENDS_NOTHING, NEW_COMPLAINT, WOULD_MOVE_AGAIN = "MendsNothing", "NewComplaint", "WouldMoveAgain"
 
-#: Differences of amounts below this are rounding.
+#: Differences of amounts below this are rounding errors.
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """One pod's way from a node to another, or back to its own."""
+    """The move of one pod from a node to another, or back to its own."""
 
     pod: PodInfo
     source: str
@@ -52,11 +52,11 @@ class Trip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComplaintWatcher:
-    """A strategy and the cluster as it sees it.
+    """A strategy with its view of the cluster.
 
     Attributes:
-        context: Its view of the plan's fork.
-        policy: Name of the policy that it belongs to, "" for the one that is planned for.
+        context: The strategy's view of the plan's fork.
+        policy: Name of the strategy's policy, "" for the policy that is being planned.
     """
 
     strategy: Strategy
@@ -64,14 +64,14 @@ class ComplaintWatcher:
     policy: str = ""
 
     def is_about(self, near: Vicinity) -> bool:
-        """Whether one of the pods is in the scope of the strategy's policy; always for the own one."""
+        """Whether one of the pods is in the scope of the strategy's policy; always for the planned policy."""
         if not self.policy:
             return True
         scopes = [each for each in self.context.evictors if isinstance(each, PolicyScope)]
         return any(all(scope.filter(pod, self.context) is None for scope in scopes) for pod in near.pods)
 
     def __str__(self) -> str:
-        """For sentences."""
+        """Its name in sentences."""
         return f"{self.strategy.name} of policy {self.policy}" if self.policy else self.strategy.name
 
 
@@ -79,7 +79,7 @@ class Conscience:
     """Compares complaints before and after moves on the fork of a plan.
 
     Args:
-        fork: The cluster with all moves made so far; left as it was found.
+        fork: The cluster with all moves so far; restored after each comparison.
         others: Strategies of other live policies, by policy, with their views of the same fork.
     """
 
@@ -95,7 +95,7 @@ class Conscience:
         own = [ComplaintWatcher(each, context) for each in strategies]
         self._watchers = [each for each in (*own, *others) if _has_a_say(each.strategy)]
         self._own = {each.strategy.name: each for each in self._watchers if not each.policy}
-        # Asked for every candidate: what a strategy can say is found out once.
+        # Needed for every candidate: what a strategy can report is determined once.
         self._complaining = {each for each in self._watchers if isinstance(each.strategy, Complaining)}
         self._of_crowds = {
             each
@@ -109,31 +109,31 @@ class Conscience:
         self._crowded: dict[tuple[Hashable, str], Refusal] = {}
 
     def forget(self) -> None:
-        """A move was booked, or taken back."""
+        """Drop cached complaints after a move was booked or undone."""
         self._crowded.clear()
 
     def crowds(self, pod: PodInfo, target: str) -> Refusal | None:
-        """What has spoken against another pod with the same requests on that node, wherever it came from."""
+        """The complaint about another pod with the same requests on that node, from any source."""
         return self._crowded.get((_requests_of(pod), target))
 
     def without_driving(self) -> None:
-        """Leave out strategies that would be driven again, for which there is no time before an eviction."""
+        """Leave out strategies that would have to run again; there is no time for it before an eviction."""
         self._watchers = [each for each in self._watchers if each in self._complaining]
 
     def decides(self, strategy: str) -> bool:
-        """Whether the strategy's complaints justify its moves, instead of the scheduler's score."""
+        """Whether the strategy's complaints justify its moves, rather than the scheduler's score."""
         return self._own.get(strategy) in self._complaining
 
     def objection(
         self, strategy: str, trips: Sequence[Trip], *, mends: bool = True, avoids: bool = False
     ) -> Refusal | None:
-        """Why moves that are not made yet must not be made; they are made and undone here.
+        """Why moves must not be made; they are made and undone here.
 
-        With ``mends`` they must lower the strategy's complaints, unlike moves that renew or serve pods. With
-        ``avoids`` no target may be a node that another strategy would empty.
+        With ``mends`` they must decrease the strategy's complaints, unlike moves that renew or serve pods.
+        With ``avoids`` no target may be a node that another strategy would empty.
 
         Raises:
-            PluginError: The strategy that proposed them raised.
+            PluginError: The strategy that proposed the moves raised.
         """
         nodes = frozenset(name for trip in trips for name in (trip.source, trip.target))
         before = self._heard(Vicinity(tuple(trip.pod for trip in trips), nodes), strategy)
@@ -150,7 +150,7 @@ class Conscience:
     def _after(
         self, trips: Sequence[Trip], nodes: frozenset[str], strategy: str, *, avoids: bool
     ) -> tuple[dict[ComplaintWatcher, Complaints], dict[str, str]]:
-        """Complaints after the moves, and the targets that others would empty, with the name of the one."""
+        """Complaints after the moves, and the targets that other strategies would empty, with their names."""
         contexts = {id(each.context): each.context for each in self._watchers}
         measured = [(context, context.measurements) for context in contexts.values()]
         heirs = [settled(trip.pod, self._fork, trip.target, self._context.now) for trip in trips]
@@ -197,7 +197,7 @@ class Conscience:
             except PluginError:
                 if not watcher.policy and watcher.strategy.name == proposer:
                     raise
-                self._silent.add(watcher)  # it cannot judge this cluster; its own run says so
+                self._silent.add(watcher)  # it cannot judge this cluster; its own run reports why
         return found
 
     def _compared(
@@ -208,7 +208,7 @@ class Conscience:
         *,
         mends: bool,
     ) -> tuple[Refusal | None, ComplaintWatcher | None]:
-        """What is wrong, and who would have a new complaint, if it is that."""
+        """The objection, and the strategy that would have a new complaint, if that is the objection."""
         for watcher, found in after.items():
             known = before.get(watcher, {})
             for sentence, amount in found.items():
@@ -233,7 +233,7 @@ def _requests_of(pod: PodInfo) -> Hashable:
 
 
 def _has_a_say(strategy: Strategy) -> bool:
-    """Whether the strategy judges where pods are."""
+    """Whether the strategy judges the places of pods."""
     if isinstance(strategy, Complaining):
         return True
     renews = wants_restart(strategy)
@@ -249,7 +249,7 @@ def _complaints(watcher: ComplaintWatcher, near: Vicinity) -> Complaints:
 
 
 def _proposed(strategy: Strategy, context: StrategyContext, near: Vicinity) -> Complaints:
-    """What a strategy would propose if everything were accepted, on a copy of the cluster."""
+    """The pods that a strategy would propose if everything were accepted, on a copy of the cluster."""
     fork = context.cluster.fork()
     view = replace(
         context,

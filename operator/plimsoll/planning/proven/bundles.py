@@ -1,4 +1,4 @@
-"""Bundles: proposals of which all moves are made or none."""
+"""Judges bundles: proposals whose moves are all made or none."""
 
 from dataclasses import replace
 
@@ -22,21 +22,21 @@ from plimsoll.planning.moves import Move, Refused, workload_of
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.strategy_run import run_strategy
 
-#: Why a pod of a bundle stays that another proposal has moved already.
+#: Why a pod of a bundle stays that another proposal has already moved.
 MOVED = Refusal("Moved", "it moves already")
 
-#: Why pods that go one after the other do not, where they share a claim.
+#: Why pods that leave one after the other stay if they share a claim.
 ONE_BY_ONE = Refusal("SharedClaim", "it shares a ResourceClaim, and is to move only after another pod has")
 
-#: The reason by which pods of a bundle stay whose moves would not help.
+#: The reason of refusals for pods of a bundle whose moves would not help.
 NO_USE = "NoRoomMade"
 
 
 def hear(plan: PlanBuilder, strategy: Strategy) -> None:
-    """Judge all that a strategy proposes.
+    """Judge all proposals of a strategy.
 
     Raises:
-        PluginError: The strategy raised; what was judged before stands.
+        PluginError: The strategy raised; earlier verdicts stand.
     """
     run_strategy(strategy, plan.context, lambda proposal: judge(plan, proposal, strategy.name))
 
@@ -44,7 +44,7 @@ def hear(plan: PlanBuilder, strategy: Strategy) -> None:
 def judge(plan: PlanBuilder, proposal: Proposal, strategy: str) -> Verdict | None:
     """Prove and book a proposal, or refuse it; None when the cycle's total is used up.
 
-    A plugin or evictor that raises harms this proposal only.
+    A plugin or evictor that raises affects this proposal only.
     """
     candidates = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
     shared = together(candidates, plan.fork) if plan.has_devices else None
@@ -83,7 +83,7 @@ def _judge_shared(
 
 
 def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | None:
-    """Book all candidates or none: what was booked is taken back when one of them must stay."""
+    """Book all candidates or none: bookings are undone when one candidate must stay."""
     made, refused = len(plan.moves), len(plan.refused)
     tally, ledger = plan.tally.copy(), plan.ledger.copy()
     measured = plan.context.measurements
@@ -133,7 +133,7 @@ def _judge_each(
 
 
 def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
-    """Mark the moves as belonging together, and let the beneficiary have the room."""
+    """Mark the moves as one bundle, and place the beneficiary in the room."""
     name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
     many = len(plan.moves) - made
     plan.moves[made:] = [
@@ -151,24 +151,24 @@ def _book_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
 
 
 def _before(plan: PlanBuilder, candidate: Candidate, made: int) -> Move | None:
-    """The move of the same workload that comes before a candidate of a bundle."""
+    """The move of the same workload that precedes a candidate of a bundle."""
     owner = workload_of(candidate.pod).uid
     return next((move for move in reversed(plan.moves[made:]) if move.workload.uid == owner), None)
 
 
 def _no_use(plan: PlanBuilder, bundle: Bundle) -> Refusal | None:
-    """Why the moves, all made, do not help the pod that they are for."""
+    """Why the moves, all made, do not help their beneficiary."""
     with plan.context.prospects.attempt() as attempt:
         for each in bundle.beneficiary.all if bundle.beneficiary is not None else ():
             refusal = _no_use_for(plan, each, bundle)
             if refusal is not None:
                 return refusal
-            attempt.place(each.pod, each.node)  # members of a gang see those before them
+            attempt.place(each.pod, each.node)  # members of a gang see the earlier ones
     return None
 
 
 def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> Refusal | None:
-    """Why the moves do not help one pod that they are for."""
+    """Why the moves do not help one of their beneficiaries."""
     pod, node = beneficiary.pod, beneficiary.node
     above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
     if above is not None:
@@ -186,7 +186,7 @@ def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> 
 
 
 def _objection_to(plan: PlanBuilder, moves: list[Move], strategy: str) -> Refusal | None:
-    """What strategies have against moves that are made already, all together."""
+    """The strategies' objection to moves that are made already, all together."""
     trips = [Trip(move.pod, move.source, move.target) for move in moves if move.target]
     if not plan.objections.has_conscience or not trips:
         return None

@@ -1,14 +1,14 @@
-"""LoadGuards bound moves by load: not for a spot that heals itself, not twice for one reading, not too many.
+"""Limits moves by load: none for a spike that ends by itself, none twice for one reading, not too many.
 
-A node is closed as a source while its recent readings are not above the line that its smoothed load is above
-(``HealsItself``), or its load is above that by no more than the standard deviation of what its pods use
+A node gives no pods while its recent readings are not above the line that its smoothed load is above
+(``HealsItself``), or while its load exceeds that line by no more than the standard deviation of its pods' use
 (``WithinSpread``). A node that a move took a pod off or to is neither source nor target until it was read
 twice since (``Settling``). An owner gets two moves by load within an hour at most (``OwnerLimit``), and none
 for a while after one that left its source or its target over-used (``HeldBack``). One run moves at most 2 %
-of what all nodes use, but always one pod (``LoadLimit``). No pod is moved that its profile would place
-without looking at load (``TwoYardsticks``).
+of the use of all nodes, but always one pod (``LoadLimit``). No pod is moved whose profile would place it
+regardless of load (``TwoYardsticks``).
 
-Strategies that do not move by load, and the planner Upstream, are not bound by these.
+Strategies that do not move by load, and the planner Upstream, have no such limits.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,26 +25,26 @@ from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Workload
 from plimsoll.planning.moves import PlanningContext, RebalancingConfig
 
-#: The machine reason of moves by load of pods that are placed without, and of the policy's condition.
+#: The machine reason of moves by load of pods that are placed regardless of load, and of the condition.
 TWO_YARDSTICKS = "TwoYardsticks"
 
-#: Seconds after which a node that is read more rarely may give and get pods again.
+#: Seconds after which a node that is read more rarely may give and receive pods again.
 SETTLED_S = 600.0
 
-#: Moves by load of one owner, and the seconds within which they count.
+#: Maximum number of moves by load for one owner, and the seconds within which they count.
 OWNER_MOVES, OWNER_S = 2, 3_600.0
 
-#: Part of what all nodes use that one run moves at most.
+#: Maximum share of the use of all nodes that one run moves.
 SHARE = 0.02
 
 
 class LoadGuards:
-    """Objections to moves by load that need neither a proof nor a line at the target.
+    """Objects to moves by load, where neither a proof nor a line at the target is needed.
 
     Args:
         rebalancing: The policy.
         context: The plan's view of its fork.
-        planning_context: What happened before.
+        planning_context: Earlier moves and rounds.
         guided: Further names under which moves by load are made: a planner's objective.
     """
 
@@ -66,7 +66,7 @@ class LoadGuards:
         self._all: tuple[int, int] | None = None
 
     def of_node(self, node: str, lines: Mapping[str, float]) -> Refusal | None:
-        """Why no pod may leave a node; ``lines`` are in percent of its room."""
+        """Why no pod may leave a node; ``lines`` are in percent of its allocatable."""
         book = self._context.load_book
         if book is None:
             return None
@@ -85,7 +85,7 @@ class LoadGuards:
         )
 
     def _heals(self, book: LoadBook, node: str, lines: Mapping[str, float]) -> Refusal | None:
-        """Why a node that is above its lines need not stay there; None if it will in some resource."""
+        """Why a node above its lines will soon be below them; None if some resource stays above."""
         cluster = self._context.cluster
         row = cluster.rows[node]
         load, recent, spread = book.load_on(row), book.recent_on(row), book.spread_on(row)
@@ -114,7 +114,7 @@ class LoadGuards:
         return first
 
     def of_pod(self, pod: PodInfo, workload: Workload, strategy: str) -> Refusal | None:
-        """Why a pod is not moved for what its node uses."""
+        """Why a pod is not moved because of its node's load."""
         book = self._context.load_book
         if book is None:
             return None
@@ -143,7 +143,7 @@ class LoadGuards:
         )
 
     def _over_used(self) -> frozenset[str]:
-        """Nodes that were found over-used, and whose readings since a move came are known."""
+        """Nodes that were found over-used, and whose readings since the last move are known."""
         return frozenset(
             node
             for found in self._context.classes
@@ -169,7 +169,7 @@ class LoadGuards:
         return None
 
     def moved(self, pod: PodInfo) -> None:
-        """A move was planned; the book has the pod on its node yet."""
+        """Record a planned move; the book still has the pod on its node."""
         book = self._context.load_book
         if book is not None:
             share = book.of(pod)
@@ -178,6 +178,6 @@ class LoadGuards:
 
 
 def scores_by_load(profiles: Mapping[str, Profile], pod: PodInfo) -> bool | None:
-    """Whether the pod's scheduler places by what nodes use; None of a scheduler that is not ours."""
+    """Whether the pod's scheduler places by load; None for a scheduler that is not ours."""
     profile = profiles.get(pod.pod.spec.scheduler_name)
     return None if profile is None else profile.scores_load

@@ -1,17 +1,16 @@
-"""LoadLines keep pods that are moved by load from nodes that would be hot themselves.
+"""Keeps pods that are moved by load from nodes that would become hot.
 
-A move by load needs its pod and both nodes measured, and a target that has less afterwards than would be too
-much there::
+A move by load requires measurements of its pod and both nodes, and a target that stays below these limits::
 
     load[target] + expected[pod] <= high - BAND     for each resource with an upper threshold
-    peak[target] + peak[pod]     <= PEAK            for cpu and memory, whatever the thresholds are about
+    peak[target] + peak[pod]     <= PEAK            for cpu and memory, whatever the thresholds cover
 
-Units: percent of a node's allocatable. So a pod goes back only if the load of its new node rises by the
-band: what moves pods by load, moves none of them there and back while loads stay.
+Units: percent of a node's allocatable. So a pod returns only if the load of its new node rises by the band:
+moves by load do not alternate while loads stay the same.
 
-Moves that other strategies propose for the use of nodes, and need not make, keep the same distance from the
-lines of the policy's strategies and from the peak, where the target is measured; where it is not, requests
-decide about them alone.
+Optional moves that other strategies propose because of the use of nodes keep the same distance from the lines
+of the policy's strategies and from the peak, if the target is measured; if it is not, only requests decide
+about them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -34,7 +33,7 @@ from plimsoll.planning.moves import Move, RebalancingConfig, workload_of
 from plimsoll.planning.proven.load_guards import TWO_YARDSTICKS, LoadGuards
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
 
-#: Percent of a node that the peaks of its pods may come to.
+#: The maximum sum of the peaks of a node's pods, in percent of the node.
 PEAK = 95.0
 
 #: The machine reason of policies whose planner Optimal goes by load while nothing is measured.
@@ -42,15 +41,15 @@ NOT_MEASURED = "NotMeasured"
 
 
 class LoadLines:
-    """Objections of load to moves.
+    """Objects to moves because of load.
 
     Args:
         context: The plan's view of its fork.
-        strategies: Those of the policy.
-        guided: Further names under which moves are proposed for what nodes use: a planner's objective.
-        careful: Names of strategies whose moves need not be made: their targets stay cool as well.
-        scores_load: Whether the score of a pod's scheduler is of load, too, so that a gain may be.
-        guards: What bounds the moves of strategies that go by load; None for nothing.
+        strategies: The policy's strategies.
+        guided: Further names under which moves are proposed because of load: a planner's objective.
+        careful: Names of strategies whose moves are optional: their targets stay cool as well.
+        scores_load: Whether the score of a pod's scheduler includes load, so that a gain may come from it.
+        guards: Limits the moves of strategies that go by load; None for no limits.
     """
 
     def __init__(
@@ -73,16 +72,16 @@ class LoadLines:
         self._lines: Mapping[str, float] | None = None
 
     def closes(self, strategy: str, node: str) -> Refusal | None:
-        """Why no pod may leave a node for what that uses."""
+        """Why no pod may leave a node because of its load."""
         guards = self._guards_of(strategy)
         return None if guards is None else guards.of_node(node, self.lines)
 
     def is_settling(self, node: str) -> bool:
-        """Whether a node neither gives nor gets pods for what nodes use, because it has just done so."""
+        """Whether a node neither gives nor receives pods because of load, as it has just done so."""
         return self._guards is not None and self._guards.settling(node) is not None
 
     def moved(self, move: Move) -> None:
-        """A move was planned, and is about to be made in the fork."""
+        """Record a planned move that is about to be made in the fork."""
         guards = self._guards_of(move.strategy)
         if guards is not None:
             guards.moved(move.pod)
@@ -94,7 +93,7 @@ class LoadLines:
     def of_source(
         self, strategy: str, pod: PodInfo, node: str, workload: Workload | None = None
     ) -> Refusal | None:
-        """Why a pod may not leave its node for what that uses; its ``workload`` is its owner unless said."""
+        """Why a pod may not leave its node because of load; ``workload`` defaults to its owner."""
         book = self._context.load_book
         if book is None or not self.guides(strategy, pod):
             return None
@@ -109,7 +108,7 @@ class LoadLines:
         )
 
     def of_target(self, strategy: str, pod: PodInfo, node: str) -> Refusal | None:
-        """Why it may not go to a node for that, or for the requests there."""
+        """Why it may not move to a node because of its load, or of the requests there."""
         book = self._context.load_book
         cluster = self._context.cluster
         if book is None or cluster.rows[node] == cluster.row_of_pod(pod.uid):
@@ -121,7 +120,7 @@ class LoadLines:
         return self.too_hot(node, pod) if strategy in self._careful else None
 
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
-        """Why a measured node takes nothing more, or not this pod; None for one that is not measured."""
+        """Why a measured node accepts no more pods, or not this one; None if it is not measured."""
         book, cluster = self._context.load_book, self._context.cluster
         if book is None or node not in cluster.rows:
             return None
@@ -155,7 +154,7 @@ class LoadLines:
         return None
 
     def cool(self, strategy: str, pod: PodInfo) -> BoolArray | None:
-        """Shape (N,) by row: whether what a node uses already leaves it a target; None if all are."""
+        """Shape (N,) by row: whether a node's present load allows it as a target; None if all do."""
         book, cluster = self._context.load_book, self._context.cluster
         is_guided = self.guides(strategy, pod)
         if book is None or not (is_guided or strategy in self._careful):
@@ -173,7 +172,7 @@ class LoadLines:
         return found
 
     def change(self, strategy: str, pod: PodInfo, target: str) -> LoadChange | None:
-        """What moving a pod to a node does to the load of both; None for a strategy by other numbers."""
+        """The effect of a move on the load of both nodes; None for a strategy by other numbers."""
         book = self._context.load_book
         if book is None or not self.guides(strategy, pod):
             return None
@@ -191,7 +190,7 @@ class LoadLines:
         return self._lines
 
     def guides(self, strategy: str, pod: PodInfo) -> bool:
-        """Whether its moves are by load: always, or because the score that they follow is."""
+        """Whether its moves are by load: always, or because they follow a score that includes load."""
         return strategy in self._guided or (strategy in self._by_score and bool(self._scores_load(pod)))
 
     def _unmeasured(self, book: LoadBook, node: str) -> Refusal | None:
@@ -209,12 +208,12 @@ class LoadLines:
 
 
 def moving_by_load(strategies: Iterable[Strategy]) -> dict[str, MovesByLoad]:
-    """Those that move pods by load, by name."""
+    """Names of the strategies that move pods by load."""
     return {each.name: found for each in strategies if (found := by_load(each)) is not None}
 
 
 def by_load_conditions(rebalancing: RebalancingConfig, cluster: Cluster) -> Mapping[str, str]:
-    """What is wrong with moves of a policy by load, in sentences by machine reason; "" for nothing."""
+    """Problems of a policy's moves by load: sentences by machine reason; "" for none."""
     return {
         TWO_YARDSTICKS: two_yardsticks(rebalancing, cluster),
         NOT_MEASURED: not_measured(rebalancing, cluster),
@@ -222,9 +221,9 @@ def by_load_conditions(rebalancing: RebalancingConfig, cluster: Cluster) -> Mapp
 
 
 def two_yardsticks(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
-    """Which strategies move pods by load that a profile places without; "" when none does.
+    """The strategies that move pods by load although a profile places them regardless of it; "" for none.
 
-    What one half moves off a hot node the other half would put back there.
+    One half would move pods off a hot node, and the other half would place them there again.
     """
     moving = sorted(moving_by_load(rebalancing.strategies))
     without = {name for name, each in rebalancing.profiles.items() if not each.scores_load}
@@ -242,7 +241,7 @@ def two_yardsticks(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
 
 
 def not_measured(rebalancing: RebalancingConfig, cluster: Cluster) -> str:
-    """Why the planner Optimal cannot plan by what nodes use; "" if it can, or need not."""
+    """Why the planner Optimal cannot plan by load; "" if it can, or does not need to."""
     moving = sorted(moving_by_load(rebalancing.strategies))
     if rebalancing.planner is not Planner.OPTIMAL or not moving:
         return ""

@@ -1,4 +1,4 @@
-"""Objections to a move that need no proof on the fork: protections, lessons, gains, complaints."""
+"""Objects to moves for reasons that need no proof on the fork: protections, past moves, gains, complaints."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ from plimsoll.planning.surges import Surge, Surging
 
 
 class Objections:
-    """Reasons against a move, apart from the proof of its target.
+    """Objects to a move, apart from the proof of its target.
 
-    Owned by a :class:`plimsoll.planning.proven.plan_builder.PlanBuilder`. Reads its fork and context,
-    changes neither.
+    Owned by a :class:`plimsoll.planning.proven.plan_builder.PlanBuilder`. Reads its fork and context, changes
+    neither.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Objections:
         )
 
     def mends(self, strategy: str) -> bool:
-        """Whether moves of the strategy, all together, must lower its complaints."""
+        """Whether moves of the strategy, all together, must decrease its complaints."""
         return strategy not in self._serving_pending | self.renewing
 
     def hasty(self, node: str, strategy: str) -> Refusal | None:
@@ -100,7 +100,7 @@ class Objections:
         )
 
     def protection(self, candidate: Candidate) -> Refusal | Surge | None:
-        """Who protects the pod; the surge that moves it, where that is all that anybody allows."""
+        """The evictor that protects the pod; the surge that moves it, if only a surge is allowed."""
         pod = candidate.pod
         surge: Surge | None = None
         for evictor in self._rebalancing.evictors:
@@ -120,9 +120,9 @@ class Objections:
     def lesson(
         self, strategy: str, pod: PodInfo, workload: Workload, budgets: Sequence[PodDisruptionBudget]
     ) -> Refusal | None:
-        """Why past moves speak against this one; ``budgets`` are those over the pod, none for a surge.
+        """Why past moves forbid this one; ``budgets`` are those of the pod, none for a surge.
 
-        The workload of a surge is the Deployment; evictions of its pods are learnt of their ReplicaSet.
+        The workload of a surge is the Deployment; evictions of its pods are recorded for their ReplicaSet.
         """
         refusal = self._memory.budget(budgets[0].key) if budgets else None
         owners = dict.fromkeys((workload.uid, workload_of(pod).uid))
@@ -149,7 +149,7 @@ class Objections:
                 classes=[],
                 remarks=[],
             )
-            # One that does not say what it complains of would be driven here, and may take its time.
+            # One that reports no complaints would have to run here, which may take long.
             found += [
                 ComplaintWatcher(each, replace(view, evictors=other.evictors_of(position), kept={}), policy)
                 for position, each in enumerate(other.strategies)
@@ -158,22 +158,22 @@ class Objections:
         return found
 
     def unmeasured(self, candidate: Candidate, strategy: str, workload: Workload) -> Refusal | None:
-        """Why what its node uses is no reason to move a pod."""
+        """Why its node's use is no reason to move a pod."""
         return self.load.of_source(strategy, candidate.pod, candidate.node, workload)
 
     def heats(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
-        """Why what a node uses keeps it from taking a pod."""
+        """Why a node's use keeps it from accepting a pod."""
         return self.load.of_target(strategy, candidate.pod, target)
 
     def ping_pong(self, candidate: Candidate, strategy: str, target: str) -> Refusal | None:
-        """Why a balancing strategy, or a plan by load, may not move a pod back to where it came from."""
+        """Why a balancing strategy, or a plan by load, may not return a pod to a node that it left."""
         balances = strategy in self._balancing and not candidate.target
         if not (balances or self.load.guides(strategy, candidate.pod)):
             return None
         return self._memory.ping_pong(workload_of(candidate.pod).uid, strategy, target)
 
     def least_gain(self, strategy: str, maximum: int, *, by_score: bool) -> int | None:
-        """Points that a move must gain at least; None when it need not gain any."""
+        """The minimum gain of a move, in points; None if it need not gain any."""
         asking, share = self.asking.get(strategy), self._rebalancing.minimum_gain
         if asking is not None:
             with calling(strategy, "least_gain"):
@@ -185,28 +185,28 @@ class Objections:
         return None if share is None else math.ceil(share * maximum - TOLERANCE)
 
     def decides(self, strategy: str) -> bool:
-        """Whether the strategy's purpose decides about its targets, instead of the scheduler's score."""
+        """Whether the strategy's purpose decides about its targets, rather than the scheduler's score."""
         return strategy in self.renewing or self.conscience.decides(strategy)
 
     def crowds(self, pod: PodInfo, target: str) -> Refusal | None:
-        """The complaint that a pod with the same requests has caused on that node, wherever it came from."""
+        """The complaint that a pod with the same requests has caused on that node, from any source."""
         return self.conscience.crowds(pod, target) if self.has_conscience else None
 
     def only_avoids(self, strategy: str) -> bool:
-        """Whether its pods may go to nodes that others would empty where no other node will do.
+        """Whether its pods may go to nodes that other strategies would empty if no other node is possible.
 
-        A pod that is where it must not be has to go; one that moves for the use of nodes need not.
+        A pod in a forbidden place has to leave; one that moves because of the use of nodes need not.
         """
         return strategy not in self._by_use
 
     def complaint(self, strategy: str, trip: Trip, *, avoids: bool = True) -> Refusal | None:
-        """What strategies have against a single move, ``avoids`` aside also that another would undo it."""
+        """The strategies' objection to a single move; with ``avoids`` also that another would undo it."""
         if not self.has_conscience:
             return None
         mends = strategy not in self.renewing
         return self.conscience.objection(strategy, [trip], mends=mends, avoids=avoids)
 
     def complaint_of_all(self, strategy: str, trips: Sequence[Trip]) -> Refusal | None:
-        """What strategies have against moves that are made together."""
+        """The strategies' objection to moves that are made together."""
         avoids = strategy in self._by_use
         return self.conscience.objection(strategy, trips, mends=self.mends(strategy), avoids=avoids)

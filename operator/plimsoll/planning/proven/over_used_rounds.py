@@ -1,7 +1,7 @@
-"""OverUsedRounds counts the runs in a row in which strategies found a node over-used.
+"""Counts the runs in a row in which strategies found a node over-used.
 
-For strategies that move pods by load, a run counts only if a reading of the node has come since the one
-before it that counted: the same number is no further evidence.
+For strategies that move pods by load, a run counts only if the node was read since the last counted run: the
+same reading is no further evidence.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,13 +16,13 @@ from plimsoll.planning.proven.load_lines import moving_by_load
 
 @dataclass(slots=True)
 class OverUsedRounds:
-    """The rounds of one policy."""
+    """Counts the rounds of one policy."""
 
-    #: rounds, and when the latest reading was taken that counted, by strategy and node
+    #: by strategy and node: rounds, and the time of the latest reading that counted
     _known: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
 
     def before(self, strategies: Iterable[Strategy], cluster: Cluster) -> Mapping[tuple[str, str], int]:
-        """The rounds before one that looks at this cluster, less one where it brings no new reading."""
+        """The rounds before a run on this cluster, less one for nodes without a new reading."""
         moving = moving_by_load(strategies).keys()
         return {
             (strategy, node): rounds
@@ -34,7 +34,7 @@ class OverUsedRounds:
     def learn(
         self, classes: Iterable[tuple[str, NodeClasses]], strategies: Iterable[Strategy], cluster: Cluster
     ) -> None:
-        """A round that looked at this cluster found these nodes over-used."""
+        """Record that a run on this cluster found these nodes over-used."""
         before = self.before(strategies, cluster)
         self._known = {
             (strategy, node): (before.get((strategy, node), 0) + 1, _read_at(cluster, node))
@@ -44,7 +44,7 @@ class OverUsedRounds:
 
 
 def _read_at(cluster: Cluster, node: str) -> float:
-    """When the latest reading of a node was taken; NaN where none is known."""
+    """The time of a node's latest reading; NaN without one."""
     row = cluster.rows.get(node)
     if row is None or not cluster.has_index(LoadBook):
         return float("nan")

@@ -1,6 +1,6 @@
 """Builds one plan: a fork with all moves made, remaining limits and budgets, and the proof.
 
-See :mod:`plimsoll.planning.proven.planner` for what a proposal passes on its way.
+:mod:`plimsoll.planning.proven.planner` lists the checks that a proposal passes.
 """
 
 from dataclasses import replace
@@ -51,12 +51,12 @@ from plimsoll.planning.proven.target_choice import (
 from plimsoll.planning.proven.template_proofs import TemplateProofs
 from plimsoll.planning.surges import Surge
 
-#: For plans that only look at what would be possible.
+#: For plans that only search for what would be possible.
 UNLIMITED = Limits(per_workload=NO_CEILING)
 
 
 class PlanBuilder:
-    """The state of one plan: the fork with all moves made, what limits and budgets have left."""
+    """The state of one plan: the fork with all moves made, and the remaining limits and budgets."""
 
     def __init__(
         self, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
@@ -64,7 +64,7 @@ class PlanBuilder:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self._rebalancing = rebalancing
-        for counts in KEPT:  # counted once and kept up to date, not in every fork
+        for counts in KEPT:  # counted once and updated, not in every fork
             cluster.index(counts)
         self.fork = cluster.fork()
         self.has_devices = self.fork.objects.known_ledger(DeviceBook) is not None
@@ -101,13 +101,13 @@ class PlanBuilder:
     ) -> Verdict | None:
         """Judge one pod.
 
-        The limit ``but`` does not hold for it. The move ``after``, of the same workload, is over before it
+        The limit ``but`` does not apply to it. The move ``after``, of the same workload, ends before this one
         begins.
         """
         pod = candidate.pod
         given_back = after.budget if after else ""
         if pod.uid in self.moved or pod.stands_in_for is not None:
-            return Verdict.REFUSED  # strategies see replacements in their new places, before they are there
+            return Verdict.REFUSED  # strategies see replacements in their new places before they exist
         hasty = self.objections.hasty(candidate.node, strategy)
         if hasty is not None:
             self.refused.append(Refused(pod, strategy, candidate.reason, hasty))
@@ -120,7 +120,7 @@ class PlanBuilder:
             workload = surge.workload(pod.namespace) if surge else workload_of(pod)
             limit = self.tally.reached(candidate.node, pod.namespace, workload, but)
             if after is not None and limit is not None and limit.level is LimitLevel.WORKLOAD:
-                limit = None  # the last that is asked: no other is reached
+                limit = None  # checked last: no other limit is reached
             answer = (
                 (protection if isinstance(protection, Refusal) else None)
                 or (limit.refusal if limit else None)
@@ -134,7 +134,7 @@ class PlanBuilder:
             answer = Refusal("PluginError", str(exc))
         if isinstance(answer, Move):
             self.tally.count(answer.source, pod.namespace, answer.workload)
-            # The pod of a surge goes when one more healthy pod is there: no budget is used up.
+            # A surge deletes its pod when one more healthy pod exists, so it uses no budget.
             budget = "" if answer.surge else self.ledger.take(pod, given_back)
             self.moves.append(replace(answer, budget=budget, waits=after is not None))
             self.objections.load.moved(answer)
@@ -148,12 +148,12 @@ class PlanBuilder:
         return Verdict.REFUSED
 
     def booked(self) -> None:
-        """The fork has changed and stays so: what held for all pods of a template may not hold any more."""
+        """Drop cached results; the fork has changed permanently."""
         self._template_proofs.forget()
         self.objections.conscience.forget()
 
     def set_replacement(self, move: Move, status: PodStatus) -> None:
-        """Let the replacement of a move be in this state, as far as the fork goes."""
+        """Set the replacement's state in the fork."""
         self.booked()
         if move.target:
             info = replacement_of(move.pod, self.fork, move.target)
@@ -178,7 +178,7 @@ class PlanBuilder:
             self.context.unplaced.set(pod)
 
     def make(self, move: Move) -> None:
-        """Make a move in the fork: the pod gone, its replacement on the target."""
+        """Make a move in the fork: remove the pod, place its replacement on the target."""
         self.booked()
         pod = move.pod
         self.moved.add(pod.uid)
@@ -191,7 +191,7 @@ class PlanBuilder:
             )
 
     def collect_protected(self, strategy: str) -> None:
-        """Take over what evictors refused while a strategy looked around."""
+        """Collect the pods that evictors protected from a strategy's search."""
         for each in self.context.protected:
             self.refused.append(Refused(each.pod, strategy, each.wanted, each.refusal))
         self.context.protected.clear()
@@ -225,7 +225,7 @@ class PlanBuilder:
         return self._proved(candidate, move, profile, surge, is_forecast=is_forecast)
 
     def _without_target(self, candidate: Candidate, strategy: str, workload: Workload) -> Move:
-        """The move of a pod that needs no place, or whose place is not proved yet."""
+        """The move of a pod that needs no target, or whose target is not proven yet."""
         return Move(
             pod=candidate.pod,
             strategy=strategy,
@@ -248,7 +248,7 @@ class PlanBuilder:
         *,
         is_forecast: bool,
     ) -> Move | Refusal:
-        """The move to where the scheduler puts the replacement once the pod has left, or why it stays."""
+        """The move to the node that the scheduler chooses once the pod has left, or why the pod stays."""
         pod, source, strategy = candidate.pod, candidate.node, move.strategy
         ranking = self.schedulers.rank_without(pod, profile)
         if surge is not None:
@@ -260,7 +260,8 @@ class PlanBuilder:
                     "NoRoomBeside", f"no other node takes its replacement while the pod still runs{why}"
                 )
         elif move.renews and not candidate.target:
-            # Most owners replace a pod while it still ends: nodes that take it then, too, come first.
+            # Most owners replace a pod while it still terminates: nodes that are feasible then too are
+            # preferred.
             meanwhile = self.schedulers.of(profile).rank(replacement_of(pod, self.fork))
             ranking = both(ranking, meanwhile)
         maximum = MAX_SCORE * sum(profile.weights.values())
@@ -285,13 +286,13 @@ class PlanBuilder:
     def _refused_by_template(
         self, candidate: Candidate, strategy: str, profile: Profile, workload: Workload
     ) -> Refusal | None:
-        """Why no pod of the template may be moved from there, where that is known without a proof."""
+        """Why no pod of the template may move from there, if that is known without a proof."""
         pod = candidate.pod
         if (
             candidate.target
             or self.in_bundle
             or SURGED in pod.pod.metadata.annotations
-            or pod.pod.spec.resource_claims  # devices that are freed may serve other nodes as well
+            or pod.pod.spec.resource_claims  # freed devices may serve other nodes too
             or (candidate.destinations is not None and candidate.destinations.preference is not None)
             or not self._judges_by_template(strategy)
         ):
@@ -303,7 +304,7 @@ class PlanBuilder:
         return self._template_proofs.refusal(candidate, profile, (strategy, workload.uid), objection)
 
     def _judges_by_template(self, strategy: str) -> bool:
-        """Whether the strategy's complaints decide, and no gain is asked for."""
+        """Whether the strategy's complaints decide, and no gain is required."""
         known = self._by_template.get(strategy)
         if known is None:
             known = self._by_template[strategy] = (
@@ -316,9 +317,9 @@ class PlanBuilder:
     def _chosen(
         self, candidate: Candidate, strategy: str, ranking: Ranking, maximum: int, *, is_forecast: bool
     ) -> TargetChoice | Refusal:
-        """The node for the replacement, or why none will do.
+        """The node for the replacement, or why none is possible.
 
-        One that another strategy would empty will do if no other does, for a pod that has to go.
+        For a pod that has to leave, a node that another strategy would empty is used if no other is possible.
         """
         chosen = self._choice(candidate, strategy, ranking, maximum, is_forecast=is_forecast, avoids=True)
         has_failed = isinstance(chosen, Refusal) and chosen.reason == WOULD_MOVE_AGAIN
@@ -367,7 +368,7 @@ class PlanBuilder:
         )
 
     def ranked(self, pod: PodInfo) -> Ranking | None:
-        """Where a pod of ours could go, all moves so far made; None when no profile can say."""
+        """Rank the nodes for a pod after all moves so far; None if no profile can."""
         scheduler = self.schedulers.serving(pod)
         if scheduler is None or pod.uid not in self.fork.pods:
             return None
@@ -377,7 +378,7 @@ class PlanBuilder:
             return None
 
     def may_be_sent(self, pod: PodInfo, node: str, strategy: str) -> bool:
-        """Whether a pod may be moved and told where to go: no protection, budget or lesson objects."""
+        """Whether a pod may be moved to a given node: no protection, budget or past move objects."""
         if pod.is_terminating or pod.uid in self.moved or pod.stands_in_for is not None:
             return False
         if self.schedulers.deciding(pod) is None:

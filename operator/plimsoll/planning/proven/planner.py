@@ -1,20 +1,20 @@
-"""The Proven planner, the default: which pods to move where, each proved on a cluster that holds the others.
+"""The Proven planner, the default: decides which pods move where, each proven with all others placed.
 
-Candidates come from the strategies in order; each passes, or is refused with a reason, at
+Strategies yield candidates in order; each passes the following checks, or is refused with a reason:
 
-1. the policy's evictors (again, strategies ask them too) and a pod is moved once in a plan;
+1. the policy's evictors (again; strategies call them too), and a pod is moved once in a plan;
 2. the limits: total, node, namespace, workload;
 3. the PodDisruptionBudget that covers it, counting the moves planned so far;
-4. the memory: moves of its owner that were unsuccessful, a budget that has just said no;
-5. the proof: on a fork of the cluster with the pod gone and all moves planned so far made, its
-   replacement is put before the scheduler that will place it. The highest score must belong to other
-   nodes than its own, or it would only come back;
-6. the complaints: it mends what it is for, and no strategy has a new complaint
+4. the memory: fruitless moves of its owner, a budget that has just blocked an eviction;
+5. the proof: on a fork of the cluster with the pod removed and all moves so far made, the scheduler that will
+   place the replacement ranks the nodes for it. The highest score must belong to nodes other than the pod's
+   own, or the replacement would only return;
+6. the complaints: it resolves its own, and no strategy has a new complaint
    (:mod:`plimsoll.planning.complaint_ledger`).
 
-The move is then booked in the fork, so that two pods never count on one place, and the strategies see the
-cluster as it will be. Same input, same plan. ``revalidate`` asks the same questions of the present
-cluster, right before the eviction.
+The move is then booked in the fork, so that two pods never count on one place, and strategies see the future
+cluster. The same input yields the same plan. ``revalidate`` makes the same checks for the present cluster,
+right before the eviction.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, Rebalan
 from plimsoll.planning.proven.bundles import hear, judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 
-#: Plans moves that mend a topology spread only together, and books them; returns a remark, or "".
+#: Plans and books moves that repair a topology spread only together; returns a remark, or "".
 SpreadRepair = Callable[[PlanBuilder, MendsSpread, RebalancingConfig, PlanningContext], str]
 
 
@@ -41,7 +41,7 @@ def plan(
 ) -> EvictionPlan:
     """Plan one cycle; the cluster is only read.
 
-    ``repair`` runs after the single moves of a strategy that mends topology spread.
+    ``repair`` runs after the single moves of a strategy that repairs topology spread.
     """
     book = PlanBuilder(rebalancing, cluster, planning_context)
     failures: list[PluginError] = []
@@ -72,23 +72,23 @@ def plan(
 def revalidate(
     move: Move, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
 ) -> Move | Refusal:
-    """Ask again, of the cluster as it is now, whether a move is right; right before its eviction.
+    """Check whether a move is still right in the present cluster, right before its eviction.
 
     Args:
-        move: As planned.
-        rebalancing: As planned with; its limits are not asked again, the plan kept them.
-        cluster: As it is now.
-        planning_context: Of now; ``in_flight`` must not count this move.
+        move: The planned move.
+        rebalancing: The policy of the plan; its limits are not checked again, as the plan observed them.
+        cluster: The present cluster.
+        planning_context: The present context; ``in_flight`` must not count this move.
 
     Returns:
-        The move with the pod and the target of now, or why it must be dropped.
+        The move with the present pod and target, or why it must be dropped.
     """
     standing = cluster.pods.get(move.pod.uid)
     row = cluster.row_of_pod(move.pod.uid)
     free = replace(rebalancing, limits=UNLIMITED, minimum_gain=None)
     book = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset(), touched={}))
     book.objections.conscience.without_driving()
-    # What stands and falls with others was judged with them.
+    # Moves of a bundle were judged together.
     book.objections.has_conscience = book.objections.has_conscience and not move.bundle
     if move.target:
         if standing is None or row is None or cluster.nodes[row].name != move.source:

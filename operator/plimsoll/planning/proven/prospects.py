@@ -1,4 +1,4 @@
-"""The scheduler's view of places for strategies, on the fork of a plan."""
+"""Answers strategies' questions about places with the scheduler's view, on the fork of a plan."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from plimsoll.planning.proven.load_lines import LoadLines
 
 
 class ForkProspects:
-    """What strategies may ask about places."""
+    """Answers strategies' questions about places."""
 
     def __init__(self, fork: Cluster, rebalancing: RebalancingConfig, schedulers: ForkSchedulers) -> None:
         self._fork = fork
@@ -30,7 +30,7 @@ class ForkProspects:
 
     @property
     def load_lines(self) -> LoadLines | None:
-        """What nodes may use, as long as the plan has it; it refers to the context that refers to this."""
+        """The load limits of nodes, while the plan has them; they and this refer to one context."""
         return None if self._load_lines is None else self._load_lines()
 
     @load_lines.setter
@@ -38,7 +38,7 @@ class ForkProspects:
         self._load_lines = ref(lines)
 
     def outlook(self, pod: PodInfo) -> Outlook | None:
-        """Where its replacement could go; None when an extender or another scheduler decides."""
+        """Where its replacement could go; None if an extender or another scheduler decides."""
         scheduler = self._schedulers.deciding(pod)
         if scheduler is None or self._fork.row_of_pod(pod.uid) is None:
             return None
@@ -51,7 +51,7 @@ class ForkProspects:
 
     @contextmanager
     def attempt(self) -> Iterator[ForkAttempt]:
-        """Moves on trial."""
+        """Simulated moves."""
         attempt = ForkAttempt(self._fork)
         try:
             yield attempt
@@ -59,7 +59,7 @@ class ForkProspects:
             attempt.undo()
 
     def feasible(self, pod: PodInfo) -> RowArray | None:
-        """Rows of the nodes that would take a pod like this one, kept until something changes."""
+        """Rows of the feasible nodes for a pod like this one, cached until something changes."""
         if pod.stands_in_for is not None:
             return None
         tick, rows = self._known.get(pod.template, (-1, None))
@@ -69,7 +69,7 @@ class ForkProspects:
         return rows
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
-        """What the filters would say of a pending pod if others left."""
+        """The filter results for a pending pod if other pods left."""
         scheduler = self._schedulers.deciding(pod)
         try:
             return None if scheduler is None else scheduler.what_if(pod)
@@ -77,7 +77,7 @@ class ForkProspects:
             return None
 
     def too_hot(self, node: str, pod: PodInfo | None = None) -> Refusal | None:
-        """Why a measured node's use keeps it from taking a pod, or any; None where it is unknown."""
+        """Why a measured node's use keeps it from accepting a pod, or any; None if it is not measured."""
         lines = self.load_lines
         return None if lines is None else lines.too_hot(node, pod)
 

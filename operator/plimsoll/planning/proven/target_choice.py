@@ -1,4 +1,4 @@
-"""Chooses the node that a move is planned to, from what the scheduler says of the pod's replacement."""
+"""Chooses the target of a move from the scheduler's ranking for the pod's replacement."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,18 +21,19 @@ Objection = Callable[[str], Refusal | None]
 CoolRows = Callable[[], BoolArray | None]
 """Shape (N,) by row: whether a node's load alone is no objection; None where load does not matter."""
 
-#: Nodes that are tried for one pod, the best first; strategies object to most others for the same reason.
+#: Maximum number of nodes to try for one pod, best first; strategies object to most others for the same
+#: reason.
 TRIES = 12
 
-#: Nodes that are sorted in one go; of more, the best are found first.
+#: Up to this many nodes are sorted together; of more, the best are found first.
 FEW = 64
 
 
 class TargetRows:
-    """Nodes as rows of a plan's fork, whose nodes stay what they are.
+    """Nodes as rows of a plan's fork, whose nodes do not change.
 
     Attributes:
-        admitted: Shape (N,): whether replacements may be expected on the node.
+        admitted: Shape (N,): whether the node may be a target.
     """
 
     def __init__(self, cluster: Cluster, is_target: Callable[[Node], bool]) -> None:
@@ -41,7 +42,7 @@ class TargetRows:
         self._latest: tuple[frozenset[str] | None, BoolArray] = None, self.admitted
 
     def among(self, names: frozenset[str]) -> BoolArray:
-        """Shape (N,): whether the node has one of these names; of the latest set it is known."""
+        """Shape (N,): whether the node has one of these names; cached for the latest set."""
         if self._latest[0] is not names:
             mask = np.zeros(len(self.admitted), dtype=np.bool_)
             mask[[self._rows[name] for name in names if name in self._rows]] = True
@@ -51,11 +52,11 @@ class TargetRows:
 
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
-    """Where a replacement is planned to go.
+    """The target of a replacement.
 
     Attributes:
-        is_directed: Whether the replacement has to be sent there, since the scheduler's score alone may
-            choose another node.
+        is_directed: Whether the replacement must be sent there, because the scheduler may choose another node
+            by score.
     """
 
     target: str
@@ -67,7 +68,7 @@ def expected(
 ) -> TargetChoice | Refusal:
     """The node that the scheduler chooses by itself, which must not be the pod's own.
 
-    Where another scheduler decides (``is_forecast``), each of several equal nodes must do.
+    If another scheduler decides (``is_forecast``), each of several equal nodes must be acceptable.
     """
     source, best = candidate.node, ranking.best
     refusal = _without_choice(source, ranking)
@@ -109,9 +110,9 @@ def best_admitted(
 ) -> TargetChoice | Refusal:
     """The best node that serves the strategy's purpose; the replacement is sent there.
 
-    Best by the strategy's own order where it has one, and then by the scheduler's score. Where there are more
-    nodes than tries, and the strategy has no order, those come first that are ``cool``. The pod's own node
-    will do where it ``may_return``.
+    The best is by the strategy's own order if it has one, then by the scheduler's score. If there are more
+    nodes than tries, and the strategy has no order, ``cool`` nodes come first. The pod's own node is allowed
+    if it ``may_return``.
     """
     source, serves = candidate.node, candidate.destinations
     refusal = _without_choice(source, ranking, may_return=may_return)
@@ -139,7 +140,7 @@ def best_admitted(
 
 
 def no_target(fitting: int, allowed: int) -> Refusal:
-    """None of the ``fitting`` nodes is a target, or none of the ``allowed`` ones serves the purpose."""
+    """No ``fitting`` node is a target, or no ``allowed`` one serves the purpose."""
     if not allowed:
         return Refusal("NotATarget", f"it fits {_nodes(fitting)} besides its own, and the policy admits none")
     return Refusal(
@@ -153,7 +154,7 @@ def best_rows(ranking: Ranking, chosen: BoolArray, count: int) -> list[int]:
 
 
 def not_sent(candidate: Candidate, ranking: Ranking, is_target: IsTarget) -> Refusal | None:
-    """Why the replacement cannot be sent to the target that the strategy chose."""
+    """Why the replacement cannot be sent to the strategy's target."""
     target = candidate.target
     if target == candidate.node:
         return Refusal("NoOtherNode", f"the pod already runs on target node {target}")
@@ -170,7 +171,7 @@ def short_of_gain(
 ) -> Refusal | None:
     """Why a move gains less than ``least`` points by the scheduler's score; None when ``least`` is None.
 
-    A strategy that ``compares`` is refused when the pod's own node is not feasible any more.
+    A strategy that ``compares`` is refused when the pod's own node is no longer feasible.
     """
     if least is None:
         return None
@@ -187,10 +188,10 @@ def short_of_gain(
 
 
 def narrowed(ranking: Ranking, meanwhile: Ranking, source: str, is_target: IsTarget) -> Ranking:
-    """The pod's own node, and the targets that take the replacement while the pod still runs.
+    """The pod's own node, and the targets that are feasible while the pod still runs.
 
-    The scores that count are those of ``ranking``, of the cluster without the pod: next to itself, a pod
-    finds every other node better than it is. ``meanwhile`` ranks the cluster as it is until then.
+    The scores are those of ``ranking``, for the cluster without the pod: next to itself, a pod scores every
+    other node higher than it should. ``meanwhile`` ranks the cluster as it is until then.
     """
     kept = [
         at
@@ -206,9 +207,9 @@ def narrowed(ranking: Ranking, meanwhile: Ranking, source: str, is_target: IsTar
 
 
 def both(ranking: Ranking, meanwhile: Ranking) -> Ranking:
-    """The nodes that take a replacement at any time; where none does, those that take it in the end.
+    """The nodes that are feasible at any time; without any, those that are feasible in the end.
 
-    ``ranking`` is of the cluster without the pod, ``meanwhile`` of the cluster until it has ended.
+    ``ranking`` is for the cluster without the pod, ``meanwhile`` for the cluster until the pod has ended.
     """
     kept = np.flatnonzero(np.isin(ranking.rows, meanwhile.rows))
     if not len(kept):
@@ -237,7 +238,7 @@ def _in_order(ranking: Ranking, chosen: BoolArray, serves: Destinations | None) 
 def _cool_first(
     ranking: Ranking, chosen: BoolArray, serves: Destinations | None, cool: CoolRows
 ) -> Iterator[tuple[str, int]]:
-    """The same; of more nodes than are tried, those that are not too hot in any case before the others."""
+    """The same; if there are more nodes than tries, the nodes that are not too hot come first."""
     has_order = serves is not None and serves.preference is not None
     rows = None if has_order or np.count_nonzero(chosen) <= TRIES else cool()
     if rows is None:
@@ -247,7 +248,7 @@ def _cool_first(
 
 
 def _by_total(ranking: Ranking, chosen: BoolArray) -> Iterator[tuple[int, int]]:
-    """Rows with their totals, the highest first, equals sorted by name; no more are sorted than are read."""
+    """Rows with their totals, the highest first, equal ones sorted by name; sorts no more than are read."""
     rows, totals = ranking.rows[chosen], ranking.totals[chosen]
     if len(rows) > FEW:
         line = np.partition(totals, len(totals) - TRIES)[len(totals) - TRIES]

@@ -1,13 +1,13 @@
-"""TemplateProofs refuse candidates by what was found for another pod of their template.
+"""Refuses candidates by the findings for another pod of their template.
 
-A proof ranks the nodes for the replacement as if its pod had left. Where each node's verdict and total depend
-on that node alone, other nodes rank the same whichever pod of the template leaves, so one ranking serves all
-of them, without the node that the pod is on. If none of the best nodes serves the strategy's purpose, or
-strategies object to each of them wherever the pod comes from, the candidate is refused as its own proof would
-refuse it. In any other case nothing is said, and it is proved by itself.
+A proof ranks the nodes for the replacement as if its pod had left. If each node's verdict and total depend on
+that node alone, other nodes rank the same whichever pod of the template leaves. So one ranking serves all of
+them, without the pod's own node. If none of the best nodes serves the strategy's purpose, or strategies
+object to each of them whatever the source, the candidate is refused with the refusal that its own proof would
+find. In all other cases there is no result here, and the candidate is proven individually.
 
-A refusal is worked out once for all pods of a template and an owner whose nodes are alike: feasible or not,
-admitted or not, and none of the best. They share one object. What is known holds until a move is booked.
+A refusal is computed once for all pods of a template and an owner whose nodes are alike: feasible or not,
+admitted or not, and none of the best. They share one object. Results hold until a move is booked.
 """
 
 from collections.abc import Callable, Hashable
@@ -32,14 +32,14 @@ Alike = tuple[Hashable, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """The nodes of a template.
+    """The ranked nodes of a template.
 
     Attributes:
-        best: Names of the best ones that serve the purpose, one more than are tried.
-        fitting: How many are feasible.
-        allowed: How many of these the policy admits.
-        feasible: Whether a node is feasible, a bit a row.
-        refusals: Of candidates that are not on one of the best nodes.
+        best: Names of the best nodes that serve the purpose, one more than are tried.
+        fitting: Number of feasible nodes.
+        allowed: Number of these that the policy admits.
+        feasible: Whether a node is feasible, one bit per row.
+        refusals: Refusals of candidates that are not on one of the best nodes.
     """
 
     best: tuple[str, ...]
@@ -54,7 +54,7 @@ class _Ranked:
 
 
 class TemplateProofs:
-    """What the plan knows of templates on its fork."""
+    """The plan's results by template, on its fork."""
 
     def __init__(self, fork: Cluster, schedulers: ForkSchedulers, targets: TargetRows) -> None:
         self._fork = fork
@@ -63,16 +63,16 @@ class TemplateProofs:
         self._known: dict[tuple[PodTemplate, int, frozenset[str] | None], _Ranked | None] = {}
 
     def forget(self) -> None:
-        """A move was booked, or taken back."""
+        """Drop the results; a move was booked or undone."""
         self._known.clear()
 
     def refusal(
         self, candidate: Candidate, profile: Profile, asker: Hashable, objection: KnownObjection
     ) -> Refusal | None:
-        """Why a candidate without order of its own stays; None when it must be proved by itself.
+        """Why a candidate without an order of its own stays; None if it must be proven individually.
 
-        ``objection`` says the same for all pods of a template that have the same ``asker``, until a move is
-        booked, or had nothing to say.
+        ``objection`` returns the same for all pods of a template that have the same ``asker``, until a move
+        is booked, or returns None.
         """
         serves = candidate.destinations
         names = None if serves is None else serves.names
