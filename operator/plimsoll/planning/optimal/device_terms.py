@@ -1,13 +1,13 @@
 """Device terms: columns of requests and of room that the program has for devices, like further resources.
 
-There is a column for each kind of device that movable pods ask for (the selectors of a class and of a
-request), and one for all devices of any of these kinds. A pod requests as many of a kind as its claims ask
-for of it, or of a kind all of whose devices are of it too; a node has the devices that it reaches. What the
-pods that stay have is used. So no column refuses what is possible: requests for all devices, lists of
-alternatives and admin access count nothing, and devices that may be shared have no end.
+Each kind of device that movable pods request (the selectors of a class and of a request) has a column, and so
+have all devices of any of these kinds together. A pod requests as many of a kind as its claims request of
+that kind, or of a kind that is a subset of it; a node has the devices that it reaches. The devices of pods
+that stay count as used. No column may rule out a possible placement: requests for all devices, lists of
+alternatives and admin access count nothing, and sharable devices are unlimited.
 
-Where devices draw on counters or are shared, or a claim has constraints, the search is asked: there is a
-column for each shape of such claims, of which a node has as many as get devices there one after the other.
+Where devices draw on counters or are shared, or a claim has constraints, the device search counts: each shape
+of such claims has a column, of which a node has as many as get devices there one after the other.
 
 Axis letters: T templates, N nodes, K kinds, R resources.
 """
@@ -44,13 +44,13 @@ Kind = tuple[Expression, ...]
 
 
 class DeviceTerms(NamedTuple):
-    """Further columns of a program.
+    """Further columns of a program, for devices.
 
     Attributes:
         requests: Shape (T, K).
         used: Shape (N, K).
         allocatable: Shape (N, K).
-        served: Resources that devices serve on nodes that have none themselves.
+        served: Resources that devices provide on nodes that have none themselves.
     """
 
     requests: Floats
@@ -66,7 +66,7 @@ def device_terms(
     cluster: Cluster,
     empty: Cluster,
 ) -> DeviceTerms | None:
-    """What a program counts of devices; None where no movable pod needs any.
+    """The device columns of a program; None if no movable pod needs devices.
 
     Args:
         listed: The movable pods.
@@ -106,7 +106,7 @@ def device_terms(
 
 
 def shares_claim(pod: PodInfo, cluster: Cluster) -> bool:
-    """Whether a claim keeps a pod on its node that other pods use as well: they move together."""
+    """Whether a claim that other pods share ties the pod to its node: they move together."""
     if not cluster.has_index(ForkDevices):
         return False
     ties = cluster.index(ForkDevices).ties(pod)
@@ -121,12 +121,12 @@ def without_served(
     used: Floats,
     allocatable: Floats,
 ) -> None:
-    """Give nodes that lack a resource which devices serve as much of it as all pods request.
+    """Give nodes that lack a resource which devices provide as much of it as all pods request.
 
     Args:
-        terms: Of the devices.
-        columns: Of each resource.
-        pods: How many may move.
+        terms: The device columns.
+        columns: The column of each resource.
+        pods: Number of pods that may move.
         requests: Shape (T, R).
         used: Shape (N, R).
         allocatable: Shape (N, R); it is changed.
@@ -138,7 +138,7 @@ def without_served(
 
 
 def _wanted(pod: PodInfo, cluster: Cluster, book: DeviceBook) -> tuple[WantedClaim, ...]:
-    """What is to be allocated for the pod in another place; nothing where that is not known."""
+    """The devices to allocate for the pod in another place; none if they are not known."""
     try:
         claims = [
             wanted_claim(claim, book.classes.get)
@@ -165,7 +165,7 @@ def _exact(claims: Sequence[WantedClaim]) -> list[WantedDevices]:
 
 
 def _kind(wanted: WantedDevices) -> Kind:
-    """What devices must be like; a claim's own name is no part of it."""
+    """What devices must match; the claim's own name is no part of it."""
     return tuple(Expression(each.text, "") for each in wanted.expressions)
 
 
@@ -174,7 +174,7 @@ def _devices(pools: Sequence[Pool]) -> list[PooledDevice]:
 
 
 class _Kinds:
-    """Which devices are of which kind; the last one is of all kinds together."""
+    """Which devices are of which kind; the last kind is all kinds together."""
 
     def __init__(self, pools: Sequence[Sequence[Pool]], wanted: Sequence[WantedDevices]) -> None:
         self._kinds = tuple(dict.fromkeys(_kind(each) for each in wanted))
@@ -193,7 +193,7 @@ class _Kinds:
         self.sets = [*found, set[DeviceID]().union(*found)]
 
     def requested(self, wanted: Sequence[WantedDevices]) -> Floats:
-        """Shape (K,): how many devices of each kind these take for certain."""
+        """Shape (K,): the certain number of devices of each kind that these take."""
         amounts = np.zeros(len(self.sets))
         for each in wanted:
             own = self.sets[self._kinds.index(_kind(each))]
@@ -203,7 +203,7 @@ class _Kinds:
         return amounts
 
     def room(self, pools: Sequence[Sequence[Pool]], book: DeviceBook, no_end: float) -> tuple[Floats, Floats]:
-        """Shapes (N, K): what nodes have, and what is used of it."""
+        """Shapes (N, K): the devices of nodes, and the used ones."""
         has, used = (np.zeros((len(pools), len(self.sets))) for _ in range(2))
         for place, reached in enumerate(pools):
             for device in _devices(reached):
@@ -237,7 +237,7 @@ def _searched(
     book: DeviceBook,
     nodes: Sequence[str],
 ) -> tuple[Floats, Floats] | None:
-    """Shapes (T, K) and (N, K): pods by the shape of their claims, and how many of each a node takes."""
+    """Shapes (T, K) and (N, K): pods by the shape of their claims, and how many of each fit on a node."""
     shapes: dict[bytes, list[int]] = {}
     for at, claims in wanted.items():
         if any(_needs_search(claims, reached) for reached in pools if claims):
@@ -260,7 +260,7 @@ def _searched(
 def _in_a_row(
     claims: Sequence[WantedClaim], pools: Sequence[Pool], book: DeviceBook, most: int, node: str
 ) -> int:
-    """How many pods with such claims get devices one after the other, at most so many."""
+    """The number of pods with such claims that get devices one after the other, at most ``most``."""
     taken = book.taken.copied()
     for count in range(most):
         found = first_found(claims, pools, taken, is_selected)

@@ -1,8 +1,7 @@
-"""A cluster as :mod:`plimsoll.planning.optimal.problem` sees it, and solutions as moves.
+"""Encodes a cluster as a :mod:`plimsoll.planning.optimal.problem`, and decodes solutions into moves.
 
-Resources, devices and topology spread are arithmetic in the program; every other filter is asked once for
-each template, on a copy of the cluster without the pods that may move, so that what they block does not
-count.
+Resources, devices and topology spread are arithmetic in the program. Every other filter runs once per
+template, on a copy of the cluster without the movable pods, so that these block nothing.
 """
 
 from collections import Counter, defaultdict
@@ -26,19 +25,19 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
 from plimsoll.toolkit.descheduling.spread_populations import DomainSizes, sizes_of
 
-#: Pairs of templates and nodes beyond which only the emptiest nodes are targets.
+#: Pairs of templates and nodes above which only the emptiest nodes are targets.
 PAIRS = 100_000
 
 
 @dataclass(slots=True)
 class Setting:
-    """What the program's indices mean.
+    """The meaning of the program's indices.
 
     Attributes:
-        pods: The movable pods of each stock: those that a strategy wants elsewhere first, then the cheapest.
-        default_wish: For pods that no strategy wants elsewhere and that move for the objective.
-        loads: What nodes use, in a policy that moves pods by load.
-        heated: Why pods should leave nodes that are over-used by load, by uid; any of them will do.
+        pods: The movable pods of each stock: those that a strategy wants to move first, then the cheapest.
+        default_wish: For pods that no strategy wants to move and that move for the objective.
+        loads: The load of nodes, in a policy that moves pods by load.
+        heated: By uid, why pods should leave nodes that are over-used by load; any of these pods will do.
     """
 
     problem: PlacementProblem
@@ -62,7 +61,7 @@ class Setting:
         left_alone: Container[str] = (),
         loads: LoadEncoding | None = None,
     ) -> Self:
-        """Look at a cluster; from nodes that are left alone only those go who are wanted elsewhere."""
+        """Encode a cluster; from nodes that are left alone, only pods that a strategy wants to move leave."""
         spreads = _spreads(rebalancing, book)
         concerned = None
         if rebalancing.goal.objective is Objective.FEWEST_VIOLATIONS:
@@ -117,9 +116,9 @@ class Setting:
         nodes: Sequence[str],
         waiting: Sequence[PodInfo],
     ) -> Self:
-        """Look at some nodes and at pods that wait for room there; no pod moves for one of lower priority.
+        """Encode some nodes and pods that wait for room there; no pod moves for one of lower priority.
 
-        Only requests are arithmetic here: topology constraints are left to the proof.
+        Only requests are encoded here: the proof checks topology constraints.
         """
         highest = min(pod.priority for pod in waiting)
 
@@ -212,15 +211,15 @@ class Setting:
 
     @property
     def nothing(self) -> tuple[Ints, Ints]:
-        """No pod leaves, none arrives."""
+        """The solution without moves."""
         return np.zeros(len(self.problem.stocks), dtype=np.int64), np.zeros_like(self.problem.most)
 
     def source_of(self, pod: PodInfo) -> str:
-        """The node that a movable pod is on, "" for one that waits."""
+        """The node of a movable pod, "" for a pending one."""
         return self._source.get(pod.uid, "")
 
     def solution_of(self, moves: Iterable[Move]) -> tuple[Ints, Ints]:
-        """What leaves and arrives by these moves."""
+        """The solution that consists of these moves."""
         leaving, arriving = self.nothing
         number = {template: at for at, template in enumerate(self.templates)}
         for move in moves:
@@ -229,7 +228,7 @@ class Setting:
                 continue
             stock = self._stock.get((template, self._node[move.source]))
             if stock is None:
-                continue  # it goes along with a pod that it shares a claim with
+                continue  # it moves together with a pod whose claim it shares
             leaving[stock] += 1
             arriving[template, self._node[move.target]] += 1
         return leaving, arriving
@@ -237,7 +236,7 @@ class Setting:
     def unfolded(
         self, found: Solution
     ) -> tuple[dict[PodTemplate, list[PodInfo]], dict[PodTemplate, Counter[str]]]:
-        """The pods that leave and the nodes where their replacements arrive, by template."""
+        """The leaving pods, and the nodes of their replacements, by template."""
         leaving: dict[PodTemplate, list[PodInfo]] = {template: [] for template in self.templates}
         for pods, stock, gone in zip(self.pods, self.problem.stocks, found.leaving, strict=True):
             leaving[self.templates[stock.template]] += pods[: int(gone)]
@@ -249,7 +248,7 @@ class Setting:
     def forbid(
         self, problem: PlacementProblem, impossible: Mapping[tuple[PodTemplate, str], int], found: Solution
     ) -> PlacementProblem:
-        """The same program with fewer arrivals than a solution had, where some of them were no use."""
+        """The same program with fewer arrivals than a solution had, where some of them were useless."""
         most = problem.most.copy()
         number = {template: at for at, template in enumerate(self.templates)}
         for (template, name), surplus in impossible.items():
@@ -259,7 +258,7 @@ class Setting:
 
 
 def _targets(rebalancing: RebalancingConfig, loads: LoadEncoding | None) -> frozenset[str] | None:
-    """Where pods may go that no strategy wants elsewhere; None for anywhere."""
+    """The targets for pods that no strategy wants to move; None for all nodes."""
     if loads is None or rebalancing.goal.objective is Objective.FEWEST_NODES:
         return None
     return loads.targets()
@@ -275,7 +274,7 @@ def _load_terms(
 
 
 def _spreads(rebalancing: RebalancingConfig, book: PlanBuilder) -> list[DomainSizes]:
-    """The topology constraints that some strategy mends."""
+    """The topology constraints that some strategy repairs."""
     mending = [each for each in rebalancing.strategies if isinstance(each, MendsSpread)]
     wanted = tuple(dict.fromkeys(kind for each in mending for kind in each.mends_spread))
     return [
@@ -309,9 +308,9 @@ def _most(
     wishes: Mapping[str, Wish],
     targets: frozenset[str] | None,
 ) -> Ints:
-    """Shape (T, N): pods of each template that may arrive on each node, by the filters that count nothing.
+    """Shape (T, N): maximum arrivals of each template on each node, by the filters that do not count.
 
-    Those that no strategy wants elsewhere go to ``targets`` only, unless that is None.
+    Pods that no strategy wants to move go to ``targets`` only, unless that is None.
     """
     templates, nodes = names
     movable: Counter[int] = Counter()
@@ -349,7 +348,7 @@ def _most(
 
 
 def _without_movable(cluster: Cluster, listed: Sequence[tuple[Stock, tuple[PodInfo, ...]]]) -> Cluster:
-    """A fork without the pods that may move."""
+    """A fork without the movable pods."""
     empty = cluster.fork()
     for stock, pods in listed:
         for pod in pods if not stock.waits else ():
@@ -362,7 +361,7 @@ def _rows_of(cluster: Cluster, template: PodTemplate) -> Iterable[int]:
 
 
 def _emptiest(cluster: Cluster, nodes: Sequence[str], count: int) -> Sequence[int]:
-    """Indices of that many nodes, those with the most room in cpu and memory; all when there are no more."""
+    """Indices of the ``count`` nodes with the most room in cpu and memory; all if there are no more."""
     if count >= len(nodes):
         return range(len(nodes))
     rows = np.asarray([cluster.rows[name] for name in nodes], dtype=np.intp)

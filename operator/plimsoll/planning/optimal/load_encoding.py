@@ -1,9 +1,9 @@
-"""Encodes what nodes and pods use for the program of the Optimal planner.
+"""Encodes the load of nodes and pods for the program of the Optimal planner.
 
-A policy one of whose strategies moves pods by load is planned by load: what its nodes are used to is what
-pods are expected to use, requests remain constraints. To keep the program small, pods that no other strategy
-wants elsewhere leave only nodes that are over-used, or, for SmallestSpread, the hottest above the mean; only
-the coolest nodes get them, and pods stay whose move could never be worth its price.
+If a strategy of the policy moves pods by load, the plan goes by load: evenness refers to the expected use of
+pods, and requests remain constraints. To keep the program small, pods that no other strategy wants to move
+leave only nodes that are over-used, or, for SmallestSpread, the hottest above the mean. Only the coolest
+nodes receive them, and pods whose move could never be worth its price stay.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -29,21 +29,21 @@ from plimsoll.planning.proven.load_lines import PEAK
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.toolkit.descheduling.fewest_moves import BAND
 
-#: Nodes above the mean that SmallestSpread takes pods off in one run, the hottest; nodes that get pods.
+#: Nodes above the mean that SmallestSpread takes pods off in one run, the hottest; nodes that receive them.
 HOTTEST, COOLEST = 8, 16
 
 
 @dataclass(slots=True)
 class LoadEncoding:
-    """What nodes use, by the index of the program.
+    """The load of nodes, by the program's index.
 
     Args:
-        book: Of the plan's fork.
+        book: The load book of the plan's fork.
         nodes: Names in the program's order.
-        over: Strategies and nodes that they find over-used, often enough to act.
-        known: Names of strategies that want no more than that nodes stay below their lines.
+        over: Strategies and nodes that they found over-used, often enough to act.
+        known: Names of strategies that require no more than that nodes stay below their lines.
         lines: The lowest of these lines by resource, in percent.
-        settling: Nodes that neither give nor get pods.
+        settling: Nodes that neither give nor receive pods.
     """
 
     rebalancing: RebalancingConfig
@@ -79,7 +79,7 @@ class LoadEncoding:
         return self._empty_terms().points(self.used[:, :LEVELS])
 
     def wishes(self) -> dict[str, Wish]:
-        """Pods on nodes that are over-used, by uid: any of them may go."""
+        """Pods on nodes that are over-used, by uid: any of them may leave."""
         found: dict[str, Wish] = {}
         strategies = {each.name: each for each in self.rebalancing.strategies}
         points = self.points()
@@ -97,7 +97,7 @@ class LoadEncoding:
         return found
 
     def sources(self) -> frozenset[str]:
-        """The nodes that pods may leave for what these use."""
+        """The nodes that pods may leave because of their load."""
         hot = {node for _, node in self.over}
         if self.rebalancing.goal.objective is not Objective.SMALLEST_SPREAD:
             return frozenset(hot)
@@ -116,7 +116,7 @@ class LoadEncoding:
         return frozenset(self.nodes[at] for at in order if may_get[at])
 
     def is_worth(self, pod: PodInfo, node: str) -> bool:
-        """Whether moving a pod could lower the objective by more than the price, wherever it goes."""
+        """Whether moving a pod could lower the objective by more than the price, on any target."""
         at = self._index[node]
         share = 100.0 * np.asarray(self.book.of(pod)[:LEVELS]) / np.maximum(self.room[at, :LEVELS], 1.0)
         gain = 0.0
@@ -129,7 +129,7 @@ class LoadEncoding:
         return gain > self.rebalancing.goal.move_price
 
     def terms(self, arriving: Sequence[Iterable[PodInfo]], leaving: Sequence[Iterable[PodInfo]]) -> LoadTerms:
-        """The terms for these pods of each template, and of each stock."""
+        """The load terms for these pods of each template, and of each stock."""
         lines = np.full_like(self.used, np.inf)
         hot = np.full((len(self.nodes), LEVELS), np.inf)
         for name, (at, _) in RESOURCES.items():
@@ -152,7 +152,7 @@ class LoadEncoding:
         )
 
     def level_after(self, moves: Iterable[Move]) -> Floats:
-        """Shape (N, 2): what nodes use when these moves are made, each pod by what it is expected to use."""
+        """Shape (N, 2): the nodes' load after these moves, each pod at its expected use."""
         level = self.used[:, :LEVELS].copy()
         for move in moves:
             own = np.asarray(self.book.of(move.pod)[:LEVELS], dtype=np.float64)
@@ -163,7 +163,7 @@ class LoadEncoding:
         return level
 
     def urgency(self, move: Move) -> tuple[bool, float]:
-        """For sorting: off nodes that are over-used first, then what is moved most."""
+        """A sort key: first off nodes that are over-used, then the largest amounts."""
         is_hot = any(node == move.source for _, node in self.over)
         return not is_hot, -float(self.book.of(move.pod)[self.evened[0]])
 
@@ -181,7 +181,7 @@ class LoadEncoding:
 
 
 def lacks_readings(rebalancing: RebalancingConfig, cluster: Cluster) -> bool:
-    """Whether nodes are to be evened out by use, which was never read; requests are no substitute."""
+    """Whether nodes are to be evened out by use that was never read; requests are no substitute."""
     return (
         rebalancing.goal.objective is Objective.SMALLEST_SPREAD
         and any(by_load(each) is not None for each in rebalancing.strategies)
@@ -195,7 +195,7 @@ def loads_of(
     classes: Iterable[tuple[str, NodeClasses]],
     too_early: Container[tuple[str, str]],
 ) -> LoadEncoding | None:
-    """What nodes use, if the policy moves pods by load; ``classes`` are what its strategies find of nodes."""
+    """The load of nodes, if the policy moves pods by load; ``classes`` are its strategies' findings."""
     context = builder.context
     moving = {each.name: found for each in rebalancing.strategies if (found := by_load(each)) is not None}
     if context.load_book is None or not moving:

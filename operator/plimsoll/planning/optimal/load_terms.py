@@ -1,4 +1,4 @@
-"""LoadTerms are the part of a placement problem that is about what nodes and pods use.
+"""Holds the part of a placement problem that concerns the load of nodes and pods.
 
 Q quantities in order: expected use of cpu and memory, peak of cpu and memory. Units: billionths of a core and
 bytes; percentage points where said.
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: How many quantities are levels; the others are peaks.
+#: Number of quantities that are levels; the others are peaks.
 LEVELS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTerms:
-    """What is used, and what of it is too much; T templates, S stocks, N nodes, Q quantities.
+    """Loads and their limits; T templates, S stocks, N nodes, Q quantities.
 
     Attributes:
-        arriving: Shape (T, Q): of a pod that arrives.
-        leaving: Shape (S, Q): of a pod that leaves; those of a stock in the mean.
-        used: Shape (N, Q): at present.
-        room: Shape (N, Q): what the node has.
-        lines: Shape (N, Q): what it may use for something to arrive; infinite where nothing is asked.
-        hot: Shape (N, 2): the level above which each point is to be mended; infinite where none is.
+        arriving: Shape (T, Q): of one arriving pod.
+        leaving: Shape (S, Q): of one leaving pod; the mean of its stock.
+        used: Shape (N, Q): present use.
+        room: Shape (N, Q): the node's allocatable.
+        lines: Shape (N, Q): the most that it may use for a pod to arrive; infinite without a line.
+        hot: Shape (N, 2): the level above which each point is a violation; infinite without one.
         counts: Shape (N,): whether the node is measured, and evened out with the others.
         evened: Indices of the levels that SmallestSpread evens out.
     """
@@ -41,7 +41,7 @@ class LoadTerms:
     evened: tuple[int, ...]
 
     def after(self, leaving: Ints, arriving: Ints, stocks: list[tuple[int, int]]) -> Floats:
-        """Shape (N, 2): levels when pods have moved; ``stocks`` are places on the S axis with their nodes."""
+        """Shape (N, 2): levels after moves; ``stocks`` are positions on the S axis with their nodes."""
         level = self.used[:, :LEVELS] + arriving.T @ self.arriving[:, :LEVELS]
         for stock, node in stocks:
             level[node] -= leaving[stock] * self.leaving[stock, :LEVELS]
@@ -59,13 +59,13 @@ class LoadTerms:
 
     @property
     def mean(self) -> Floats:
-        """Shape (2,): percent that the measured nodes use together; no move changes it."""
+        """Shape (2,): percent that the measured nodes use together; moves do not change it."""
         used, room = self.level[self.counts].sum(axis=0), self.room[self.counts, :LEVELS].sum(axis=0)
         total: Floats = 100.0 * used / np.maximum(room, 1e-9)
         return total
 
     def excess(self, level: Floats) -> float:
-        """Points above what is too much, of all nodes together."""
+        """Points above the hot levels, summed over all nodes."""
         return float(self.points(np.maximum(level - self.hot, 0.0)).sum())
 
     def distance(self, level: Floats) -> float:

@@ -1,20 +1,19 @@
-"""The cheapest way to a better placement, as a mixed-integer program, with the bound that proves it.
+"""Finds the cheapest way to a better placement by a mixed-integer program, with a bound that proves it.
 
-Two integers for each pair of template and node, whatever the number of pods
+The program has two integers for each pair of template and node, whatever the number of pods
 (:mod:`plimsoll.planning.optimal.problem`).
 
-Minimise ``worth of what is wrong + price of a move * moves`` under
+Minimize ``price of all violations + price of a move * moves`` under
 
-* room: what arrives on a node fits into what is free there and what leaves;
-* load, in a policy that moves pods by it: a node to which something comes uses no more than its line;
+* room: arrivals on a node fit into its free room and the room of leaving pods;
+* load, in a policy that moves pods by it: a node with arrivals uses no more than its line;
 * topology spread: ``excess[c, d] >= count(d) - count(e) - maxSkew`` for domains d, e of constraint c;
-* what must not get worse: no constraint's excess above today's.
+* no regression: no constraint's excess is above today's.
 
-Solved by HiGHS (Huangfu and Hall, 2018) within a time limit; at any time it has a solution and a bound,
-and begins with the one given. By load, the search ends after a number of nodes of its tree, and within a
-hundredth of the best, so that the time that it takes decides nothing. Requests are scaled to shares of the
-largest node, so a solution may miss a node's room by a millionth: the moves are proven by the scheduler,
-not by this program.
+HiGHS (Huangfu and Hall, 2018) solves it within a time limit. It begins with the given solution, and at any
+time has a solution and a bound. By load, the search ends after a number of nodes of its tree, or within a
+hundredth of the best, so that the elapsed time decides nothing. Requests are scaled to shares of the largest
+node, so a solution may exceed a node's room by a millionth: the scheduler proves the moves, not this program.
 """
 
 import math
@@ -43,16 +42,16 @@ from plimsoll.planning.optimal.problem import (
 if TYPE_CHECKING:
     import highspy  # an extra, imported when first used
 
-#: Nodes of the search tree at which a search ends that its time has not ended: as many as the solver counts.
+#: Limit of search tree nodes when only time limits a search: the maximum of the solver's counter.
 ALL_NODES = 2**31 - 1
 
 #: Nodes of the search tree, and the gap as a share, at which a search by load ends.
 MOST_NODES, CLOSE = 200, 0.01
 
-#: No bound, as HiGHS has it.
+#: No bound, in HiGHS' notation.
 INFINITY = math.inf
 
-#: What installs the solver.
+#: The command that installs the solver.
 INSTALL_SOLVER = "pip install 'plimsoll[optimal]'"
 
 
@@ -62,7 +61,7 @@ def has_solver() -> bool:
 
 
 def solve(problem: PlacementProblem, seconds: float, start: Solution | None = None) -> Solution:
-    """The best solution found within the time; never worse than ``start``, and at least doing nothing."""
+    """The best solution found within the time; never worse than ``start`` or doing nothing."""
     nothing = Solution(
         np.zeros(len(problem.stocks), dtype=np.int64), np.zeros_like(problem.most), 0.0, -np.inf
     )
@@ -78,13 +77,13 @@ def solve(problem: PlacementProblem, seconds: float, start: Solution | None = No
 
 
 class _Model:
-    """The program as HiGHS takes it: columns with bounds and costs, rows of coefficients."""
+    """The program in HiGHS' form: columns with bounds and costs, rows of coefficients."""
 
     most_nodes: ClassVar = ALL_NODES
 
     def __init__(self, problem: PlacementProblem) -> None:
         self.problem = problem
-        #: By resource, what the largest node has; requests and free room are shares of it.
+        #: By resource, the largest node's allocatable; requests and free room are shares of it.
         self._scale = np.maximum(problem.allocatable.max(axis=0), 1e-9)
         self._requests = problem.requests / self._scale
         self._free = np.maximum(problem.allocatable - problem.used, 0.0) / self._scale
@@ -149,7 +148,7 @@ class _Model:
         return [[{} for _ in self._scale] for _ in self.problem.used]
 
     def _changed(self) -> list[list[dict[int, float]]]:
-        """By node and resource: what each column adds."""
+        """By node and resource: the amount that each column adds."""
         scaled, found = self._requests, self._by_node_and_resource()
         for (template, node), column in self._arriving.items():
             for resource in np.flatnonzero(scaled[template]):
@@ -160,14 +159,14 @@ class _Model:
         return found
 
     def _room(self) -> None:
-        """Nothing arrives where there is no room; a node that is too full already gets no fuller."""
+        """Arrivals need room; a node that is too full already gets no fuller."""
         for node, by_resource in enumerate(self._changes):
             for resource, terms in enumerate(by_resource):
                 if any(value > 0 for value in terms.values()):
                     self._row(terms, -INFINITY, float(self._free[node, resource]))
 
     def _order(self) -> None:  # noqa: C901, PLR0912 - one constraint after the other
-        """Each step: what leaves arrives, and fits next to all that no earlier step has taken away."""
+        """In each step, pods that leave also arrive; they fit next to pods that no earlier step has moved."""
         problem, scaled = self.problem, self._requests
         templates = {column: template for (template, _), column in self._arriving.items()}
         templates |= dict(zip(self._leaving, (each.template for each in problem.stocks), strict=True))
@@ -204,7 +203,7 @@ class _Model:
                 self._row(each, 0.0, 0.0)
 
     def _violations(self) -> None:
-        """What is unwanted and stays, and what a domain has too many."""
+        """Unwanted pods that stay, and the excess of domains."""
         problem = self.problem
         for column, stock in zip(self._leaving, problem.stocks, strict=True):
             if stock.unwanted:
@@ -247,7 +246,7 @@ class _Model:
                 self._row({**change, distance: 1.0}, -away, INFINITY)
 
     def _loads(self, loads: LoadTerms) -> None:
-        """Nothing comes to a node above its line; points that are too much, and distances, are priced."""
+        """No arrivals on a node above its line; excess points and distances have a price."""
         problem = self.problem
         coming = {column: (template, node) for (template, node), column in self._arriving.items()}
         terms = self._points(loads)
@@ -287,7 +286,7 @@ class _Model:
         return terms
 
     def _freed(self) -> None:
-        """A node is open unless every pod that may leave has left and none arrives."""
+        """A node is occupied unless every pod that may leave has left and none arrives."""
         problem = self.problem
         terms: list[dict[int, float]] = [{} for _ in problem.used]
         pods = np.zeros(len(problem.used))
@@ -305,7 +304,7 @@ class _Model:
             )
 
     def run(self, seconds: float, start: Solution) -> tuple[Ints, Ints, float, float]:
-        """What leaves, what arrives, the bound, and the seconds that the search took by its own clock."""
+        """Leaving pods, arrivals, the bound, and the seconds that the search took by its own clock."""
         import highspy  # noqa: PLC0415 - an extra, and slow to import
 
         solver = highspy.Highs()  # type: ignore[no-untyped-call]  # the library's constructor has no types
@@ -334,7 +333,7 @@ class _Model:
         return leaving, arriving, bound, float(solver.getRunTime())
 
     def _unmoved_distance(self) -> float:
-        """The part of the objective that no column speaks of: nodes and resources that nothing changes."""
+        """The part of the objective without columns: nodes and resources that nothing changes."""
         problem = self.problem
         distance = distances(problem, problem.used) * 100 / len(problem.evened)
         touched = [
@@ -360,7 +359,7 @@ class _Model:
         return program
 
     def _started(self, start: Solution) -> "highspy.HighsSolution":
-        """The known solution; HiGHS works out the columns that follow from it."""
+        """The known solution; HiGHS computes the dependent columns."""
         import highspy  # noqa: PLC0415 - likewise
 
         given = highspy.HighsSolution()

@@ -1,20 +1,21 @@
-"""Room for pending pods by exact programs over a few nodes at a time (large neighbourhood search).
+"""Makes room for pending pods by exact programs for a few nodes at a time (large neighbourhood search).
 
-A strategy that makes room looks at one node for one pod. What it leaves often fits when pods of several
-nodes change places, and a program over all nodes is too large, so:
+A strategy that makes room considers one node for one pod. The pods that it leaves pending often fit when pods
+of several nodes change places. A program for all nodes is too large, so:
 
-1. For a pod that waits, the nodes where only requests stand in its way are taken in order, those that lack
-   least first, some at a time; with them nodes where pods from there could go.
-2. A program over these nodes, all pods that may leave them and all pods of that priority that wait
-   (:meth:`plimsoll.planning.optimal.encoding.Setting.around`) says who moves where and who gets a place. A
-   pod that gets none counts as a violation. Where no order of the moves is found, it is solved once more
-   for a few steps, each of which fits next to what no earlier one has taken away: there are no swaps then.
-3. The solution becomes bundles, one for each pending pod: the moves off its node, before each those that
-   make place for it on its target, until the pod fits. Later bundles stand on earlier ones. Each is judged
-   as any strategy's proposal: by limits, budgets and the scheduler's filters, all or nothing.
+1. For a pending pod, the nodes on which only requests reject it are taken in order, those that lack least
+   first, a few at a time, together with nodes where pods from there could go.
+2. A program for these nodes, all pods that may leave them and all pending pods of that priority
+   (:meth:`plimsoll.planning.optimal.encoding.Setting.around`) decides which pods move where and which get a
+   place. A pod that gets none counts as a violation. If no order of the moves is found, the program is solved
+   once more for a few steps, each of which fits next to all pods that no earlier step has moved; this rules
+   out swaps.
+3. The solution becomes bundles, one per pending pod: the moves off its node until it fits, each after the
+   moves that make room on its own target. Later bundles depend on earlier ones. Each is judged like any
+   strategy's proposal: by limits, budgets and the scheduler's filters, all or nothing.
 
-Neighbourhoods follow each other until the time is up or none is left to look at. What the bound of one
-proves holds for its few nodes only, and is not reported.
+The search ends when the time is up or no neighbourhood is left. The bound of one neighbourhood holds for its
+few nodes only, and is not reported.
 Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems" (CP
 1998), for the idea of a neighbourhood.
 """
@@ -39,35 +40,35 @@ from plimsoll.planning.optimal.problem import Solution
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 
-#: Nodes of a neighbourhood on which room is sought, and as many at most to which pods may go from there.
+#: Nodes of a neighbourhood on which room is sought, and the maximum number of nodes that receive their pods.
 FOCUS = 16
 
-#: Seconds for one program at most; what looking at a neighbourhood adds to it, and what each node adds.
+#: Maximum seconds for one program; seconds that evaluating a neighbourhood adds, and that each node adds.
 MOST_S, LOOK_S, NODE_S = 3.0, 0.1, 0.0004
 
 #: Steps in which pods of a neighbourhood change places.
 PHASES = 3
 
-#: Moves that wait for each other in a row, at most; questions to the filters about one solution.
+#: Maximum number of moves that wait for each other in a row; filter evaluations for one solution.
 DEPTH, QUESTIONS = 6, 500
 
 
 @dataclass(slots=True)
 class NeighbourhoodSearch:
-    """Neighbourhoods, one after the other."""
+    """Searches one neighbourhood after the other."""
 
     book: PlanBuilder
     rebalancing: RebalancingConfig
     strategy: ServesPending
     seconds: float
-    _closed: bool = False  #: the cycle wants no more moves
+    _closed: bool = False  #: the cycle's total is used up
     _seen: set[tuple[int, frozenset[str], int]] = field(default_factory=set)
 
     def run(self) -> None:
-        """Look at all neighbourhoods, as long as there is time.
+        """Search all neighbourhoods within the time.
 
         Raises:
-            PluginError: The strategy raised; what was booked before stands.
+            PluginError: The strategy raised; earlier bookings stand.
         """
         for window in count():
             seen = [self._look(sample, window) for sample in self._kinds()]
@@ -79,14 +80,14 @@ class NeighbourhoodSearch:
         return self._closed or self.seconds <= 0
 
     def _kinds(self) -> list[PodInfo]:
-        """One pod of each template that waits."""
+        """One pending pod of each template."""
         kinds: dict[tuple[PodTemplate, int], PodInfo] = {}
         for pod in self.waiting():
             kinds.setdefault((pod.template, pod.priority), pod)
         return list(kinds.values())
 
     def waiting(self) -> list[PodInfo]:
-        """Pods that fit nowhere as things are.
+        """Pods that fit nowhere at present.
 
         Raises:
             PluginError: The strategy raised.
@@ -95,7 +96,7 @@ class NeighbourhoodSearch:
             return self.strategy.waiting(self.book.context)
 
     def _look(self, sample: PodInfo, window: int) -> bool:
-        """Solve one neighbourhood of pods of a kind until nothing is gained; whether there was one."""
+        """Solve one neighbourhood of pods of a kind until it gains nothing; returns whether there was one."""
         looked = False
         while not self._is_over:
             waiting = [pod for pod in self.waiting() if pod.priority == sample.priority]
@@ -114,7 +115,7 @@ class NeighbourhoodSearch:
         return looked
 
     def _solve(self, nodes: Sequence[str], waiting: Sequence[PodInfo]) -> int:
-        """How many pods get a place."""
+        """Solve one program; returns how many pods get a place."""
         self.seconds -= LOOK_S + NODE_S * len(self.book.context.nodes)
         setting = Setting.around(self.rebalancing, self.book, nodes, waiting)
         for phases in (0, PHASES):
@@ -134,7 +135,7 @@ class NeighbourhoodSearch:
 
 
 def _focus(pod: PodInfo, window: int, context: StrategyContext) -> list[str]:
-    """Nodes where only requests stand in the way of a pod, those that lack least first: one window."""
+    """Nodes on which only requests reject a pod, those that lack least first: one window of them."""
     what_if = context.prospects.what_if(pod)
     if what_if is None:
         return []
@@ -153,9 +154,9 @@ def _focus(pod: PodInfo, window: int, context: StrategyContext) -> list[str]:
 
 
 def _sinks(focus: Sequence[str], highest: int, book: PlanBuilder) -> list[str]:
-    """Nodes where pods of others could go, first those that are the only ones for many of them.
+    """Nodes that other pods could move to, first those that are the only ones for many of them.
 
-    After them those where they could go if others went, by how many lack little there.
+    Next come nodes that other pods could move to after further moves, by how many lack little there.
     """
     context = book.context
     votes: defaultdict[str, float] = defaultdict(float)
@@ -170,7 +171,7 @@ def _sinks(focus: Sequence[str], highest: int, book: PlanBuilder) -> list[str]:
         if rows is not None and len(rows):
             for row in rows.tolist():
                 votes[context.cluster.nodes[row].name] += 1 / len(rows)
-        for name in _focus(replacement_of(pod, context.cluster), 0, context):  # when others have left
+        for name in _focus(replacement_of(pod, context.cluster), 0, context):  # after others have left
             votes[name] += 1 / (FOCUS * len(samples) * len(context.nodes))
     considered = set(context.nodes) - set(focus)
     ranked = sorted(votes, key=lambda name: (-votes[name], name))
@@ -178,7 +179,7 @@ def _sinks(focus: Sequence[str], highest: int, book: PlanBuilder) -> list[str]:
 
 
 class _Unfolding:
-    """A solution as bundles, one for each pending pod, each feasible after those before it."""
+    """Turns a solution into bundles, one per pending pod, each feasible after the earlier ones."""
 
     def __init__(
         self, setting: Setting, book: PlanBuilder, rebalancing: RebalancingConfig, found: Solution
@@ -195,7 +196,7 @@ class _Unfolding:
         self._questions = QUESTIONS
 
     def bundles(self) -> Iterator[Bundle]:
-        """The largest pods first are as good an order as any: each takes only the moves that it needs."""
+        """The bundles, largest pods first; any order would do, as each takes only the moves that it needs."""
         for pod in self._leaving.pop("", []):
             for node in [name for name, number in self._open[pod.template].items() if number]:
                 self._made.clear()
@@ -211,16 +212,16 @@ class _Unfolding:
                 break
 
     def _clear(self, node: str, pod: PodInfo, closed: frozenset[str]) -> bool:
-        """Make moves off a node until a pod fits there; whether it does."""
+        """Make moves off a node until a pod fits there; returns whether it fits."""
         for leaving in list(self._leaving[node]):
             if self._fits(pod, node):
                 return True
-            if leaving in self._leaving[node]:  # none of the moves made on the way
+            if leaving in self._leaving[node]:  # not moved on the way
                 self._send(leaving, node, closed)
         return self._fits(pod, node)
 
     def _send(self, pod: PodInfo, source: str, closed: frozenset[str]) -> bool:
-        """Make a move, after those that make place for it on its target."""
+        """Make a move, after the moves that make room on its target."""
         targets = [name for name, number in self._open[pod.template].items() if number and name not in closed]
         fresh = replacement_of(pod, self._fork)
         self._fork.displace(pod.uid)
@@ -238,7 +239,7 @@ class _Unfolding:
         return False
 
     def _undo(self, mark: int) -> None:
-        """Take back all moves made since."""
+        """Undo all moves made since ``mark``."""
         for pod, source, target in reversed(self._made[mark:]):
             self._fork.displace(replacement_uid(pod))
             self._fork.place(pod, source)
@@ -247,7 +248,7 @@ class _Unfolding:
         del self._made[mark:]
 
     def _fits(self, pod: PodInfo, node: str) -> bool:
-        if not self._questions:  # no order is found in time
+        if not self._questions:  # no order was found in time
             return False
         self._questions -= 1
         scheduler = self._schedulers.serving(pod)

@@ -1,21 +1,20 @@
-"""The Optimal planner: the cheapest moves to the best placement, proved, and never worse than Proven's.
+"""The Optimal planner: the cheapest moves to the best placement, proven, and never worse than Proven's.
 
 1. Proven plans, without limits: its moves are the first solution.
-2. What strategies want elsewhere, which pods may move at all, where each template is feasible and which
-   topology constraints bind them becomes a program (:mod:`plimsoll.planning.optimal.encoding`).
-3. Its solution says how many pods of which template leave and arrive where. Single moves are found in an
-   order in which each is feasible when those before it are made, by the scheduler's own filters; among
-   the arrivals that are feasible for a pod the one with the highest score is taken.
-4. The strategies are asked what they would complain of when all moves are made, whether or not there is a
-   place to go by then: that is what a plan is worth.
-   Arrivals that they would want elsewhere again, and those that the filters refuse although the program
-   allowed them (rules it does not know, such as anti-affinity), are forbidden, and the program is solved
-   again, a few times.
-5. The best of all plans, Proven's and doing nothing among them, is carried out as far as the policy's
-   limits allow, and only as far as what is made now lowers the objective by more than its price: so it
-   falls from cycle to cycle, and cycles come to an end.
-6. Strategies that make room for pending pods propose then, and each of their bundles is proved as before. For
-   the pods that they leave, neighbourhoods are searched (:mod:`plimsoll.planning.optimal.neighbourhoods`).
+2. The program (:mod:`plimsoll.planning.optimal.encoding`) encodes which pods strategies want to move, which
+   pods may move at all, where each template is feasible, and which topology constraints apply.
+3. Its solution states how many pods of which template leave and arrive where. Single moves are found in an
+   order in which each is feasible after the earlier ones, by the scheduler's own filters. Among the arrivals
+   that are feasible for a pod, the one with the highest score is taken.
+4. The strategies report the complaints that they would have after all moves, whether or not they would
+   propose anything then: these are the plan's value. Arrivals that strategies would want to move again are
+   forbidden, and so are arrivals that the filters reject although the program allowed them (rules that it
+   does not know, such as anti-affinity). Then the program is solved again, a few times.
+5. The best of all plans, including Proven's and doing nothing, is carried out as far as the policy's limits
+   allow, and only as far as the moves of this cycle lower the objective by more than their price. So the
+   objective falls from cycle to cycle, and cycles end.
+6. Then strategies that make room for pending pods propose, and each of their bundles is proven as before. For
+   pods that stay pending, neighbourhoods are searched (:mod:`plimsoll.planning.optimal.neighbourhoods`).
 """
 
 from collections import Counter
@@ -50,10 +49,10 @@ from plimsoll.planning.proven.bundles import judge as judged
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 from plimsoll.planning.proven.planner import plan
 
-#: Solve again that often when the filters refuse what the program allowed.
+#: How often the program is solved again when filters reject what it allowed.
 ROUNDS = 4
 
-#: By how much the moves of one cycle must lower the objective, their price included.
+#: The minimum by which the moves of one cycle must lower the objective, including their price.
 LEAST_GAIN = 1e-6
 
 
@@ -85,7 +84,7 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
         found = solve(problem, left, Solution(*setting.solution_of(seeds), seeded, bound))
         spent += found.seconds
         if bound == float("-inf"):
-            bound = found.bound  # of the program without what later rounds forbid: it holds for all of them
+            bound = found.bound  # without the later rounds' restrictions, so it holds for all of them
         walk = walk_to(found, setting, PlanBuilder(free, cluster, context), {**setting.heated, **wishes})
         moves = tuple(walk.moves if loads is None else sorted(walk.moves, key=loads.urgency))
         plans.append((judge.value(moves), moves))
@@ -122,12 +121,12 @@ def optimal_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
 
 @dataclass(slots=True)
 class _Rooms:
-    """What came of making room for pending pods.
+    """The result of making room for pending pods.
 
     Attributes:
         waiting: Pods that fitted nowhere before.
         seconds: Spent on the search.
-        failures: Strategies that could not say who waits, or what to move.
+        failures: Strategies that failed to report pending pods, or to propose moves.
     """
 
     waiting: int = 0
@@ -138,7 +137,7 @@ class _Rooms:
 def _make_room(
     serving: Iterable[ServesPending], made: PlanBuilder, rebalancing: RebalancingConfig, seconds: float
 ) -> _Rooms:
-    """Book what makes room for pending pods: no objective has it, others profit than those that move."""
+    """Book moves that make room for pending pods; no objective counts them, as other pods benefit."""
     found, known = _Rooms(), set[str]()
     for strategy in serving:
         search = NeighbourhoodSearch(made, rebalancing, strategy, seconds - found.seconds)
@@ -166,11 +165,11 @@ def _too_early(
 
 
 class _Judge:
-    """What plans are worth, by what the strategies complain of when all moves are made.
+    """Values plans by the strategies' complaints after all moves.
 
-    The program takes what they want now as given. A move may grant one wish and make another: a node that is
-    filled is over-used, one that is emptied has room for others. Complaints count also where a strategy
-    proposes nothing, because the last place to go has been filled.
+    The program takes present wishes as given. A move may grant one wish and create another: a filled node is
+    over-used, and an emptied one has room for others. Complaints also count where a strategy proposes nothing
+    because the last target is full.
     """
 
     def __init__(
@@ -183,20 +182,20 @@ class _Judge:
 
     @property
     def stuck(self) -> float:
-        """The part of the objective that no column of the program speaks of: who is not to be moved."""
+        """The part of the objective without columns: unwanted pods that must not move."""
         stocks = self._setting.problem.stocks
         return VIOLATION * (len(self._after(())[0]) - sum(stock.unwanted for stock in stocks))
 
     def value(self, moves: Sequence[Move]) -> float:
-        """The objective when all moves are made, each priced."""
+        """The objective after all moves, including their price."""
         setting = self._setting
         level = None if setting.loads is None else setting.loads.level_after(moves)
         return value_of(setting.problem, *setting.solution_of(moves), len(self._after(moves)[0]), level)
 
     def unwelcome(self, moves: Sequence[Move]) -> Counter[tuple[PodTemplate, str]]:
-        """Arrivals that a strategy would want elsewhere again, or that make it want others elsewhere.
+        """Arrivals that a strategy would want to move again, or that make it want to move others.
 
-        Of those that make it want others elsewhere, the last ones: as many as there are complaints more.
+        Of the latter, the last ones: as many as there are additional complaints.
         """
         wanted, by_node = self._after(moves)
         present = self._after(())[1]
@@ -210,7 +209,7 @@ class _Judge:
         return found
 
     def _after(self, moves: Sequence[Move]) -> tuple[frozenset[str], Counter[str]]:
-        """Uids of the pods that strategies complain of then, and how many they are on each node."""
+        """Uids of the pods with complaints after the moves, and the number of these on each node."""
         key = tuple((move.pod.uid, move.target) for move in moves)
         if key not in self._known:
             fork, around = aftermath(self.cluster, self.context, moves)
@@ -221,14 +220,14 @@ class _Judge:
 
 
 def _proven_bound(setting: Setting, bound: float, value: float, before: float) -> float:
-    """What the program proves of the best plan; by load it has some nodes and pods, and proves nothing."""
+    """The program's bound for the best plan; by load it has only some nodes and pods, and proves nothing."""
     if not setting.problem.stocks:
         return before
     return 0.0 if setting.loads is not None else _bound(bound, value)
 
 
 def _bound(bound: float, value: float) -> float:
-    """What the program proves of a plan; nothing when the plan passes it, because less is wanted then."""
+    """The program's bound for a plan; none if the plan beats it, because wishes have become fewer."""
     return bound if 0 <= bound <= value + LEAST_GAIN else 0.0
 
 
@@ -240,10 +239,10 @@ def _by_node(wishes: Iterable[str], cluster: Cluster) -> Counter[str]:
 def _first_steps(
     plans: Iterable[Sequence[Move]], ended: Sequence[Move], judge: _Judge, rebalancing: RebalancingConfig
 ) -> PlanBuilder:
-    """The moves of the first plan of which the limits allow some that are worth their price by themselves.
+    """The moves of the first plan of which the limits allow some that are worth their price on their own.
 
-    The next cycle may not find the rest of a plan, so what one cycle makes must stand alone: the objective
-    falls from cycle to cycle, by more than the price of the moves, and there is an end to them.
+    The next cycle may not find the rest of a plan, so the moves of one cycle must be worth their price alone:
+    the objective falls from cycle to cycle by more than that price, and cycles end.
     """
     for moves in plans:
         book = _limited((*ended, *moves), rebalancing, judge)

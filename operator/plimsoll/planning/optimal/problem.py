@@ -1,8 +1,8 @@
-"""Placement problem as plain values: movable pods, constraints and the objective.
+"""Defines the placement problem in plain values: movable pods, constraints and the objective.
 
-Pods of one template are interchangeable, so nothing is said of single pods: ``leaving[s]`` of a stock (the
-movable pods of one template on one node, or those that wait for one) go, ``arriving[t, n]`` pods of template
-t come to node n, and for each template as many arrive as leave.
+Pods of one template are interchangeable, so the problem has no single pods: ``leaving[s]`` pods of a stock
+(the movable pods of one template on one node, or its pending pods) leave, ``arriving[t, n]`` pods of template
+t arrive on node n, and for each template as many arrive as leave.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from plimsoll.planning.optimal.load_terms import LoadTerms
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: What one violation is worth, in moves: any number of moves is cheaper than leaving it.
+#: The price of one violation, in moves: any number of moves is cheaper than leaving it.
 VIOLATION = 1000.0
 
-#: What a freed node is worth, in moves.
+#: The value of a freed node, in moves.
 NODE = 20.0
 
-#: What a percentage point of a node's use above a strategy's line by load is worth, in moves.
+#: The price of a percentage point of a node's use above a strategy's line by load, in moves.
 HEAT = 20.0
 
-#: In place of a node's index.
+#: In place of the index of a node.
 NOWHERE = -1
 
 
@@ -34,7 +34,7 @@ class Stock:
     """The movable pods of one template on one node, or the pending ones, which have none.
 
     Attributes:
-        unwanted: How many of them strategies want elsewhere; when any, none may arrive here.
+        unwanted: The number of them that strategies want to move; if above 0, none may arrive here.
     """
 
     template: int
@@ -44,7 +44,7 @@ class Stock:
 
     @property
     def waits(self) -> bool:
-        """Whether its pods have no node yet: giving them one is no move."""
+        """Whether its pods have no node yet; placing them is no move."""
         return self.node == NOWHERE
 
 
@@ -53,8 +53,8 @@ class SpreadProblem:
     """A topology spread constraint.
 
     Attributes:
-        max_skew: By how much a domain may exceed the smallest.
-        sizes: Shape (D,): matching pods in each domain that counts.
+        max_skew: The maximum by which a domain may exceed the smallest.
+        sizes: Shape (D,): number of matching pods in each counted domain.
         domain_of: Shape (N,): each node's domain, -1 for none that counts.
         templates: Indices of the templates whose pods match.
     """
@@ -65,7 +65,7 @@ class SpreadProblem:
     templates: tuple[int, ...]
 
     def excess(self, sizes: Ints) -> int:
-        """Pods beyond what the smallest domain allows, in all domains."""
+        """Pods above what the smallest domain allows, summed over all domains."""
         if not len(sizes):
             return 0
         return int(np.maximum(sizes - sizes.min() - self.max_skew, 0).sum())
@@ -73,23 +73,23 @@ class SpreadProblem:
 
 @dataclass(frozen=True, slots=True)
 class PlacementProblem:
-    """A placement and what may change in it; T templates, N nodes, R resources.
+    """A placement and its possible changes; T templates, N nodes, R resources.
 
     Attributes:
         requests: Shape (T, R): of one pod.
-        used: Shape (N, R): at present.
+        used: Shape (N, R): present requests.
         allocatable: Shape (N, R).
-        most: Shape (T, N): pods of the template that may arrive; 0 where the node is not feasible.
-        stocks: What may leave.
-        spreads: Constraints to be kept or mended.
-        move_price: What a move costs, in units of the objective (a violation is worth 1,000 moves, a freed
+        most: Shape (T, N): the maximum number of arriving pods of the template; 0 if the node is infeasible.
+        stocks: The pods that may leave.
+        spreads: Constraints to keep or repair.
+        move_price: The price of a move, in units of the objective (a violation is worth 1,000 moves, a freed
             node 20, a percentage point of a node's distance from the mean one).
         staying: Shape (N,): whether pods stay on the node that keep it from being freed.
         evened: Indices of the resources whose use SmallestSpread evens out.
-        loads: What is used next to what is requested, in a policy that moves pods by load: then
-            SmallestSpread evens that out.
-        phases: In how many steps, each of simultaneous moves, the result must be reachable: what arrives in
-            a step fits next to all that has not left in an earlier one. 0 requires no order.
+        loads: Use in addition to requests, in a policy that moves pods by load: then SmallestSpread evens use
+            out.
+        phases: Number of steps, each of simultaneous moves, in which the result must be reachable: arrivals
+            of a step fit next to all pods that no earlier step has moved. 0 requires no order.
     """
 
     requests: Floats
@@ -106,7 +106,7 @@ class PlacementProblem:
     loads: LoadTerms | None = None
 
     def level_after(self, leaving: Ints, arriving: Ints) -> Floats:
-        """Shape (N, 2): what nodes use when pods have moved; zeros without loads."""
+        """Shape (N, 2): the nodes' use after the moves; zeros without loads."""
         if self.loads is None:
             return np.zeros((len(self.used), 2))
         nodes = [(at, stock.node) for at, stock in enumerate(self.stocks) if not stock.waits]
@@ -115,12 +115,12 @@ class PlacementProblem:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Who leaves and what arrives where.
+    """The leaving pods and the arrivals.
 
     Attributes:
         leaving: Shape (S,): pods of each stock.
         arriving: Shape (T, N).
-        value: Of the objective, moves priced.
+        value: The objective, including the price of moves.
         bound: No solution is better than this.
     """
 
@@ -132,12 +132,12 @@ class Solution:
 
     @property
     def moves(self) -> int:
-        """How many pods leave."""
+        """Number of leaving pods."""
         return int(self.leaving.sum())
 
     @property
     def gap(self) -> float:
-        """How far the value may be from the best, as a share of it; 0 is proven best."""
+        """The maximum distance of the value from the best, as a share of it; 0 is proven optimal."""
         return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
@@ -148,10 +148,10 @@ def value_of(
     unwanted: int | None = None,
     level: Floats | None = None,
 ) -> float:
-    """The objective of a solution, by arithmetic and not by the solver.
+    """The objective of a solution, computed without the solver.
 
-    ``unwanted`` counts the pods that strategies want elsewhere then; left out, those of now that stay.
-    ``level`` is what nodes use then, shape (N, 2); left out, what the problem's loads come to.
+    ``unwanted`` is the number of pods that strategies want to move afterwards; by default, the present ones
+    that stay. ``level`` is the nodes' use afterwards, shape (N, 2); by default, from the problem's loads.
     """
     used = problem.used + arriving.T @ problem.requests
     wrong = moves = 0
@@ -196,7 +196,7 @@ def used_shares(problem: PlacementProblem, used: Floats) -> Floats:
 
 
 def mean_shares(problem: PlacementProblem) -> Floats:
-    """Shape (R,): the share that all nodes together use; no move changes it."""
+    """Shape (R,): the share that all nodes together use; moves do not change it."""
     total: Floats = problem.used.sum(axis=0) / np.maximum(problem.allocatable.sum(axis=0), 1e-9)
     return total
 
@@ -208,7 +208,7 @@ def distances(problem: PlacementProblem, used: Floats) -> Floats:
 
 
 def occupied(problem: PlacementProblem, leaving: Ints, arriving: Ints) -> NDArray[np.bool_]:
-    """Shape (N,): whether pods are on the node that could leave, or that stay permanently."""
+    """Shape (N,): whether the node has pods that could leave, or that stay permanently."""
     pods = arriving.sum(axis=0)
     for stock, gone in zip(problem.stocks, leaving, strict=True):
         if not stock.waits:

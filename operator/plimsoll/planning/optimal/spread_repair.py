@@ -1,9 +1,9 @@
-"""Mends topology spread by a mixed-integer program where moves one at a time no longer help.
+"""Repairs topology spread by a mixed-integer program where single moves no longer help.
 
-A move that is judged by itself must lower the excess of its constraints and add to that of none. Several
-constraints over the same pods can leave a placement in which no single move does so, although a few moves
-together would. Then the program of the Optimal planner is solved for these pods alone, within a few seconds,
-and its moves are proposed as one bundle.
+A move that is judged individually must lower the excess of its constraints and must not raise any other. With
+several constraints for the same pods, a placement may have no such move, although a few moves together would
+help. Then the program of the Optimal planner is solved for these pods alone, within a few seconds, and its
+moves are proposed as one bundle.
 """
 
 from collections.abc import Sequence
@@ -23,20 +23,20 @@ from plimsoll.planning.optimal.walk import walk_to
 from plimsoll.planning.proven.bundles import judge
 from plimsoll.planning.proven.plan_builder import UNLIMITED, PlanBuilder
 
-#: Seconds of one search at most, and how often it is repeated without arrivals that the filters refuse.
+#: Maximum seconds of one search, and its repetitions without arrivals that the filters reject.
 MOST_S, ROUNDS = 5.0, 4
 
-#: The reasons of refusals that a later run may not meet any more.
+#: Reasons of refusals that may not apply to a later run.
 _LIMITS = frozenset(level.value for level in LimitLevel)
 
 
 def mend_exactly(
     book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> str:
-    """Plan moves that help only together, if the strategy's single moves are exhausted; book them.
+    """Plan and book moves that help only together, if the strategy's single moves are exhausted.
 
     Returns:
-        How the spread was planned, in a sentence for the policy's status; "" when there was nothing to mend.
+        How the spread was planned, in a sentence for the policy's status; "" if there was nothing to repair.
     """
     single = sum(move.strategy == strategy.name for move in book.moves)
     if single:
@@ -66,7 +66,7 @@ def mend_exactly(
 def _searched(
     book: PlanBuilder, strategy: MendsSpread, rebalancing: RebalancingConfig, context: PlanningContext
 ) -> tuple[Sequence[Move], bool]:
-    """The moves of the best solution that the scheduler's filters accept, and whether it is proven best."""
+    """The moves of the best solution that the scheduler's filters pass, and whether it is proven optimal."""
     seconds = min(rebalancing.goal.seconds, MOST_S)
     free = replace(
         rebalancing,

@@ -16,14 +16,14 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 
 @dataclass(slots=True)
 class Walk:
-    """Moves that lead to a solution, in order, and arrivals that no order makes possible."""
+    """The moves to a solution, in order, and the arrivals that no order makes possible."""
 
     moves: list[Move]
     impossible: Counter[tuple[PodTemplate, str]]
 
 
 def walk_to(found: Solution, setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish]) -> Walk:
-    """Find single moves, each feasible when those before it are made."""
+    """Find single moves, each feasible after the earlier ones."""
     leaving, arrivals = setting.unfolded(found)
     impossible: Counter[tuple[PodTemplate, str]] = Counter()
     progress = True
@@ -44,9 +44,9 @@ def walk_to(found: Solution, setting: Setting, book: PlanBuilder, wishes: Mappin
 def _step(
     pod: PodInfo, open_targets: Counter[str], setting: Setting, book: PlanBuilder, wishes: Mapping[str, Wish]
 ) -> bool:
-    """Send a pod to the best target that takes it now; whether there is one."""
+    """Move a pod to the best target that is feasible now; returns whether there is one."""
     source = setting.source_of(pod)
-    if pod.uid in book.moved:  # with one that it shares a claim with
+    if pod.uid in book.moved:  # it moved together with one whose claim it shares
         target = next((move.target for move in book.moves if move.pod.uid == pod.uid), "")
         open_targets[target] = max(open_targets[target] - 1, 0)
         return True

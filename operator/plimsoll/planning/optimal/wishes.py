@@ -1,4 +1,4 @@
-"""Wishes of strategies: the pods that should move, with the reason and the strategy of each."""
+"""Collects the wishes of strategies: the pods that should move, each with a reason and a strategy."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ EVENED = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Why a pod had better run elsewhere, and who says so."""
+    """Why a pod should move, and the strategy that wants it."""
 
     strategy: str
     reason: str
@@ -33,11 +33,11 @@ def wishes_of(
     complaints: bool = False,
     known: Container[str] = (),
 ) -> dict[str, Wish]:
-    """What each strategy would move if it could, by pod uid: every proposal is accepted on paper.
+    """The pods that each strategy would move if every proposal were accepted, by pod uid.
 
-    Strategies that mend topology spread, and those with ``known`` names, are left out: the program knows
+    Strategies that repair topology spread, and those named in ``known``, are left out: the program knows
     their constraints, and proposals for one constraint at a time would be too many. With ``complaints``,
-    strategies that propose nothing for want of places are asked what is wrong.
+    strategies that propose nothing for lack of targets report their complaints instead.
     """
     wishes: dict[str, Wish] = {}
     for strategy in rebalancing.strategies:
@@ -62,7 +62,7 @@ def _wishes_of(
     planning_context: PlanningContext,
     source: Callable[[StrategyContext], Candidates] | None = None,
 ) -> dict[str, Wish]:
-    """What one strategy would move, or what else it is asked for by ``source``."""
+    """The pods that one strategy would move, or what ``source`` yields instead."""
     wishes: dict[str, Wish] = {}
     evenly = wants_even_spread(strategy)
 
@@ -81,7 +81,7 @@ def _wishes_of(
 
 
 def default_wish(rebalancing: RebalancingConfig) -> Wish:
-    """The wish of pods that no strategy wants elsewhere: the policy's objective is the reason."""
+    """The wish of pods that no strategy wants to move: its reason is the policy's objective."""
     objective = rebalancing.goal.objective
     sentences = {
         Objective.FEWEST_VIOLATIONS: "it makes room or evens out domains, so that fewer rules are violated",

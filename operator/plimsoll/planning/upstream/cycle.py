@@ -1,11 +1,11 @@
 """The Upstream planner: one descheduling cycle with descheduler's own decisions, in its own order.
 
-All Deschedule strategies of all profiles run before any Balance strategy; limits are common to all of
-them and count accepted evictions only; the first candidates win. Each eviction is answered before the next
-one is decided. An accepted eviction changes what the rest of the cycle sees: the pod is gone, or
-terminating. Everything else stays as it was when the cycle began (docs/adr/0022).
+All Deschedule strategies of all profiles run before any Balance strategy. Limits apply to all of them
+together and count accepted evictions only; the first candidates win. Each eviction has its response before
+the next one is decided. An accepted eviction changes what the rest of the cycle sees: the pod is gone, or
+terminating. Everything else stays as at the start of the cycle (docs/adr/0022).
 
-Edges: with fewer than two nodes nothing runs; a strategy that fails ends itself only.
+Edges: with fewer than two nodes nothing runs; a failing strategy ends only itself.
 Source: descheduler v0.36, ``pkg/descheduler/descheduler.go`` and ``evictions/evictions.go``.
 """
 
@@ -31,22 +31,22 @@ from plimsoll.planning.strategy_run import proposals
 
 
 class EvictionResult(Enum):
-    """What became of an eviction, and so what the rest of the cycle sees of the pod."""
+    """The result of an eviction, which determines how the rest of the cycle sees the pod."""
 
-    GONE = "gone"  #: accepted, and the pod does not exist any more; every eviction of a dry run
-    TERMINATING = "terminating"  #: accepted, and the pod is there until its grace period ends
-    REQUESTED = "requested"  #: accepted, and the pod stays as it is until its responders act
+    GONE = "gone"  #: accepted, and the pod no longer exists; every eviction of a dry run
+    TERMINATING = "terminating"  #: accepted, and the pod exists until its grace period ends
+    REQUESTED = "requested"  #: accepted, and the pod stays unchanged until its responders act
     REFUSED = "refused"  #: the pod stays: a budget, another error, no such pod
     CLOSED = "closed"  #: the pod stays, and no other one may be evicted in this cycle
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionAnswer:
-    """The answer to an eviction.
+    """The response to an eviction.
 
     Attributes:
-        refusal: Why the pod stays, for people; None when it does not.
-        is_repeat: Whether the pod had been evicted or asked before, so that nothing was sent for it now.
+        refusal: Why the pod stays, for people; None if it does not.
+        is_repeat: Whether the pod had been evicted or requested before, so that nothing was sent now.
     """
 
     result: EvictionResult
@@ -60,7 +60,7 @@ DRY_RUN = EvictionAnswer(EvictionResult.GONE)
 
 @dataclass(frozen=True, slots=True)
 class StrategyProfile:
-    """A named set of strategies with the evictors that they ask."""
+    """A named set of strategies with the evictors that they call."""
 
     name: str
     evictors: tuple[Evictor, ...]
@@ -102,10 +102,10 @@ class UpstreamStrategyFailure:
 
 @dataclass(slots=True)
 class UpstreamOutcome:
-    """What one cycle did.
+    """The results of one cycle.
 
     Attributes:
-        classes: What utilisation strategies found, one entry for each run, with the strategy's name.
+        classes: The findings of utilization strategies, one entry per run, with the strategy's name.
         refused: Pods that evictors protect, that limits keep, or whose eviction was refused.
     """
 
@@ -119,10 +119,10 @@ class UpstreamOutcome:
 class UpstreamCycle:
     """One cycle, decided eviction by eviction on a fork; the cluster is only read.
 
-    Neither the memory of the planning context nor its ``over_for`` counts here.
+    The planning context's memory and its ``over_for`` are ignored here.
 
     Attributes:
-        outcome: What the cycle has done so far.
+        outcome: The results of the cycle so far.
     """
 
     def __init__(self, policy: UpstreamPolicy, cluster: Cluster, planning_context: PlanningContext) -> None:
@@ -139,7 +139,7 @@ class UpstreamCycle:
         return self._cluster.fork()
 
     def evictions(self) -> Generator[UpstreamEviction, EvictionAnswer, None]:
-        """Yield the evictions in order; each is sent its answer."""
+        """Yield the evictions in order; the caller sends back each response."""
         policy, fork, now = self._policy, self._fork, self._context.now
         nodes = considered_nodes(fork, policy.nodes)
         if len(nodes) < 2:
@@ -165,7 +165,7 @@ class UpstreamCycle:
     def _run(
         self, strategy: Strategy, profile: str, context: StrategyContext, tally: Tally
     ) -> Generator[UpstreamEviction, EvictionAnswer, None]:
-        """Run one strategy, and collect what it says."""
+        """Run one strategy, and collect its results."""
         asking = proposals(strategy, context)
         try:
             proposal = next(asking, None)
@@ -190,12 +190,12 @@ class UpstreamCycle:
     ) -> Generator[UpstreamEviction, EvictionAnswer, Verdict | None]:
         """Judge a proposal; None when the strategy has to end."""
         if not isinstance(proposal, Candidate):
-            return Verdict.REFUSED  # descheduler knows of no pods that stand and fall together
+            return Verdict.REFUSED  # descheduler has no bundles
         pod, node = proposal.pod, proposal.node
         if not pod.uid:
             return Verdict.REFUSED
         if pod.uid in self._requested:
-            return Verdict.ACCEPTED  # descheduler neither asks nor counts a second time
+            return Verdict.ACCEPTED  # descheduler neither checks nor counts a second time
         workload = workload_of(pod)
         reached = tally.reached(node, pod.namespace, workload)
         if reached is not None:
@@ -207,7 +207,7 @@ class UpstreamCycle:
             self._refuse(proposal, strategy, self._closed)
             return None
         if pod.uid not in self._fork.pods and pod.uid not in self._unplaced:
-            return Verdict.REFUSED  # not found: it has left in this cycle
+            return Verdict.REFUSED  # not found: evicted earlier in this cycle
         eviction = UpstreamEviction(pod, node, profile, strategy, proposal.reason)
         answer = yield eviction
         if answer.refusal is not None:
@@ -226,7 +226,7 @@ class UpstreamCycle:
         self.outcome.refused.append(Refused(candidate.pod, strategy, candidate.reason, refusal))
 
     def _apply(self, pod: PodInfo, result: EvictionResult) -> None:
-        """Show on the fork what became of the pod."""
+        """Apply the eviction's result to the pod on the fork."""
         fork, unplaced = self._fork, self._unplaced
         standing = fork.pods.get(pod.uid)
         if result is EvictionResult.REQUESTED:

@@ -1,11 +1,11 @@
-"""The Upstream planner for a policy: descheduler's decisions, told as moves of ours.
+"""The Upstream planner for a policy: descheduler's decisions, as moves of ours.
 
-What descheduler would evict is evicted, in its order and without a proof, under the policy's own limits. A
-run is decided while it is carried out: the answer to each eviction comes before the next decision. A plan
-is a run in which every eviction is accepted, as descheduler's dry run has it.
+Each pod that descheduler would evict is evicted, in descheduler's order and without a proof, under the
+policy's own limits. A run is decided while it is carried out: the response to each eviction comes before the
+next decision. A plan is a run in which every eviction is accepted, as in descheduler's dry run.
 
-The target of each move is a forecast: where our scheduler's code would put the replacement once the moves
-before it are made; "" where it finds no place, which does not stop descheduler either.
+The target of each move is a forecast: the node that our scheduler's code would choose for the replacement
+after the earlier moves; "" if it finds none, which does not stop descheduler either.
 """
 
 from functools import cached_property
@@ -51,12 +51,12 @@ class UpstreamRun:
 
     @property
     def outcome(self) -> UpstreamOutcome:
-        """What the run has done so far, in descheduler's terms."""
+        """The results of the run so far, in descheduler's terms."""
         return self._cycle.outcome
 
     @property
     def plan(self) -> EvictionPlan:
-        """What the run has done so far: the moves that were accepted, and why there are not more."""
+        """The plan of the run so far: the accepted moves, and why there are no more."""
         outcome = self._cycle.outcome
         return EvictionPlan(
             tuple(self._made),
@@ -71,7 +71,7 @@ class UpstreamRun:
         return self._told(next(self._evictions, None))
 
     def answer(self, answer: EvictionAnswer) -> Move | None:
-        """Take the answer to the latest move; the next one, if any."""
+        """Pass the response to the latest move; returns the next move, if any."""
         is_accepted = answer.result not in (EvictionResult.REFUSED, EvictionResult.CLOSED)
         if self._asked is not None and is_accepted and not answer.is_repeat:
             self._forecast.made(self._asked)
@@ -94,7 +94,7 @@ class UpstreamRun:
 
 
 class Forecast:
-    """The place that each replacement may find, with all moves before it made."""
+    """Forecasts the node of each replacement, with all earlier moves made."""
 
     def __init__(self, rebalancing: RebalancingConfig, cluster: Cluster) -> None:
         self._rebalancing = rebalancing
@@ -127,7 +127,7 @@ class Forecast:
         )
 
     def made(self, move: Move) -> None:
-        """The pod goes, and its replacement takes the room."""
+        """Remove the pod, and place its replacement."""
         self._fork.displace(move.pod.uid)
         if move.target:
             self._fork.place(replacement_of(move.pod, self._fork, move.target), move.target)
@@ -158,7 +158,7 @@ def upstream_run(rebalancing: RebalancingConfig, cluster: Cluster, context: Plan
 
 
 def still_stands(move: Move, cluster: Cluster) -> Move | Refusal:
-    """All that descheduler would ask right before an eviction: whether the pod is still there."""
+    """The only check of descheduler right before an eviction: whether the pod still exists."""
     standing, row = cluster.pods.get(move.pod.uid), cluster.row_of_pod(move.pod.uid)
     if move.pod.pod.is_terminal:
         return move
