@@ -28,7 +28,7 @@ from plimsoll.model.columns.columns import RowArray
 from plimsoll.model.kinds.extender_wire import FilterAnswer
 from plimsoll.toolkit.scheduling.victims import VictimsFound
 
-#: Maximum of candidates in a request, the best ones; upstream's minimum of candidates that it searches.
+#: Maximum number of candidates in a request, the best ones; upstream searches at least as many.
 CANDIDATES = 100
 
 Asks: TypeAlias = tuple[Ask, ...]

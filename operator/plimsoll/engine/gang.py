@@ -24,7 +24,7 @@ from plimsoll.model.columns.columns import BoolArray
 from plimsoll.toolkit.scheduling.fork_bookings import decide_on_fork
 from plimsoll.toolkit.scheduling.gang_claims import GangClaims
 
-#: Maximum of different reasons that a message lists in full.
+#: Maximum number of different reasons that a message lists in full.
 TOLD = 3
 
 

@@ -1,1 +1,1 @@
-"""Decides moves, without effects."""
+"""Decides moves, without side effects."""

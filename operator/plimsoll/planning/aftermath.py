@@ -1,10 +1,10 @@
-"""The cluster as strategies will see it when moves have been made and their replacements run.
+"""Simulates the cluster as strategies will see it after moves, with the replacements running.
 
-Replacements are as old as the moment of the plan, ready, and have never failed: what a strategy would say
-of one it says of its place, not of a pod that is about to start.
+Simulated replacements are as old as the plan, ready, and have never failed. So a strategy that complains
+about one complains about its place, not about a pod that is starting.
 
-Measured usage follows the pods as far as pods were measured. What a query says of a node that pods leave is
-not known any more, so the node is left out until it is asked again.
+Measured usage moves with the pods as far as pods were measured. A query's value for a node that pods leave
+becomes unknown, so the node is left out until the next query.
 """
 
 from collections import Counter
@@ -23,14 +23,14 @@ from plimsoll.planning.moves import Move, PlanningContext, replacement_of, repla
 
 
 class ForkAttempt:
-    """Moves made on trial in a fork."""
+    """Makes moves in a fork and undoes them."""
 
     def __init__(self, fork: Cluster) -> None:
         self._fork = fork
         self._made: list[tuple[PodInfo, str]] = []
 
     def move(self, pod: PodInfo, target: str, replacement: PodInfo | None = None) -> None:
-        """The pod goes, its replacement is on the target."""
+        """Remove the pod, and place its replacement on the target."""
         row = self._fork.row_of_pod(pod.uid)
         standing = self._fork.displace(pod.uid)
         assert row is not None
@@ -39,12 +39,12 @@ class ForkAttempt:
         self._fork.place(replacement or replacement_of(pod, self._fork, target), target)
 
     def place(self, pod: PodInfo, node: str) -> None:
-        """The pending pod is on the node."""
+        """Place the pending pod on the node."""
         self._made.append((pod, ""))
         self._fork.place(pod, node)
 
     def undo(self) -> None:
-        """All pods are where they were."""
+        """Undo all moves and placements."""
         for pod, source in reversed(self._made):
             self._fork.displace(replacement_uid(pod) if source else pod.uid)
             if source:
@@ -55,7 +55,7 @@ class ForkAttempt:
 def aftermath(
     cluster: Cluster, context: PlanningContext, moves: Sequence[Move]
 ) -> tuple[Cluster, PlanningContext]:
-    """A fork with all moves made, and what surrounds it then; neither argument is changed."""
+    """A fork with all moves made, and the matching context; neither argument is changed."""
     fork = follow_devices(cluster.fork())
     for move in moves:
         fork.displace(move.pod.uid)
@@ -73,7 +73,7 @@ def aftermath(
 
 
 def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo:
-    """The replacement of a moved pod as it is when it serves."""
+    """The replacement of a moved pod once it is ready."""
     fresh = replacement_of(pod, cluster, node)
     return cluster.templates.info(
         msgspec.structs.replace(
@@ -83,7 +83,7 @@ def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo
                 resource_claim_statuses=fresh.pod.status.resource_claim_statuses,
                 phase="Running",
                 qos_class=pod.pod.status.qos_class,
-                start_time=pod.pod.status.start_time,  # what protects the young protects it for a while only
+                start_time=pod.pod.status.start_time,  # protections of young pods end with time
                 conditions=(PodCondition(type="Ready", status="True"),),
             ),
         ),
@@ -92,7 +92,7 @@ def settled(pod: PodInfo, cluster: Cluster, node: str, now: datetime) -> PodInfo
 
 
 def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measurements:
-    """Measured usage when pods have moved; ``trips`` are pod keys with the nodes left and entered."""
+    """Measured usage after pods have moved; ``trips`` are pod keys with the nodes left and entered."""
     if known.nodes is None and known.samples is None and known.queried is None:
         return known
     left = {source for _, source, target in trips if source != target}
@@ -108,7 +108,7 @@ def shifted(known: Measurements, trips: Sequence[tuple[str, str, str]]) -> Measu
         entered = {target for _, source, target in trips if source != target}
         pods = known.queried_pods or {}
         carried = {resource for usage in pods.values() for resource in usage}
-        queried = {  # what is not measured of pods cannot be moved along
+        queried = {  # usage that is not measured per pod cannot be moved with it
             name: {each: amount for each, amount in usage.items() if each in carried}
             if name in left | entered
             else usage

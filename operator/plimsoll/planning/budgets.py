@@ -1,10 +1,10 @@
-"""PodDisruptionBudgets, asked before the eviction API does, and counted within one plan.
+"""Checks PodDisruptionBudgets before the Eviction API does, and counts the disruptions of one plan.
 
-How long a budget that the API server said no for is left alone: :mod:`plimsoll.planning.history`.
+:mod:`plimsoll.planning.history` decides how long a budget that blocked an eviction is left alone.
 
-Rules of the eviction subresource: pods that ended, are pending or are being deleted need no budget; two
-budgets over one pod are an error; a pod that is not ready passes when the policy says so, or when the
-budget is healthy without it; otherwise one of ``disruptionsAllowed`` is taken.
+Rules of the eviction subresource: pods that have ended, are pending or are being deleted need no budget. Two
+budgets for one pod are an error. A pod that is not ready is evicted if its unhealthyPodEvictionPolicy allows
+it, or if the budget is healthy without it. Otherwise the eviction takes one of ``disruptionsAllowed``.
 Source: Kubernetes v1.36, ``pkg/registry/core/pod/storage/eviction.go``.
 """
 
@@ -20,7 +20,7 @@ DISRUPTED_PODS = 2000
 
 
 class BudgetLedger:
-    """What the budgets still allow, move by move."""
+    """The disruptions that the budgets still allow after the moves so far."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._by_namespace: dict[str, list[PodDisruptionBudget]] = {}
@@ -29,13 +29,13 @@ class BudgetLedger:
             self._by_namespace.setdefault(budget.metadata.namespace, []).append(budget)
 
     def over(self, pod: PodInfo) -> list[PodDisruptionBudget]:
-        """The budgets that cover the pod; one whose selector means nothing covers none."""
+        """The budgets that cover the pod; a budget with an invalid selector covers none."""
         return [budget for budget in self._by_namespace.get(pod.namespace, ()) if _covers(budget, pod)]
 
     def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
-        """Why the eviction API would say no, None when it would not.
+        """Why the Eviction API would refuse, None if it would not.
 
-        A disruption of the budget ``given_back`` was taken and is over before this one begins.
+        One disruption of the budget ``given_back`` was taken and ends before this one begins.
         """
         if _needs_none(pod):
             return None
@@ -69,10 +69,10 @@ class BudgetLedger:
         return None
 
     def shortage(self, pod: PodInfo) -> Refusal | None:
-        """Why the eviction API would say no even with one more healthy pod in addition to this one.
+        """Why the Eviction API would refuse even with one more healthy pod in addition to this one.
 
-        A surge lets the pod go when its replacement is ready. Each budget that covers both then counts one
-        healthy pod more than it does now, so all that are met today allow that disruption; none is taken.
+        A surge deletes the pod when its replacement is ready. Each budget that covers both then counts one
+        more healthy pod than now, so every budget that is met today allows that disruption; none is taken.
         """
         for budget in self.over(pod):
             status = budget.status
@@ -89,17 +89,17 @@ class BudgetLedger:
         return None
 
     def taken(self, key: str) -> int:
-        """How many disruptions of a budget have been counted."""
+        """The number of counted disruptions of a budget."""
         return self._spent.get(key, 0)
 
     def copy(self) -> "BudgetLedger":
-        """The same, to be restored when moves are taken back."""
+        """A copy, to restore when moves are undone."""
         twin = BudgetLedger(())
         twin._by_namespace, twin._spent = self._by_namespace, dict(self._spent)
         return twin
 
     def take(self, pod: PodInfo, given_back: str = "") -> str:
-        """Count an eviction; the key of the budget that covers the pod, "" when none does."""
+        """Count an eviction; returns the key of the budget that covers the pod, "" if none does."""
         budgets = self.over(pod)
         if not budgets:
             return ""

@@ -1,4 +1,4 @@
-"""Schedulers on the fork of a plan: they say where replacements and pending pods would be placed."""
+"""Schedules replacements and pending pods on the fork of a plan."""
 
 from collections.abc import Mapping
 
@@ -32,12 +32,12 @@ class ForkSchedulers:
         return None if profile is None else self.of(profile)
 
     def deciding(self, pod: PodInfo) -> ProfileScheduler | None:
-        """The same; None also when an extender has a say."""
+        """The same; None also if an extender takes part."""
         scheduler = self.serving(pod)
         return None if scheduler is None or placing(scheduler.profile, pod) else scheduler
 
     def rank_without(self, pod: PodInfo, profile: Profile) -> Ranking:
-        """Rank the nodes for the pod's replacement, as if the pod had left; the fork is as before."""
+        """Rank the nodes for the pod's replacement, as if the pod had left; the fork stays the same."""
         row = self._fork.row_of_pod(pod.uid)
         node = pod.pod.node_name if row is None else self._fork.nodes[row].name
         standing = self._fork.displace(pod.uid)
@@ -49,7 +49,7 @@ class ForkSchedulers:
 
 
 def placing(profile: Profile, pod: PodInfo) -> Extender | None:
-    """The first extender that has a say in where the pod goes."""
+    """The first extender that takes part in the choice of the pod's node."""
     if not profile.extenders:
         return None
     return next((each for each in interested(profile.extenders, pod) if each.places), None)

@@ -1,20 +1,19 @@
 """History of moves: owners held back, budgets in back-off, and pauses of policies.
 
-A move is fruitless when its replacement came back to the node it left or was not ready in time, or when the
-API server refused the eviction for another reason than a budget; one of planner Optimal also when the
-replacement is on another node than its plan was made for, which would be made again and again. Then
+A move is fruitless if its replacement returned to the node it left or was not ready in time, or if the API
+server refused the eviction for a reason other than a budget. A move of planner Optimal is also fruitless if
+the replacement is on a node other than planned, as the same move would be planned again and again. Then
 
 * its owner and strategy are held back, for ten minutes after the first such move and twice as long after
   each further one in a row, a day at most; after the fifth the strategy is suspended for that owner;
 * a policy whose last five moves were all fruitless rests for an hour, then tries one.
 
-A balancing strategy does not move a pod to a node that it moved one of the same owner away from within
-the hour: that would be a game of ping-pong. A PodDisruptionBudget that the API server said no for is not
-asked again for half a minute, twice as long after each further refusal within the hour, half an hour at
-most.
+A balancing strategy does not move a pod to a node that it moved one of the same owner away from within the
+hour, as that would be ping-pong. A PodDisruptionBudget that blocked an eviction is not tried again for half a
+minute, twice as long after each further refusal within the hour, half an hour at most.
 
-Nothing is kept here: the records of past moves are the memory, so it outlives the process, and deleting
-records is how to make it forget.
+Nothing is stored here: the records of past moves are the memory. It therefore outlives the process, and
+deleting records clears it.
 """
 
 from collections import defaultdict
@@ -25,19 +24,19 @@ from enum import Enum
 
 from plimsoll.framework.descheduling.proposals import Refusal
 
-#: Seconds that an owner and strategy are held back after the first fruitless move, and at most.
+#: Seconds that an owner and strategy are held back after the first fruitless move, and the maximum.
 HOLD_BACK_S, MAX_HOLD_BACK_S = 600.0, 86_400.0
 
 #: Fruitless moves in a row after which a strategy is suspended for an owner.
 SUSPENDED_AFTER = 5
 
-#: Seconds in which a balancing strategy does not bring an owner's pod to a node that one has left.
+#: Seconds in which a balancing strategy does not return an owner's pod to a node that one has left.
 PING_PONG_S = 3_600.0
 
-#: Seconds that a budget is not asked after its first refusal, and at most; older refusals are forgiven.
+#: Seconds that a budget is left alone after its first refusal, the maximum, and when refusals expire.
 BUDGET_S, MAX_BUDGET_S, BUDGET_MEMORY_S = 30.0, 1_800.0, 3_600.0
 
-#: Fruitless moves in a row after which a policy rests, and seconds that it does.
+#: Fruitless moves in a row after which a policy rests, and the seconds that it rests.
 REST_AFTER, REST_S = 5, 3_600.0
 
 
@@ -46,10 +45,10 @@ class Fate(Enum):
 
     SETTLED = "settled"
     RETURNED = "returned"  #: the replacement is on the node that was left
-    ASTRAY = "astray"  #: the replacement is on another node than a plan as a whole was made for
+    ASTRAY = "astray"  #: the replacement is on a node other than the plan as a whole requires
     STRANDED = "stranded"  #: the replacement was not ready in time
-    REFUSED = "refused"  #: the API server did not allow it; nothing was evicted
-    BLOCKED = "blocked"  #: a PodDisruptionBudget said no; nothing was evicted
+    REFUSED = "refused"  #: the API server refused it; nothing was evicted
+    BLOCKED = "blocked"  #: a PodDisruptionBudget blocked it; nothing was evicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +57,13 @@ class PastMove:
 
     Attributes:
         owner: Uid of the workload.
-        name: Of the workload, for people.
-        source: Node that was left.
-        target: Node of the replacement; "" without one.
+        name: The workload's name, for people.
+        source: The node that the pod left.
+        target: The replacement's node; "" without one.
         ended: Seconds since the epoch.
-        budget: The PodDisruptionBudget that said no (``namespace/name``), or "".
-        controller: Uid of the pod's controller where that is not the workload: of the ReplicaSet of a
-            Deployment that surged, or "". What is learnt holds for both.
+        budget: The PodDisruptionBudget that blocked it (``namespace/name``), or "".
+        controller: Uid of the pod's controller if that is not the workload: the ReplicaSet of a Deployment
+            that surged, or "". Limits from this move hold for both.
     """
 
     policy: str
@@ -79,7 +78,7 @@ class PastMove:
     controller: str = ""
 
 
-#: How a fruitless move ended, in words.
+#: How a fruitless move ended, for sentences.
 _ENDS = {
     Fate.RETURNED: "came back to node {source}",
     Fate.ASTRAY: "was placed on another node than the plan was made for",
@@ -89,7 +88,7 @@ _ENDS = {
 
 
 class Memory:
-    """The lessons of past moves at one moment.
+    """The past moves as of one moment, and the restrictions that follow.
 
     Args:
         now: Seconds since the epoch.
@@ -125,7 +124,7 @@ class Memory:
                 self._fruitless.setdefault(key, []).append(move)
 
     def held_back(self, owner: str, strategy: str) -> Refusal | None:
-        """Why a strategy leaves the owner's pods alone for now, None when it does not."""
+        """Why a strategy leaves the owner's pods alone for now, None if it does not."""
         row = self._fruitless.get((owner, strategy))
         if not row:
             return None
@@ -149,7 +148,7 @@ class Memory:
         return sum(each.ended > moment for each in self._made.get((owner, strategy), ()))
 
     def still_over(self, owner: str, strategy: str, over: frozenset[str]) -> Refusal | None:
-        """Why a strategy leaves the owner's pods alone: the latest move has not helped one of its nodes.
+        """Why a strategy leaves the owner's pods alone: its latest move has not helped one of its nodes.
 
         ``over`` are the nodes that are over-used now.
         """
@@ -169,7 +168,7 @@ class Memory:
         )
 
     def ping_pong(self, owner: str, strategy: str, target: str) -> Refusal | None:
-        """Why a balancing strategy does not move a pod of the owner to this node, None when it may."""
+        """Why a balancing strategy must not move a pod of the owner to this node, None if it may."""
         left = self._left.get((owner, strategy, target))
         if left is None or self._now - left >= PING_PONG_S:
             return None
@@ -180,7 +179,7 @@ class Memory:
         )
 
     def budget(self, key: str) -> Refusal | None:
-        """Why a PodDisruptionBudget is not asked yet, None when it is."""
+        """Why a PodDisruptionBudget is left alone for now, None if it is not."""
         refused = self._refusals.get(key)
         if not refused:
             return None
@@ -194,7 +193,7 @@ class Memory:
         )
 
     def rest(self, policy: str) -> tuple[str, bool]:
-        """Why a policy moves less: a sentence, "" when it need not, and whether one move may be tried."""
+        """Why a policy rests ("" if it does not), and whether it may try one move."""
         row = self._in_a_row.get(policy, [])
         if len(row) < REST_AFTER:
             return "", False
@@ -206,7 +205,7 @@ class Memory:
         return f"{story}; one move is tried", True
 
     def suspended(self, policy: str) -> list[str]:
-        """Workloads that strategies of a policy leave alone altogether, each in a sentence."""
+        """A sentence for each workload that strategies of a policy leave alone altogether."""
         return [
             f"{strategy} leaves {row[-1].name} alone: its last {len(row)} moves were unsuccessful"
             for (_, strategy), row in sorted(self._fruitless.items())

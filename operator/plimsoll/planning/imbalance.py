@@ -1,11 +1,11 @@
-"""Imbalance of the nodes of a policy.
+"""Computes the imbalance of the nodes of a policy.
 
 Formula, for each resource, over the nodes under consideration that have any of it::
 
     imbalance[r] = standard deviation of 100 * used[r] / allocatable[r]
 
-Unit: percentage points. 0 is even; where fewer than two nodes have the resource it is 0.
-Only cpu, memory and pods are looked at: nodes may name any number of other resources.
+Unit: percentage points. 0 is even; where fewer than two nodes have the resource it is 0. Only cpu, memory and
+pods are considered, as nodes may name any number of other resources.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from plimsoll.model.selectors import Selector
 #: Columns by the name of their resource.
 COLUMNS = {"cpu": CPU, "memory": MEMORY, "pods": PODS}
 
-#: Billionths (the unit of measurements) in one unit of a column.
+#: Billionths (the unit of measurements) per unit of a column.
 BILLIONTHS = {"cpu": 1_000_000, "memory": 1_000_000_000}
 
 
 class UsageKind(StrEnum):
-    """What counts as used."""
+    """What counts as used: requests or measurements."""
 
     REQUESTS = "requests"
     ACTUAL = "actual"
@@ -38,7 +38,7 @@ class UsageKind(StrEnum):
 def imbalance(
     cluster: Cluster, nodes: Selector, measurements: Measurements
 ) -> Mapping[tuple[str, str], float]:
-    """The imbalance by resource and kind of usage; actual usage only where the policy has it measured."""
+    """The imbalance by resource and kind of usage; actual usage only if the policy has it measured."""
     names = considered_nodes(cluster, nodes)
     part = Snapshot(cluster).at(np.array([cluster.rows[name] for name in names], dtype=np.intp))
     found: dict[tuple[str, str], float] = {

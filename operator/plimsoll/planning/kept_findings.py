@@ -1,9 +1,9 @@
-"""KeptFindings hold what plans counted, so that the next run looks again only at what changed.
+"""Keeps what plans counted, so that the next run reads only what changed.
 
 A run reads a fork of the cluster. The pods of a row are one mapping, which the cluster and its forks share
-until somebody writes: then that one copies it first. A row whose mapping is the very one of the run before
-has the same pods in the same state, so comparing 5,000 identities finds the rows that changed, and comparing
-identities within these finds the pods (docs/adr/0029-kept-findings.md).
+until one of them writes: the writer copies the mapping first. A row with the identical mapping as in the run
+before has the same pods in the same state. So comparing 5,000 identities finds the rows that changed, and
+comparing identities within these finds the pods (docs/adr/0029-kept-findings.md).
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,11 +20,11 @@ from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.columns.pod_counts import PodCounts
 from plimsoll.model.kinds.pod_info import PodInfo
 
-#: Pod indexes that strategies and evictors look things up in; none of them knows rows.
+#: Pod indexes that strategies and evictors read; none of them depends on rows.
 KEPT: tuple[type[PodIndex], ...] = (OwnerCounts, ReadyCounts, PodsByOwner, PodsByTemplate)
 
-#: Pod indexes of the engine, by row, that proofs need and that take long to build. A cluster in which no pod
-#: was placed that needs one lacks it.
+#: Pod indexes of the engine, by row, that proofs need and that are slow to build. A cluster that never placed
+#: a pod that needs one lacks it.
 KEPT_BY_ROW: tuple[type[PodIndex], ...] = (PodCounts,)
 
 Change = tuple[str, list[PodInfo], list[PodInfo]]
@@ -34,12 +34,12 @@ Change = tuple[str, list[PodInfo], list[PodInfo]]
 class KeptFindings:
     """The pod indexes of strategies as of the latest run.
 
-    One object serves all policies over one cluster, whose plans may be made side by side: bring up the
-    cluster of each, in a process that lasts. It may be thrown away at any moment: everything is then counted
-    again. Nothing here depends on a policy, and no module keeps anything.
+    One object serves all policies of one cluster, whose plans may be made concurrently: call ``bring_up``
+    with the cluster of each, in a process that lasts. The object may be discarded at any time; everything is
+    then counted again. Nothing here depends on a policy, and no module has state.
 
-    Holds references to the placed pods and to the mapping of each row, and the indexes: 55 MiB besides the
-    pods themselves at 5,000 nodes and 100,000 pods, and the rows that the cluster has rewritten since.
+    It references the placed pods, the mapping of each row, and the indexes: 55 MiB in addition to the pods
+    themselves at 5,000 nodes and 100,000 pods, and the rows that the cluster has rewritten since.
     """
 
     def __init__(self) -> None:
@@ -47,18 +47,18 @@ class KeptFindings:
         self._rows: dict[str, Mapping[str, PodInfo]] = {}
         self._indexes: tuple[PodIndex, ...] = ()
         self._by_row: dict[type[PodIndex], PodIndex] = {}
-        #: epoch, capacity and names of the nodes, row by row: what the indexes by row hold for
+        #: epoch, capacity and names of the nodes, row by row, for which the indexes by row are valid
         self._place: tuple[int, int, list[str]] = (-1, 0, [])
 
     def clear(self) -> None:
-        """Keep nothing; the next plan counts everything."""
+        """Drop everything; the next plan counts again."""
         with self._lock:
             self._rows, self._indexes, self._by_row = {}, (), {}
 
     def bring_up(self, cluster: Cluster) -> int:
-        """Give the cluster the pod indexes, counted again where it differs from the one of the latest call.
+        """Give the cluster the pod indexes, recounted where it differs from the latest call's cluster.
 
-        The cluster is the same one or a fork of it, but any other will do. Returns how many pods differ.
+        Expects the same cluster or a fork of it; any other works too. Returns how many pods differ.
         """
         with self._lock:
             rows = {node.name: pods for node, pods in zip(cluster.nodes, cluster.share_pods(), strict=True)}
@@ -82,7 +82,7 @@ class KeptFindings:
         if place != self._place:
             self._place, self._by_row = place, {}
         for kind in KEPT_BY_ROW:
-            if cluster.has_index(kind):  # the scheduler keeps it up to date
+            if cluster.has_index(kind):  # the scheduler updates it
                 self._by_row.pop(kind, None)
                 continue
             index = self._by_row.get(kind)
@@ -97,7 +97,7 @@ _NO_PODS: Mapping[str, PodInfo] = {}
 
 
 def _follow(index: PodIndex, changes: Iterable[Change], rows: Mapping[str, int]) -> None:
-    """Tell an index what has changed; one that knows no rows needs none."""
+    """Apply changed pods to an index; an index that depends on no rows ignores them."""
     for name, gone, _ in changes:
         for pod in gone:
             index.remove(pod, rows.get(name, 0))
@@ -109,6 +109,6 @@ def _follow(index: PodIndex, changes: Iterable[Change], rows: Mapping[str, int])
 def _differing(
     before: Mapping[str, PodInfo], after: Mapping[str, PodInfo]
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """The pods that are not among the others in the same state: those that were, those that are."""
+    """The pods that differ between two mappings: those before, and those after."""
     were, are = (dict(zip(map(id, pods.values()), pods.values(), strict=True)) for pods in (before, after))
     return [were[each] for each in were.keys() - are.keys()], [are[each] for each in are.keys() - were.keys()]

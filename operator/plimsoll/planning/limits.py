@@ -1,7 +1,7 @@
 """Limits on the evictions of one cycle, and their remaining amounts.
 
-Order of checks, as descheduler's: total, node, namespace. What upstream does not have: after the total,
-evictions within a minute and budgets by time of day; at the end the workload.
+Order of checks, as in descheduler: total, node, namespace. In addition to upstream, evictions within a minute
+and budgets by time of day are checked after the total, and the workload at the end.
 Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 """
 
@@ -15,7 +15,7 @@ from plimsoll.framework.descheduling.proposals import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """At most so many: a count, or a share of how many there are; neither is no ceiling.
+    """A maximum: a count, or a share of a population; with neither there is no ceiling.
 
     A share is rounded down, but a share above 0 % allows at least one; 100 % is no ceiling.
     """
@@ -25,11 +25,11 @@ class Ceiling:
 
     @property
     def is_set(self) -> bool:
-        """Whether it is a ceiling at all."""
+        """Whether there is a ceiling."""
         return self.count is not None or self.percent is not None
 
     def of(self, population: int) -> int | None:
-        """How many it allows when there are that many; None for any number."""
+        """The number allowed for that population; None for any number."""
         if self.count is not None:
             return self.count
         if self.percent is None or self.percent >= 100:
@@ -45,9 +45,9 @@ class Limits:
     """Ceilings of one cycle.
 
     Attributes:
-        per_minute: Evictions within a minute, with those of earlier cycles.
-        budgets: Further ceilings on the cycle that hold at present, with a name and until when.
-        per_workload: Evictions of one owner, with those whose replacement is not ready yet.
+        per_minute: Evictions within a minute, including those of earlier cycles.
+        budgets: Further ceilings on the cycle that hold at present, with their names and ends.
+        per_workload: Evictions of one owner, including those whose replacement is not ready yet.
     """
 
     total: Ceiling = NO_CEILING
@@ -59,7 +59,7 @@ class Limits:
 
 
 class LimitLevel(Enum):
-    """Which ceiling was met; the value is the refusal's machine reason."""
+    """The ceiling that was reached; the value is the refusal's machine reason."""
 
     TOTAL = "TotalLimit"
     MINUTE = "RateLimit"
@@ -70,13 +70,13 @@ class LimitLevel(Enum):
 
     @property
     def ends_cycle(self) -> bool:
-        """Whether nothing at all may be evicted any more."""
+        """Whether it ends the cycle."""
         return self in (LimitLevel.TOTAL, LimitLevel.MINUTE, LimitLevel.BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """A ceiling that lets no further eviction through."""
+    """A ceiling that allows no further eviction."""
 
     level: LimitLevel
     refusal: Refusal
@@ -84,13 +84,13 @@ class LimitReached:
 
 @dataclass(frozen=True, slots=True)
 class TalliedCeiling:
-    """A ceiling, and how much of it is used up.
+    """A ceiling, and the evictions that count against it.
 
     Attributes:
-        key: Of the population that a share is of.
+        key: Key of the population that a share refers to.
         subject: What it limits: a node, namespace, workload or budget; "" for the whole cycle.
         used: Evictions that count against it.
-        sentence: The same for people.
+        sentence: The same, for people.
     """
 
     level: LimitLevel
@@ -115,10 +115,10 @@ class Workload:
 
 @dataclass(slots=True)
 class Tally:
-    """Evictions of one cycle so far, against the limits.
+    """Counts the evictions of one cycle against the limits.
 
     Attributes:
-        population: How many pods there are at a level, for shares: of all, a node, a namespace, an owner.
+        population: Number of pods at a level, for shares: of all, a node, a namespace, an owner.
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
         recent: Evictions of earlier cycles within the last minute.
     """
@@ -133,7 +133,7 @@ class Tally:
     by_workload: Counter[str] = field(default_factory=Counter)
 
     def copy(self) -> "Tally":
-        """The same, to be restored when moves are taken back."""
+        """A copy, to restore when moves are undone."""
         return replace(
             self,
             by_node=Counter(self.by_node),
@@ -144,7 +144,7 @@ class Tally:
     def reached(
         self, node: str, namespace: str, workload: Workload, but: LimitLevel | None = None
     ) -> LimitReached | None:
-        """The first ceiling that one more eviction would break, but for those of level ``but``, if any."""
+        """The first ceiling that one more eviction would exceed, except for level ``but``."""
         for each in self.ceilings(node, namespace, workload):
             if each.level is but:
                 continue
@@ -157,7 +157,7 @@ class Tally:
         return None
 
     def ceilings(self, node: str, namespace: str, workload: Workload) -> Iterator[TalliedCeiling]:
-        """The ceilings that hold for one more eviction, in the order of the checks."""
+        """The ceilings that apply to one more eviction, in the order of the checks."""
         limits = self.limits
         if limits.total.is_set:
             yield TalliedCeiling(LimitLevel.TOTAL, limits.total, "", "", self.total, "in this cycle")
@@ -189,7 +189,7 @@ class Tally:
         return ceiling.of(0 if ceiling.count is not None else self.population(given.level, given.key))
 
     def count(self, node: str, namespace: str, workload: Workload) -> None:
-        """One more eviction."""
+        """Count one more eviction."""
         self.total += 1
         self.by_node[node] += 1
         self.by_namespace[namespace] += 1

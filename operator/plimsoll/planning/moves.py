@@ -22,12 +22,12 @@ from plimsoll.planning.history import Memory
 from plimsoll.planning.limits import Limits, Workload
 from plimsoll.planning.surges import Deployments, Surge
 
-#: The least gain where only the score speaks for a move, as a share of the possible maximum.
+#: The least gain if only the score justifies a move, as a share of the possible maximum.
 SCORE_GAIN = 0.01
 
 
 class Objective(StrEnum):
-    """What the plan is to bring about."""
+    """The objective of a plan."""
 
     FEWEST_VIOLATIONS = "FewestViolations"  #: pods where no strategy wants them, domains beyond maxSkew
     SMALLEST_SPREAD = "SmallestSpread"  #: nodes in use to the same degree
@@ -36,10 +36,10 @@ class Objective(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the Optimal planner is asked.
+    """The task of the Optimal planner.
 
     Attributes:
-        move_price: What a move costs, in units of the objective: a violation is worth 1,000, a freed node
+        move_price: The price of a move, in units of the objective: a violation is worth 1,000, a freed node
             20, a percentage point of one node's distance from the mean 1, and one above a line by load 20.
     """
 
@@ -50,16 +50,16 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
-    """How good an Optimal plan is.
+    """The quality of an Optimal plan.
 
     Attributes:
-        value: After all moves, each priced, by what strategies would want then.
-        bound: No plan is better than this while strategies want what they want now; 0 says nothing.
-        proven: What the Proven planner's moves come to.
-        moves: How many moves lead there; the limits may allow fewer in one cycle.
+        value: The objective after all moves, with their price, by the strategies' wishes then.
+        bound: No plan is better than this while the strategies' wishes stay the same; 0 proves nothing.
+        proven: The objective after the Proven planner's moves.
+        moves: Number of moves in total; the limits may allow fewer in one cycle.
         seconds: Spent on the search.
         waiting: Pending pods that fitted nowhere and that a strategy would serve.
-        served: How many pending pods the moves make room for.
+        served: Number of pending pods that the moves make room for.
     """
 
     objective: Objective
@@ -74,28 +74,28 @@ class Optimisation:
 
     @property
     def gap(self) -> float:
-        """How far the value may be from the best, as a share of it; 0 is proven best."""
+        """The maximum distance of the value from the best, as a share of it; 0 is proven optimal."""
         return max(self.value - self.bound, 0.0) / max(abs(self.value), 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
 class RebalancingConfig:
-    """What a policy asks for, in plain values.
+    """A policy in plain values.
 
     Attributes:
-        strategies: In the policy's order; Deschedule strategies run before Balance ones all the same.
-        evictors: Who protects pods, in the order asked; put the policy's scope first.
-        own_evictors: Who does in their place, by position of a strategy; for planner Upstream.
-        profiles: By scheduler name: they place the replacements.
-        forecast: Stands in for schedulers that are not ours; None refuses their pods.
-        targets: Nodes that replacements may be expected on.
-        minimum_gain: Share of the possible maximum by which the target's total must at least beat that of the
-            pod's own node, if that would still take it. None asks for ``SCORE_GAIN`` where only the score
-            speaks for a move, and for no gain where the strategy's complaints decide.
-        planner: Who decides about candidates.
-        anomaly_rounds: Cycles in a row in which a node must be found over-used before pods are moved off it
-            for that; planner Upstream does not wait.
-        surge: Whether pods that must not be missed are moved by a rollout of their Deployment.
+        strategies: In the policy's order; Deschedule strategies still run before Balance ones.
+        evictors: Evictors in calling order; put the policy's scope first.
+        own_evictors: Evictors that replace them, by position of a strategy; for planner Upstream.
+        profiles: Profiles by scheduler name, which place the replacements.
+        forecast: The profile assumed for other schedulers; None refuses their pods.
+        targets: Nodes that may be targets.
+        minimum_gain: Share of the possible maximum by which the target's total must at least exceed that of
+            the pod's own node, if that is still feasible. None requires ``SCORE_GAIN`` where only the score
+            justifies a move, and no gain where the strategy's complaints decide.
+        planner: The planner's name.
+        anomaly_rounds: Cycles in a row in which a node must be over-used before pods are moved off it for
+            that; planner Upstream does not wait.
+        surge: Whether pods that are protected from eviction are moved by a rollout of their Deployment.
     """
 
     strategies: Sequence[Strategy]
@@ -113,32 +113,33 @@ class RebalancingConfig:
     own_evictors: Mapping[int, Sequence[Evictor]] = field(default_factory=dict)
 
     def evictors_of(self, position: int) -> tuple[Evictor, ...]:
-        """Whom the strategy at a position asks."""
+        """The evictors for the strategy at a position."""
         return tuple(self.own_evictors.get(position, self.evictors))
 
     def is_target(self, node: Node) -> bool:
-        """Whether replacements may be expected on the node."""
+        """Whether the node may be a target."""
         return self.targets.is_empty or self.targets.matches(node.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningContext:
-    """What surrounds the placed pods when a plan is made.
+    """The input of a plan in addition to the placed pods.
 
     Attributes:
-        now: The time, with a time zone.
-        unplaced: Pods that hold no place, as pending and ended ones.
+        now: The time, with time zone.
+        unplaced: Pods without a place, such as pending and ended ones.
         in_flight: Evictions of earlier cycles whose replacements are not ready yet, by workload uid.
-        recent: Evictions of the policy within the last minute, and those that will be sent without a plan.
+        recent: Evictions of the policy within the last minute, including those about to be sent without a
+            plan.
         over_for: Earlier cycles in a row in which a strategy found a node over-used, by both their names.
-        too_early: Names of strategies and nodes where that is not often enough in this cycle either; the
-            Optimal planner sets it, so that what it looks ahead to is judged alike.
-        deployments: Owners of pods that may be surged.
-        others: Other live policies, keyed by name, whose strategies must not be given new complaints.
-        moved: Uids of pods that are the outcome of a move within the last hour; they stay where they are.
-        gangs: How many members of a PodGroup (``namespace/name``) must yet get a node together; one that
-            cannot be started yet, whatever room there is, is missing.
-        touched: When a pod was last moved off or to a node, in seconds since the epoch, by node.
+        too_early: Names of strategies and nodes where this count does not suffice in this cycle either; set
+            by the Optimal planner, so that its look-ahead uses the same rule.
+        deployments: Deployments whose pods may be surged.
+        others: Other live policies, keyed by name, whose strategies must not get new complaints.
+        moved: Uids of pods that resulted from a move within the last hour; they stay.
+        gangs: By PodGroup (``namespace/name``), the number of members that must still get a node together;
+            without groups that cannot start yet for another reason than room.
+        touched: By node, when a pod was last moved off or to it, in seconds since the epoch.
     """
 
     now: datetime
@@ -158,27 +159,27 @@ class PlanningContext:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One pod to be evicted, and where its replacement is expected.
+    """A pod to evict, and the expected node of its replacement.
 
     Attributes:
-        target: The node that the scheduler chooses; "" for a pod that ended and needs no place.
-        gain: Points by which the target's total beats the own node's, below 0 where the strategy's complaints
-            decided; None when the own node is not feasible, or the target is the own node.
-        maximum: Points that a node can score at most; None when nothing was scored.
-        ties: How many nodes score as well as the target; the scheduler may take any of them.
-        is_forecast: Whether nothing vouches for the target: another scheduler places the
-            replacement, or the planner proves no place.
+        target: The node that the scheduler chooses; "" for a pod that has ended and needs no place.
+        gain: Points by which the target's total exceeds the own node's, below 0 if the strategy's complaints
+            decided; None if the own node is infeasible, or is the target.
+        maximum: The highest possible score; None if nothing was scored.
+        ties: Number of nodes with the target's score; the scheduler may choose any of them.
+        is_forecast: Whether the target is not proven: another scheduler places the replacement, or the
+            planner proves no place.
         budget: The PodDisruptionBudget that covers it (``namespace/name``), or "".
-        planner: Who decided it.
-        is_directed: Whether the target was chosen for the replacement, which is sent there if it is
-            feasible, instead of being expected there as the scheduler's best.
-        bundle: What tells moves that stand and fall together from others, or "".
-        part: Which of how many moves of the bundle it is, from 1.
-        beneficiary: The pending pod that all moves of the bundle make room for, or None.
-        waits: Whether it is made only when no other move of its workload is under way.
+        planner: The planner that decided the move.
+        is_directed: Whether the replacement is sent to the target if that is feasible, rather than being
+            expected there as the scheduler's best node.
+        bundle: Identifies moves that are made all or none, or "".
+        part: The move's number within the bundle, from 1, and the bundle's size.
+        beneficiary: The pending pod that the bundle makes room for, or None.
+        waits: Whether it starts only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
-        renews: Whether a fresh pod is the point, so that its own node is as good as another.
-        load: What it does to the load of both nodes, for a strategy that moves pods by load.
+        renews: Whether its purpose is a fresh pod, so that the pod's own node is as good as another.
+        load: Its effect on the load of both nodes, for a strategy that moves pods by load.
     """
 
     pod: PodInfo
@@ -205,10 +206,10 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A pod that a strategy wanted to move and that stays.
+    """A pod that a strategy proposed and that stays.
 
     Attributes:
-        wanted: Why.
+        wanted: Why the strategy proposed it.
     """
 
     pod: PodInfo
@@ -219,13 +220,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class RefusalCounts:
-    """What a plan says of pods in numbers.
+    """Counts of a plan.
 
     Attributes:
-        considered: Pods that strategies wanted to move.
-        refusals: How many there were, by machine reason, the most frequent first.
-        pods: The same by pods: each counts once for a reason.
-        violations: Pods that each strategy complained about, whether they move or stay.
+        considered: Number of proposed pods.
+        refusals: Number of refusals by machine reason, the most frequent first.
+        pods: Number of refused pods by machine reason; a pod counts once per reason.
+        violations: Number of pods with complaints, by strategy, whether they move or stay.
     """
 
     considered: int
@@ -236,16 +237,16 @@ class RefusalCounts:
 
 @dataclass(frozen=True, slots=True)
 class EvictionPlan:
-    """What to do, and why not more.
+    """The moves, and why there are no more.
 
     Attributes:
-        moves: In the order planned; each was proved with all before it made.
-        refused: Every other pod that a strategy wanted to move; with ``counts``, examples of them.
-        optimisation: How good the plan is, by planner Optimal.
-        imbalance: How unevenly the nodes were used before the moves, in percentage points by resource and
-            kind of usage.
-        load: Of the nodes of the policy before the moves, where strategies move pods by load.
-        hot: The nodes that such strategies found over-used, sorted.
+        moves: In the planned order; each was proven with all earlier ones made.
+        refused: Every other proposed pod; if ``counts`` are set, only examples.
+        optimisation: The quality of the plan, for planner Optimal.
+        imbalance: The imbalance of the nodes before the moves, in percentage points by resource and kind of
+            usage.
+        load: The load of the policy's nodes before the moves, if strategies move pods by load.
+        hot: The nodes that these strategies found over-used, sorted.
     """
 
     moves: tuple[Move, ...]
@@ -260,32 +261,32 @@ class EvictionPlan:
     hot: tuple[str, ...] = ()
 
     def counted(self) -> RefusalCounts:
-        """What it says in numbers."""
+        """Its counts."""
         return self.counts or RefusalCounts(
             self.considered, self.refused_by_reason(), self.refused_pods(), self.violations()
         )
 
     @property
     def considered(self) -> int:
-        """How many pods strategies wanted to move."""
+        """Number of proposed pods."""
         if self.counts is not None:
             return self.counts.considered
         return len({each.pod.uid for each in self.moves} | {each.pod.uid for each in self.refused})
 
     def refused_by_reason(self) -> dict[str, int]:
-        """How many refusals there were, by machine reason, the most frequent first."""
+        """Number of refusals by machine reason, the most frequent first."""
         if self.counts is not None:
             return dict(self.counts.refusals)
         return dict(Counter(each.refusal.reason for each in self.refused).most_common())
 
     def refused_pods(self) -> dict[str, int]:
-        """How many pods were refused, by machine reason: each counts once for a reason."""
+        """Number of refused pods by machine reason; a pod counts once per reason."""
         if self.counts is not None:
             return dict(self.counts.pods)
         return dict(Counter(reason for reason, _ in {(e.refusal.reason, e.pod.uid) for e in self.refused}))
 
     def violations(self) -> dict[str, int]:
-        """How many pods each strategy complained about, whether they move or stay."""
+        """Number of pods with complaints, by strategy, whether they move or stay."""
         if self.counts is not None:
             return dict(self.counts.violations)
         moved = {(each.strategy, each.pod.uid) for each in self.moves}
@@ -294,12 +295,12 @@ class EvictionPlan:
 
 
 def replacement_of(pod: PodInfo, cluster: Cluster, node: str = "") -> PodInfo:
-    """The pod that the owner will create in its place, as planners put it on forks; maybe on a node."""
+    """The replacement that the owner will create, as planners place it on forks; on a node if given."""
     return cluster.templates.stand_in(pod, _replacement(pod), node=node)
 
 
 def replacement_uid(pod: PodInfo) -> str:
-    """The uid under which :func:`replacement_of` this pod counts."""
+    """The uid of the pod's :func:`replacement_of`."""
     return _replacement(pod).uid
 
 

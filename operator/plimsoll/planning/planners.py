@@ -18,7 +18,7 @@ from plimsoll.planning.upstream.planner import still_stands, upstream_run
 
 
 def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
-    """Plan one cycle by the planner that the policy names; the cluster is only read."""
+    """Plan one cycle with the policy's planner; the cluster is only read."""
     match rebalancing.planner:
         case Planner.UPSTREAM:
             made = upstream_run(rebalancing, cluster, context).rehearse()
@@ -39,14 +39,14 @@ def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plannin
 
 
 def proven_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext) -> EvictionPlan:
-    """Plan one cycle with planner Proven; the solver repairs topology spread where single moves cannot."""
+    """Plan one cycle with planner Proven; the solver repairs topology spread if single moves cannot."""
     return proven.plan(rebalancing, cluster, context, mend_exactly)
 
 
 def ask_again(
     move: Move, rebalancing: RebalancingConfig, cluster: Cluster, context: PlanningContext
 ) -> Move | Refusal:
-    """Whether a planned move is still right, in the cluster as it is now."""
+    """Whether a planned move is still right in the present cluster."""
     if rebalancing.planner is Planner.UPSTREAM:
         standing = cluster.pods.get(move.pod.uid, move.pod)
         return never_evict(standing, cluster.objects) or still_stands(move, cluster)

@@ -12,14 +12,14 @@ from plimsoll.planning.scope import PolicyScope
 
 
 class Populations:
-    """The placed pods in scope; one pass over the cluster counts all levels, on the first call.
+    """Counts placed pods in scope; the first call counts all levels in one pass over the cluster.
 
-    The tally calls it before the first move of a cycle is booked, so the counts are those of the cycle's
-    beginning. Pods of one template and namespace are in scope together: the scope is evaluated once for each.
+    The tally calls it before the first move of a cycle is booked, so the counts are from the start of the
+    cycle. Pods of one template and namespace have the same scope, which is evaluated once for each.
 
     Args:
         cluster: The placed pods.
-        evictors: Of the policy; its scope is among them. Without a scope all pods count.
+        evictors: The policy's evictors, its scope among them. Without a scope all pods count.
         nodes: Pods on other nodes are out of scope.
     """
 
@@ -33,7 +33,7 @@ class Populations:
         self._counts: dict[LimitLevel, Counter[str]] | None = None
 
     def __call__(self, level: LimitLevel, key: str) -> int:
-        """Returns the pods of all, a node, a namespace or an owner, whose key is ``namespace/uid``."""
+        """The number of pods overall, on a node, in a namespace or of an owner (``namespace/uid``)."""
         if self._counts is None:
             self._counts = self._counted()
         if level.ends_cycle:

@@ -1,7 +1,7 @@
 """Abridges plans: counts of all refusals, and a few examples of each reason.
 
-A plan for a large cluster may refuse a hundred thousand pods. What a run reports of them is counted where the
-plan is made; the event loop gets the numbers and the examples.
+A plan for a large cluster may refuse a hundred thousand pods. The planning process counts the refusals; the
+event loop receives only the counts and the examples.
 """
 
 from collections import defaultdict
@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from plimsoll.planning.moves import EvictionPlan, Refused
 
-#: Pods named as examples of one reason.
+#: Number of example pods per reason.
 EXAMPLES = 5
 
 
 def abridged(plan: EvictionPlan) -> EvictionPlan:
-    """The same plan with examples in place of all refusals; :func:`examples` finds the same in it."""
+    """The plan with examples in place of all refusals; :func:`examples` returns the same for both."""
     by_reason: dict[str, dict[str, Refused]] = defaultdict(dict)
     for each in plan.refused:
         by_reason[each.refusal.reason].setdefault(each.pod.uid, each)
@@ -25,7 +25,7 @@ def abridged(plan: EvictionPlan) -> EvictionPlan:
 
 
 def chosen(refused: Iterable[Refused]) -> tuple[Refused, ...]:
-    """Some of the refusals, in their order; one of each owner before a second one of any."""
+    """Some refusals in their order; one of each owner before a second one of any."""
     first: dict[str, Refused] = {}
     others: list[Refused] = []
     for each in refused:
@@ -41,7 +41,7 @@ def chosen(refused: Iterable[Refused]) -> tuple[Refused, ...]:
 
 
 def examples(refused: Iterable[Refused]) -> tuple[str, ...]:
-    """Some of the pods with their owners."""
+    """Some pods with their owners."""
     texts = []
     for each in chosen(refused):
         owner = each.pod.pod.metadata.controller

@@ -15,7 +15,7 @@ EVICT = "plimsoll.dev/evict"
 
 
 def never_evict(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
-    """The annotation of ours that forbids the pod's eviction, whatever the policy and its planner."""
+    """Our annotation that forbids the pod's eviction, whatever the policy and its planner."""
     if pod.pod.metadata.annotations.get(EVICT) == "false":
         return Refusal("NeverEvict", f"the pod's annotation {EVICT}: false forbids its eviction")
     namespace = objects.namespaces.get(pod.namespace)
@@ -28,13 +28,13 @@ def never_evict(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
 
 @dataclass(frozen=True)
 class PolicyScope(Evictor):
-    """Pods that a policy looks at.
+    """The pods in a policy's scope.
 
     Attributes:
         include: Only these namespaces; none means all.
-        priority_threshold: Pods of this priority and above are out; None for no threshold.
-        unknown_class: Name of the threshold's PriorityClass if there is no such class, so that every pod is
-            out; "" otherwise.
+        priority_threshold: Pods of this priority and above are out of scope; None for no threshold.
+        unknown_class: Name of the threshold's PriorityClass if it does not exist, so that every pod is out of
+            scope; "" otherwise.
         schedulers: Names of schedulers whose pods are in scope; None for all.
     """
 
@@ -50,11 +50,11 @@ class PolicyScope(Evictor):
     schedulers: frozenset[str] | None = None
 
     def filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        """The first part of the scope that the pod is out of, or the annotation that forbids its eviction."""
+        """Why the pod is out of scope, or the annotation that forbids its eviction."""
         return self.excludes(pod, context.objects) or never_evict(pod, context.objects)
 
     def excludes(self, pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
-        """The first part of the scope that the pod is out of; the same for all pods of one template."""
+        """Why the pod is out of scope; the same for all pods of one template."""
         if (self.include and pod.namespace not in self.include) or pod.namespace in self.exclude:
             return Refusal("OutOfScope", f"namespace {pod.namespace} is out of the policy's scope")
         if not self.namespace_selector.is_empty:
@@ -85,5 +85,5 @@ class PolicyScope(Evictor):
         return None
 
     def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:  # noqa: ARG002 - the port's shape
-        """Nothing more."""
+        """No further check."""
         return None

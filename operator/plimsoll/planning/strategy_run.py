@@ -1,6 +1,6 @@
-"""Drives one strategy: returns a verdict for each candidate, attributes its exceptions, and times it.
+"""Runs one strategy: returns a verdict for each candidate, attributes its exceptions, and times it.
 
-The clock is the caller's: the planner itself reads none.
+The caller provides the clock; the planner itself reads none.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -17,10 +17,10 @@ Judge = Callable[[Proposal], Verdict | None]
 
 
 class StrategyTimer:
-    """Seconds by strategy, the planner's verdicts on its candidates included.
+    """Seconds by strategy, including the planner's verdicts on its candidates.
 
-    A strategy that runs several times in one plan is timed in total. A strategy that another one's candidate
-    causes to run is part of the other one's time.
+    Several runs of a strategy in one plan are summed. A run that another strategy's candidate causes counts
+    as the other's time.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -30,7 +30,7 @@ class StrategyTimer:
 
     @contextmanager
     def timed(self, strategy: str) -> Iterator[None]:
-        """Add the time spent inside to the strategy."""
+        """Add the time within the context to the strategy."""
         if self._is_running:
             yield
             return
@@ -42,7 +42,7 @@ class StrategyTimer:
             self.seconds[strategy] = self.seconds.get(strategy, 0.0) + self._clock() - began
 
 
-#: The timer of the plan that is made in this context, or None. A thread that makes the plan has a copy of the
+#: The timer of the plan in the present context, or None. A thread that makes the plan has a copy of the
 #: context, and so the same timer.
 TIMER: ContextVar[StrategyTimer | None] = ContextVar("TIMER", default=None)
 
@@ -53,12 +53,12 @@ def run_strategy(
     judge: Judge,
     source: Callable[[StrategyContext], Candidates] | None = None,
 ) -> None:
-    """Put every candidate of a strategy before the judge, until either has enough.
+    """Pass every candidate of a strategy to the judge, until either ends.
 
     ``source`` yields other candidates than ``strategy.candidates``.
 
     Raises:
-        PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
+        PluginError: The strategy, or an evictor that it called, raised; earlier verdicts stand.
     """
     with _timed(strategy):
         asking = proposals(strategy, context, source)
@@ -75,10 +75,10 @@ def proposals(
     context: StrategyContext,
     source: Callable[[StrategyContext], Candidates] | None = None,
 ) -> Generator[Proposal, Verdict | None, None]:
-    """Yield the candidates of a strategy; each is answered with its verdict, None ends the strategy.
+    """Yield the candidates of a strategy; the caller sends back each verdict, None ends the strategy.
 
     Raises:
-        PluginError: The strategy, or an evictor that it asked, raised; what was judged before stands.
+        PluginError: The strategy, or an evictor that it called, raised; earlier verdicts stand.
     """
     with _timed(strategy), calling(strategy.name, strategy.kind):
         candidates = (source or strategy.candidates)(context)

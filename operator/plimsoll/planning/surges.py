@@ -1,8 +1,8 @@
 """Selects pods that a surge can move: a rollout makes the new pod ready before the old one is deleted.
 
-A rollout replaces all pods of a Deployment, at the pace that its author wrote down. It is the move of one
-pod, without a moment in which none is ready, exactly if the Deployment wants one pod, may have one more
-and none fewer, and is at rest. Everything else stays protected, with the condition that is missing.
+A rollout replaces all pods of a Deployment at the configured pace. It moves a single pod without downtime
+exactly if the Deployment wants one pod, may have one more and none fewer, and is not rolling out. All other
+pods stay protected, and the refusal names the missing condition.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.planning.limits import Workload
 
-#: The reason by which pods stay that a surge cannot move.
+#: The reason of refusals of pods that a surge cannot move.
 NO_SURGE = "NoSurge"
 
-#: Access modes with which two pods on different nodes can use a volume at the same time.
+#: Access modes with which two pods on different nodes can use a volume simultaneously.
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
@@ -26,8 +26,8 @@ class Surge:
     """A rollout that moves one pod.
 
     Attributes:
-        template: Digest of the pod template that the rollout leaves as it is, but for its mark.
-        before: What the template's mark says until then; None when it has none.
+        template: Digest of the pod template, which the rollout changes only in its mark.
+        before: The template's mark before the rollout; None without one.
     """
 
     deployment: str
@@ -36,16 +36,16 @@ class Surge:
     before: str | None = None
 
     def workload(self, namespace: str) -> Workload:
-        """Whose pod is moved: ReplicaSets come and go with the rollouts."""
+        """The Deployment of the moved pod: ReplicaSets change with each rollout."""
         return Workload(self.uid, f"Deployment {namespace}/{self.deployment}")
 
 
 @dataclass(frozen=True, slots=True)
 class Deployments:
-    """The Deployments as they were when the run began.
+    """The Deployments as of the start of the run.
 
     Attributes:
-        problem: Why they are not known, in a sentence; empty when they are.
+        problem: Why they are not known, in a sentence; empty if they are.
     """
 
     by_uid: Mapping[str, Deployment] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Deployments:
 
 
 class Surging:
-    """Says whether and how a pod can be surged."""
+    """Decides whether and how a pod can be surged."""
 
     def __init__(self, deployments: Deployments, objects: ClusterObjects, schedulers: frozenset[str]) -> None:
         self._deployments = deployments
@@ -68,7 +68,7 @@ class Surging:
         return Refusal(NO_SURGE, f"{refusal.message}, and no surge can move it: {found}")
 
     def of(self, pod: PodInfo) -> Surge | str:
-        """The surge that would move the pod, or the condition that is missing."""
+        """The surge that would move the pod, or the missing condition."""
         named = pod.pod.spec.scheduler_name
         if named not in self._schedulers:
             return f'scheduler "{named}" places its replacement, which no policy serves'
@@ -101,7 +101,7 @@ class Surging:
         return deployment
 
     def _tied(self, pod: PodInfo) -> str:
-        """What keeps two pods from running at the same time on different nodes, "" for nothing."""
+        """Why two pods cannot run simultaneously on different nodes, "" for no reason."""
         for volume in pod.pod.spec.volumes:
             if volume.persistent_volume_claim is None:
                 continue
@@ -113,7 +113,7 @@ class Surging:
 
 
 def obstacle(deployment: Deployment) -> str:
-    """The first condition for a surge that a Deployment does not meet, "" when it meets all."""
+    """The first condition for a surge that a Deployment does not meet, "" if it meets all."""
     name, spec = deployment.metadata.name, deployment.spec
     if deployment.metadata.deletion_timestamp is not None:
         return f"Deployment {name} is being deleted"

@@ -19,7 +19,7 @@ from plimsoll.timing.signal import Signal
 #: Seconds between two passes, and the minimum wait of a pod before it counts.
 LOOK_S, PATIENCE_S = 15.0, 60.0
 
-#: Maximum of events per pass.
+#: Maximum number of events per pass.
 MOST_EVENTS = 100
 
 #: Served in every cluster.

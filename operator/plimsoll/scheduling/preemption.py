@@ -21,7 +21,7 @@ from plimsoll.ports.pods import Preemptor, VictimEvictor, pod_reference
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.leaving_victims import LeavingVictims
 
-#: Maximum of concurrent deletions of one pod's victims.
+#: Maximum number of concurrent deletions of one pod's victims.
 MOST_DELETIONS = 16
 
 #: Cancels a pod that waits on Permit or in PreBind (by uid, for a plugin, for a reason), if possible.

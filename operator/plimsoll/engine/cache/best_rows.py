@@ -21,7 +21,7 @@ class BestRows:
     """The feasible rows with the highest total, ascending, and that total.
 
     Args:
-        few: Maximum of changed rows that are evaluated individually.
+        few: Maximum number of changed rows that are evaluated individually.
     """
 
     def __init__(self, few: int = FEW) -> None:

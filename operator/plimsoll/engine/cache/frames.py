@@ -18,7 +18,7 @@ from plimsoll.framework import IntArray, PodTemplate, PreFilterPlugin, ScorePlug
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PositionArray
 
-#: Approximate maximum of memory for results by frame, per profile.
+#: Approximate maximum memory for results by frame, per profile.
 FRAME_BYTES = 32 * 2**20
 
 #: An array of first rejections, one of sums, and the plugin results that no other frame shares.

@@ -27,7 +27,7 @@ from plimsoll.framework import (
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import RowArray
 
-#: Approximate maximum of memory for columns, per profile.
+#: Approximate maximum memory for columns, per profile.
 COLUMN_BYTES = 64 * 2**20
 
 

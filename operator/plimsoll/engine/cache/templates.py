@@ -17,7 +17,7 @@ from plimsoll.engine.profile import Profile
 from plimsoll.framework import PodTemplate
 from plimsoll.model.columns.cluster import Cluster
 
-#: Approximate maximum of memory for kept lanes, per profile.
+#: Approximate maximum memory for kept lanes, per profile.
 LANE_BYTES = 256 * 2**20
 
 #: Number of lanes on probation.

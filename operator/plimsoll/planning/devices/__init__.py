@@ -1,1 +1,1 @@
-"""Devices in plans: they follow the pods of a fork, and pods that share some move together."""
+"""Simulates devices in plans: they follow the pods of a fork, and pods that share claims move together."""

@@ -1,11 +1,11 @@
-"""ForkDevices lets devices follow the pods of a plan's fork.
+"""Moves devices with the pods of a plan's fork.
 
-A pod that leaves the fork gives its devices back, as the controller of claims has them released: a claim
-that was made for it goes with it, another one is deallocated when the last pod that uses it has left. A pod
-that enters gets devices on its node, and so does what stands in for one. A pod that comes back has what it
-had.
+A pod that leaves the fork frees its devices, as the controller of claims does: a claim that was created for
+the pod is deleted with it, another one is deallocated when the last pod that uses it has left. A pod or
+stand-in that enters the fork gets devices on its node. A pod that returns gets its earlier devices.
 
-Forks without devices have no such index, and the cluster itself never has: there, claims say what is taken.
+Forks without devices have no such index. The cluster itself never has one: its claims show which devices are
+taken.
 """
 
 from collections.abc import Iterable
@@ -24,10 +24,10 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.selectors import NAME_FIELD
 from plimsoll.toolkit.scheduling.pod_devices import held_for, needs_devices
 
-#: A priority that no pod outranks: what a plan has given stays given.
+#: A priority that no pod exceeds: devices that a plan has assigned stay assigned.
 FIRM = 2**31 - 1
 
-#: Steps of a search on one node, and seconds that drivers have: the plugin's own defaults.
+#: Maximum search steps on one node, and seconds that drivers have: the plugin's own defaults.
 MOST_STEPS, TIMEOUT_S = 10 * STEPS_A_SECOND, 600.0
 
 
@@ -36,12 +36,12 @@ class ForkDevices(FollowsFork):
 
     def __init__(self, cluster: ReferenceType[Cluster]) -> None:
         self._cluster = cluster
-        self._left: dict[str, _Had] = {}  #: what pods had that have left, by uid
-        self._given: dict[str, DeviceHold] = {}  #: what pods have that have entered, by uid
-        self._former: dict[str, DeviceHold] = {}  #: what such pods had that have left again, by uid
+        self._left: dict[str, _Had] = {}  #: devices of pods that have left, by uid
+        self._given: dict[str, DeviceHold] = {}  #: devices of pods that have entered, by uid
+        self._former: dict[str, DeviceHold] = {}  #: devices of pods that entered and have left again, by uid
 
     def add(self, pod: PodInfo, row: int) -> None:
-        """A pod enters: it has what it had there, or gets devices."""
+        """Assign devices to a pod that enters: its earlier ones, or new ones."""
         cluster, book = self._both()
         if cluster is None or book is None or pod.uid in book.holds or not needs_devices(pod, book):
             return
@@ -59,7 +59,7 @@ class ForkDevices(FollowsFork):
             _give(book, pod, found)
 
     def remove(self, pod: PodInfo, row: int) -> None:
-        """A pod leaves: its devices are free as soon as no other pod uses them."""
+        """Free the devices of a pod that leaves, as soon as no other pod uses them."""
         cluster, book = self._both()
         if cluster is None or book is None or not needs_devices(pod, book):
             return
@@ -78,7 +78,7 @@ class ForkDevices(FollowsFork):
             self._left[pod.uid] = _Had(cluster.nodes[row].name, tuple(had))
 
     def ties(self, pod: PodInfo) -> tuple[ResourceClaim, ...]:
-        """Allocated claims that the pod names itself and that keep it on its node, as it names them."""
+        """Allocated claims that the pod names itself and that tie it to its node, by the pod's names."""
         _, book = self._both()
         if book is None:
             return ()
@@ -87,9 +87,9 @@ class ForkDevices(FollowsFork):
         return tuple(claim for claim in found if claim is not None and _is_on_one_node(claim))
 
     def release(self, keys: Iterable[str]) -> tuple[ResourceClaim, ...]:
-        """Deallocate claims, as all of their users are about to leave; what they were.
+        """Deallocate claims whose users are all about to leave; returns their allocations.
 
-        Devices that another holder is to have in their place are theirs already.
+        Devices that another holder is to receive in exchange are assigned to it already.
         """
         _, book = self._both()
         released = []
@@ -109,7 +109,7 @@ class ForkDevices(FollowsFork):
         return tuple(released)
 
     def restore(self, released: Iterable[ResourceClaim]) -> None:
-        """Let claims be what they were before they were released; all of their users are back."""
+        """Restore released claims after all of their users have returned."""
         _, book = self._both()
         for claim in released if book is not None else ():
             if book is not None:
@@ -120,27 +120,27 @@ class ForkDevices(FollowsFork):
         return cluster, None if cluster is None else cluster.objects.known_ledger(DeviceBook)
 
     def fork(self) -> "ForkDevices":
-        """An independent copy, which follows the same cluster until it is given its own."""
+        """An independent copy, which follows the same cluster until ``follow`` names its own."""
         twin = ForkDevices(self._cluster)
         twin._left = dict(self._left)
         twin._given, twin._former = dict(self._given), dict(self._former)
         return twin
 
     def follow(self, cluster: object) -> None:
-        """From now on it is about that fork."""
+        """Follow this fork from now on."""
         assert isinstance(cluster, Cluster)
         self._cluster = ref(cluster)
 
 
 class _Had(NamedTuple):
-    """What the claims of a pod had, by key, and on which node it was."""
+    """The allocations of a pod's claims, by key, and the pod's node."""
 
     node: str
     allocations: tuple[tuple[str, AllocationResult], ...]
 
 
 def _give(book: DeviceBook, pod: PodInfo, hold: DeviceHold) -> None:
-    """Book what a pod gets: in its own claims, or held where these are not made yet."""
+    """Book a pod's devices: in its own claims, or as holds if these do not exist yet."""
     own = {claim.key for claim in used_claims(pod.pod, book.claims, None)}
     if pod.stands_in_for is not None:
         own &= {f"{pod.namespace}/{each.resource_claim_name}" for each in pod.pod.spec.resource_claims}
@@ -162,7 +162,7 @@ def _is_on_one_node(claim: ResourceClaim) -> bool:
 
 
 def _use(book: DeviceBook, key: str, pod: PodInfo, allocation: AllocationResult) -> None:
-    """Let a pod use a claim, which has that or gets it."""
+    """Let a pod use a claim, and allocate the claim if it is not."""
     claim = book.claims.get(key)
     if claim is not None:
         users = (*claim.status.reserved_for, Consumer(resource="pods", name=pod.name, uid=pod.uid))
@@ -170,7 +170,7 @@ def _use(book: DeviceBook, key: str, pod: PodInfo, allocation: AllocationResult)
 
 
 def follow_devices(fork: Cluster) -> Cluster:
-    """Let devices follow the pods of a fork from now on; the fork."""
+    """Let devices follow the pods of a fork from now on; returns the fork."""
     book = fork.objects.known_ledger(DeviceBook)
     if book is not None and book.is_served and not book.is_empty and not fork.has_index(ForkDevices):
         fork.adopt(ForkDevices(ref(fork)))

@@ -1,4 +1,4 @@
-"""Pods that share a ResourceClaim move together: it is deallocated only when the last of them has left."""
+"""Groups pods that share a ResourceClaim: it is deallocated when all have left, so they move together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from plimsoll.planning.devices.fork_devices import ForkDevices
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Pods that leave a node with others, for the claims that they share.
+    """Pods that leave a node together because of shared claims.
 
     Attributes:
-        candidates: Those that were proposed, then the others.
-        claims: Keys of the claims that are deallocated then.
+        candidates: The proposed pods, then the others.
+        claims: Keys of the claims that are then deallocated.
         is_shared: Whether several of the pods use one claim.
     """
 
@@ -25,7 +25,7 @@ class Together:
 
 
 def together(candidates: Sequence[Candidate], fork: Cluster) -> Together | Refusal | None:
-    """Who else must move, or why that is impossible; None where no claim keeps a pod on its node."""
+    """The pods that must move together, or why they cannot; None if no claim ties a pod to its node."""
     if not fork.has_index(ForkDevices):
         return None
     devices = fork.index(ForkDevices)

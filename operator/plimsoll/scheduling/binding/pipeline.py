@@ -28,7 +28,7 @@ from plimsoll.scheduling.queue.queue import FLUSHED, SchedulingQueue
 from plimsoll.scheduling.queue.queued_pod import QueuedPod
 from plimsoll.timing.slots import Slots
 
-#: Maximum of bindings in flight.
+#: Maximum number of bindings in flight.
 BINDINGS = 100
 
 #: Bindings that are posted together, once so many tasks run that a pod would wait for a slot anyway.
