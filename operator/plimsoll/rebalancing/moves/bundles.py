@@ -1,9 +1,9 @@
-"""Bundles couple moves: they are made in order, all or none, and this module says which one is next.
+"""Decides which move of a bundle is next: the moves of a bundle are made in order, all or none.
 
-A bundle is looked at after each event that may concern it. Nothing is kept besides what its state and the
-states of its moves say. When a move is not made, or ends other than Settled while others wait for their turn,
-the rest is not made: its room is free again, its node is opened. A move that waits for another one of its
-workload holds up no other bundle.
+A bundle is reviewed after each event that may concern it. The only state is in the bundle and its moves. When
+a move is not made, or ends other than Settled while others wait for their turn, the rest is not made: its
+room is released and its node is opened. A move that waits for another move of its workload blocks no other
+bundle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,44 +28,44 @@ from plimsoll.rebalancing.moves.state import BundleState, Landing, MoveStage, Mo
 
 
 def bundle_of(spec: EvictionSpec, record: str) -> str:
-    """Key of the bundle of a move: of its policy and name, or of the record of a move that stands alone."""
+    """Key of a move's bundle: of its policy and name, or of the record of a single move."""
     return record if spec.bundle is None else f"{spec.policy}/{spec.bundle.name}"
 
 
 def beneficiaries_of(move: Move) -> tuple[tuple[str, str], ...]:
-    """For whom a move makes room: uid of the pod, and its node."""
+    """The beneficiaries of a move: uid of the pod, and its node."""
     given = move.beneficiary
     return () if given is None else tuple((each.pod.uid, each.node) for each in given.all)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What follows from a look at a bundle."""
+    """The result of a review of a bundle."""
 
-    bundle: BundleState | None  #: its state afterwards; None when it is over
+    bundle: BundleState | None  #: its new state; None when it is over
     instructions: tuple[Instruction, ...] = ()
-    events: tuple[Event, ...] = ()  #: what this means for its moves
+    events: tuple[Event, ...] = ()  #: the events for its moves
 
 
 @dataclass(frozen=True, slots=True)
 class BundleView:
-    """A bundle, its moves, and what else decides which of them is next."""
+    """A bundle, its moves, and the other inputs that decide which move is next."""
 
     state: BundleState
-    moves: Mapping[str, MoveState]  #: all moves by key; those that were never recorded are gone when they end
+    moves: Mapping[str, MoveState]  #: all moves by key; moves without a record are dropped when they end
     around: Surroundings
-    in_flight: Mapping[str, int]  #: moves that wait for their replacement, or are going to, by workload uid
-    is_asked: Callable[[str], bool]  #: whether a pod, by uid, was asked to leave by an EvictionRequest
+    in_flight: Mapping[str, int]  #: moves before their replacement, by workload uid
+    is_asked: Callable[[str], bool]  #: whether an EvictionRequest for the pod exists
 
     @property
     def left(self) -> list[str]:
-        """Keys of the members that are neither begun nor skipped."""
+        """Keys of the moves that are neither begun nor skipped."""
         begun = {key for key in self.state.members if key in self.moves and self.moves[key].begun}
         return [key for key in self.state.members if key not in begun | self.state.skipped]
 
 
 def look(here: BundleView) -> Look:
-    """See which move of a bundle is next, or whether it is over."""
+    """Decide which move of a bundle is next, or that the bundle is over."""
     if not here.state.arrived.issuperset(here.state.members):
         return Look(here.state)
     return _made_in_order(here) if here.state.due else _proposed(here)
@@ -103,7 +103,7 @@ def _made_in_order(here: BundleView) -> Look:  # noqa: PLR0911 - one check after
 
 
 def _has_failed(here: BundleView) -> bool:
-    """Whether a move that was made has ended badly, or one that waits was called off."""
+    """Whether a move that was made has failed, or one that waits was cancelled."""
     left = here.left
     for key in here.state.members:
         move = here.moves.get(key)
@@ -116,7 +116,7 @@ def _has_failed(here: BundleView) -> bool:
 
 
 def _is_needless(here: BundleView, move: MoveState) -> bool:
-    """Whether the pod has left its node by itself, or an earlier run has asked it to leave."""
+    """Whether the pod has left its node by itself, or an earlier run has requested it to leave."""
     if not move.recorded and here.is_asked(move.pod_uid):
         return True
     has_begun = len(here.left) + len(here.state.skipped) < len(here.state.members)
@@ -125,7 +125,7 @@ def _is_needless(here: BundleView, move: MoveState) -> bool:
 
 
 def _broken(here: BundleView, cause: Landing | None = None) -> Look:
-    """The moves that are left are not made."""
+    """Drop the remaining moves."""
     bundle, why = here.state, cause or _cause(here)
     orders: list[Instruction] = []
     if bundle.beneficiaries:
@@ -138,7 +138,7 @@ def _broken(here: BundleView, cause: Landing | None = None) -> Look:
 
 
 def _cause(here: BundleView) -> Landing:
-    """Why the rest is not made, from the record of the move that was not."""
+    """Why the rest is not made, from the record of the failed move."""
     for key in here.left:
         move = here.moves.get(key)
         if move is None or move.stage is not MoveStage.CLOSED:
@@ -177,7 +177,7 @@ def _proposed(here: BundleView) -> Look:
 
 
 def _carried_out(here: BundleView, waiting: Sequence[MoveState]) -> Look:
-    """All are approved: from now on they are made like those of a run."""
+    """Make the moves like those of a run, as all are approved."""
     found = here.around.proposed([move.spec for move in waiting])
     if found is None:
         return _broken(here, FOR_NO_POD)

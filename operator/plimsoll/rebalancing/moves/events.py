@@ -1,7 +1,7 @@
 """Events of moves: from the watch, responses of the API server, users and timers.
 
-Each has the key of its move; those that concern several moves name a policy or a bundle. What answers an
-instruction says so in ``answers``.
+Each has the key of its move; events that concern several moves name a policy or a bundle. An event that
+responds to an instruction names it in ``answers``.
 """
 
 from dataclasses import dataclass
@@ -21,27 +21,27 @@ from plimsoll.rebalancing.moves.state import BundleState, Landing, PodFacts, Tim
 
 @dataclass(frozen=True, slots=True)
 class MoveEvent:
-    """Something that has happened to one move."""
+    """An event of one move."""
 
-    answers: ClassVar[str] = ""  #: what it answers: ``asks`` of an instruction
+    answers: ClassVar[str] = ""  #: the answered instruction: its ``asks``
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class MovePlanned(MoveEvent):
-    """A run, or preemption, has decided a move."""
+    """A run or preemption has decided on a move."""
 
     spec: EvictionSpec
     move: Move
     run: str
-    reason: str  #: why the record is in its first phase
+    reason: str  #: the reason of the record's first phase
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class BundlePlanned:
-    """Moves go together, or one stands alone; precedes the events of each of them."""
+    """A bundle or single move was planned; precedes the events of each of its moves."""
 
     bundle: BundleState
 
@@ -52,13 +52,13 @@ class MoveUnplanned(MoveEvent):
 
 
 class RolloutSight(StrEnum):
-    """What a Deployment says of a surge."""
+    """The state of a surge's Deployment."""
 
-    UNTOUCHED = "Untouched"  #: its rollout has not been started, or has been taken back
+    UNTOUCHED = "Untouched"  #: its rollout has not been started, or has been reverted
     MARKED = "Marked"  #: its rollout was started, and nothing else has changed
-    CHANGED = "Changed"  #: somebody changed the Deployment
+    CHANGED = "Changed"  #: another client changed the Deployment
     GONE = "Gone"  #: the Deployment is gone
-    OPEN = "Open"  #: not known just now
+    OPEN = "Open"  #: not known at present
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +67,21 @@ class ProcessRestarted(MoveEvent):
 
     spec: EvictionSpec
     status: EvictionStatus
-    evicting_for_s: float = 0.0  #: since this process saw that phase Evicting was reached, by its own clock
-    pod: PodFacts | None = None  #: the pod that was to be moved, None when it is gone
-    move: Move | None = None  #: what the record proposes, for a pod that stands; else None
-    rollout: "RolloutAnswered | None" = None  #: what the Deployment says of a surge
-    approved: bool | None = None  #: what people say of a proposal
-    created: datetime | None = None  #: when the record was, by the API server's clock; None if not known
-    announced: datetime | None = None  #: when phase Evicting was written, by the same clock; None likewise
+    evicting_for_s: float = 0.0  #: since this process saw phase Evicting, by its own clock
+    pod: PodFacts | None = None  #: the pod to move, None if it is gone
+    move: Move | None = None  #: the proposed move, if its pod exists; else None
+    rollout: "RolloutAnswered | None" = None  #: the state of a surge's Deployment
+    approved: bool | None = None  #: people's answer to a proposal
+    created: datetime | None = None  #: the record's creation, by the API server's clock; None if not known
+    announced: datetime | None = None  #: the write of phase Evicting, by the same clock; None if not known
 
     @property
     def since(self) -> datetime | None:
-        """When phase Evicting was reached by the API server's clock, as pods are made; None when it was not.
+        """When phase Evicting was reached by the API server's clock, like pods' times; None if it was not.
 
-        Phases have the time of the machine that wrote them, which may be ahead. Where the record does not say
-        when the API server wrote phase Evicting, they are used for how long the record waited, less a second,
-        as times are cut to whole seconds; that is right while one machine wrote all of them.
+        Phases have the time of the machine that wrote them, which may be ahead. If the record does not state
+        when the API server wrote phase Evicting, the phases yield how long the record waited, less a second,
+        as times are cut to whole seconds; this is correct if one machine wrote all of them.
         """
         sent = self._sent
         if sent is not None and self.announced is not None:
@@ -98,21 +98,21 @@ class ProcessRestarted(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class RecordAnswered(MoveEvent):
-    """The creation of a record, or the write of its status, was answered."""
+    """The response to the creation of a record, or to the write of its status."""
 
     answers: ClassVar[str] = "record"
-    phase: Phase  #: that was written
-    answer: WriteResult  #: CONFLICT when a record of the name exists already
+    phase: Phase  #: the written phase
+    answer: WriteResult  #: CONFLICT when a record of that name exists
 
 
 @dataclass(frozen=True, slots=True)
 class RecordDeleted(MoveEvent):
-    """Somebody deleted a record."""
+    """A record was deleted, not by this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalAnswered(MoveEvent):
-    """Somebody approved or rejected a proposal, or took the answer back."""
+    """A person approved or rejected a proposal, or withdrew the answer."""
 
     approved: bool | None
 
@@ -122,40 +122,40 @@ class PolicyChanged:
     """A policy was changed, suspended or deleted."""
 
     policy: str
-    mode: Mode | None  #: None when it rebalances no longer
+    mode: Mode | None  #: None when it no longer rebalances
     evict_by: EvictBy | None = None
-    request_timeout_s: float = inf  #: seconds that a pod gets that leaves by EvictionRequest
+    request_timeout_s: float = inf  #: time limit of an EvictionRequest, in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class StopPressed:
-    """The stop button is pressed."""
+    """The stop button was pressed."""
 
-    sentence: str  #: who says so, for records
+    sentence: str  #: who pressed it, for records
 
 
 @dataclass(frozen=True, slots=True)
 class HoldUpsChanged:
-    """What holds moves up may have ended: a run, the stop button, displaced pods, missing rights."""
+    """A reason why moves wait may have ended: a run, the stop button, displaced pods, missing rights."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnReached(MoveEvent):
-    """Nothing that a move has waited for is left."""
+    """A move's turn has come."""
 
-    move: Move | None = None  #: of a proposal, for the pod as it is now
+    move: Move | None = None  #: for a proposal, the move of the present pod
 
 
 @dataclass(frozen=True, slots=True)
 class MoveDropped(MoveEvent):
-    """A move is not made: another one of its bundle is not, or its pod has left or was asked to."""
+    """A move is not made: another one of its bundle is not, or its pod has left or was requested to."""
 
     cause: Landing
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClosed:
-    """The scheduler sees the node closed that a bundle empties, or it could not be closed."""
+    """The scheduler sees the node closed that a bundle empties, or closing it failed."""
 
     bundle: str
     succeeded: bool = True
@@ -163,17 +163,17 @@ class NodeClosed:
 
 @dataclass(frozen=True, slots=True)
 class Revalidated(MoveEvent):
-    """The planner would make the move now as well."""
+    """The planner accepts the move in the present cluster."""
 
     answers: ClassVar[str] = "planner"
-    move: Move  #: as it is now
+    move: Move  #: the move of the present pod
     way: Way
-    request_timeout_s: float = inf  #: seconds that a pod gets that leaves by EvictionRequest
+    request_timeout_s: float = inf  #: time limit of an EvictionRequest, in seconds
 
 
 @dataclass(frozen=True, slots=True)
 class RevalidationRefused(MoveEvent):
-    """The planner would not make the move now, or a budget that has closed forbids it."""
+    """The planner refuses the move in the present cluster, or a closed budget forbids it."""
 
     answers: ClassVar[str] = "planner"
     cause: Landing  #: Cancelled or Blocked
@@ -181,11 +181,11 @@ class RevalidationRefused(MoveEvent):
 
 @dataclass(frozen=True, slots=True)
 class EvictionAnswered(MoveEvent):
-    """The Eviction API has answered, or the creation of an EvictionRequest was answered."""
+    """The response of the Eviction API, or to the creation of an EvictionRequest."""
 
     answers: ClassVar[str] = "eviction"
     answer: WriteResult
-    broke: bool = False  #: whether asking it raised; there is no further try then
+    broke: bool = False  #: whether the request raised; then there is no retry
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,46 +193,46 @@ class RequestProgressed(MoveEvent):
     """An EvictionRequest has changed, or is gone."""
 
     answers: ClassVar[str] = "inspection"
-    request: EvictionRequest | None  #: as it is; None when somebody deleted it
-    problem: tuple[str, str] | None = None  #: reason and sentence when the API is served no longer
-    is_known: bool = True  #: whether the API server could be read; else it is read again
+    request: EvictionRequest | None  #: its state; None when it was deleted
+    problem: tuple[str, str] | None = None  #: reason and sentence if the API is no longer served
+    is_known: bool = True  #: False if the API server could not be read; it is then read again
 
 
 @dataclass(frozen=True, slots=True)
 class RequestReviewed(MoveEvent):
-    """What may call off a move whose pod was asked to leave, as it is now."""
+    """The present reasons to cancel a move whose pod was requested to leave."""
 
-    mode: Mode | None  #: None when no policy of the name is known
+    mode: Mode | None  #: None if no policy of that name is known
     evict_by: EvictBy | None = None
     request_timeout_s: float = inf
-    call_off: Landing | None = None  #: when the pod is to stay whatever the policy wants
+    call_off: Landing | None = None  #: set if the pod must stay whatever its policy says
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutAnswered(MoveEvent):
-    """A Deployment was looked at, and maybe marked."""
+    """A Deployment was read, and perhaps marked."""
 
     answers: ClassVar[str] = "rollout"
     sight: RolloutSight
-    answer: WriteResult  #: the last one of the API server
-    patience_s: float = inf  #: the Deployment's progress deadline in seconds, if it was read
+    answer: WriteResult  #: the API server's last response
+    patience_s: float = inf  #: the progress deadline in seconds, if it was read
 
 
 @dataclass(frozen=True, slots=True)
 class PodTerminating(MoveEvent):
-    """The pod that is moved is on its way out."""
+    """The moved pod is terminating."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodGone(MoveEvent):
-    """The pod that is moved was deleted, or has ended."""
+    """The moved pod was deleted, or has ended."""
 
     deleted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementEvent(MoveEvent):
-    """Something has happened to the pod that replaces the moved one."""
+    """An event of the pod that replaces the moved one."""
 
     pod: PodFacts
 
@@ -249,17 +249,17 @@ class ReplacementRunning(ReplacementEvent):
 
 @dataclass(frozen=True, slots=True)
 class ReplacementReady(ReplacementEvent):
-    """The replacement does its work where it should."""
+    """The replacement is ready where it should be."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementReturned(ReplacementEvent):
-    """The replacement does its work on the node that the pod was to leave."""
+    """The replacement is ready on the node that the pod was to leave."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementLost(ReplacementEvent):
-    """The pod replaces the moved one no longer: it is gone, has failed or has another owner."""
+    """The pod is no longer the replacement: it is gone, has failed or has another owner."""
 
 
 @dataclass(frozen=True, slots=True)

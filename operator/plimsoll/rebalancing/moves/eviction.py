@@ -1,9 +1,9 @@
-"""Transitions of moves by the Eviction API: from the record that announces one to the replacement.
+"""Transitions of moves by the Eviction API: from the announcing record to the replacement.
 
-An outcome never overtakes the record: a replacement may be seen before the answer to the eviction, so what
-is learnt meanwhile waits until the answer is on record. A pod that has left counts as evicted by us as soon
-as one answer was lost: nothing tells whose request it was, and a move that happened must not be missing from
-the records and the limits. The uid makes a repetition safe: this pod goes at most once, and a later one of
+An outcome is never written before the response to the eviction: if the replacement is seen earlier, the
+outcome waits until that response is recorded. A pod that has left counts as evicted by us as soon as one
+response was lost: it is not known whose request evicted it, and a move that happened must not be missing from
+the records and the limits. The uid makes retries safe: this pod is evicted at most once, and a later pod of
 its name never.
 """
 
@@ -15,15 +15,15 @@ from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName, Way
 from plimsoll.rebalancing.moves.transition import Begin, MoveTable, Step
 from plimsoll.timing.retry import RetryPolicy
 
-#: When an eviction is sent again that got no usable answer.
+#: Retries of an eviction without a usable response.
 SENDING = RetryPolicy((0.5, 2.0, 5.0))
 
-#: Final answers that tell whether an earlier try of which the answer was lost has evicted the pod: a budget
-#: blocks no pod that is leaving already.
+#: Final responses that show whether an earlier try with a lost response has evicted the pod: a budget does
+#: not block a pod that is already terminating.
 TELLING = frozenset({WriteOutcome.DONE, WriteOutcome.GONE, WriteOutcome.BLOCKED})
 
-#: Seconds for which the watch may be behind: where an answer was lost, the pod may be seen to leave so long
-#: after the last try.
+#: Seconds by which the watch may lag: after a lost response, the pod may be seen to leave this long after the
+#: last try.
 DOUBT_S = 30.0
 
 
@@ -31,9 +31,9 @@ DOUBT_S = 30.0
 
 
 def committed(step: Step, event: events.RecordAnswered, begins: Begin) -> None:
-    """The record announces what is about to be sent, or nothing is: the next process would not know of it.
+    """Begin, now that the record announces the move; stop if the write failed, as a restart needs it.
 
-    A victim that need not go stays.
+    A victim that need not leave stays.
     """
     if not event.answer.is_done:
         outcomes.end(step, outcomes.NOT_RECORDED)
@@ -46,7 +46,7 @@ def committed(step: Step, event: events.RecordAnswered, begins: Begin) -> None:
 
 
 def begin(step: Step) -> None:
-    """It is on record that the pod is about to be evicted."""
+    """Send the eviction; the record announces it."""
     state = step.state
     pod = step.around.pod(state.pod_uid)
     step.become(
@@ -61,7 +61,7 @@ def begin(step: Step) -> None:
 
 
 def follow(step: Step, instruction: FollowReplacement) -> None:
-    """Look out for the replacement; the outcome is known already when none is expected."""
+    """Follow the replacement; the outcome is known already if none is expected."""
     move = step.state.move
     landing = outcomes.unreplaced(step, has_ended=move is not None and move.pod.pod.is_terminal)
     if landing is not None:
@@ -78,7 +78,7 @@ def _send(step: Step) -> None:
 
 
 def _answered(step: Step, event: events.EvictionAnswered) -> None:
-    """Sent again while no answer tells whether the pod goes; in the end the watch may tell."""
+    """Retry while no response shows whether the pod leaves; after that, the watch may show it."""
     answer = event.answer
     if event.broke:
         outcomes.refused(step, answer)
@@ -100,12 +100,12 @@ def _answered(step: Step, event: events.EvictionAnswered) -> None:
 
 
 def _is_ours(step: Step, verdict: WriteOutcome) -> bool:
-    """Whether a final answer that is no success means that an earlier try has evicted the pod."""
+    """Whether a final response other than success means that an earlier try has evicted the pod."""
     return step.state.answer_lost and (verdict is WriteOutcome.GONE or _has_left(step))
 
 
 def _has_left(step: Step) -> bool:
-    """Whether the pod stood when it was asked to leave, and goes now or is gone."""
+    """Whether the pod existed when its eviction was sent, and is terminating or gone now."""
     state = step.state
     if not state.may_tell:
         return False
@@ -114,7 +114,7 @@ def _has_left(step: Step) -> bool:
 
 
 def _found_gone(step: Step) -> None:
-    """The pod has left while no answer told."""
+    """Record the eviction of a pod that has left although no response confirmed it."""
     step.wait_no_more(TimerName.RETRY)
     if step.state.answer_lost:
         outcomes.leaves(step, "Accepted")
@@ -123,7 +123,7 @@ def _found_gone(step: Step) -> None:
 
 
 def _departed(step: Step, event: events.PodTerminating | events.PodGone) -> None:
-    """The pod goes while an answer is awaited, or the next try is."""
+    """Handle a pod that leaves while a response or the next try is due."""
     if isinstance(event, events.PodGone):
         step.become(pod_gone=True)
     else:
@@ -133,7 +133,7 @@ def _departed(step: Step, event: events.PodTerminating | events.PodGone) -> None
 
 
 def _timed_out(step: Step, event: events.TimedOut) -> None:
-    """The pause between two tries is over, a replacement is late, or a victim is."""
+    """Handle a timer: the next try, or a late replacement or victim."""
     match step.state.stage, event.timer:
         case MoveStage.EVICTING, TimerName.RETRY:
             step.wait_no_more(TimerName.RETRY)

@@ -1,6 +1,6 @@
 """Instructions of the move machine; the executor carries them out and decides nothing.
 
-Those that are answered with an event say in ``asks`` what the move awaits until then.
+An instruction with a response names in ``asks`` what the move awaits until that event.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from plimsoll.rebalancing.moves.state import PodFacts, TimerName
 
 @dataclass(frozen=True, slots=True)
 class MoveInstruction:
-    """Something to be done for one move."""
+    """An instruction for one move."""
 
-    asks: ClassVar[str] = ""  #: what is answered, as in ``answers`` of the event; "" for nothing
+    asks: ClassVar[str] = ""  #: the response, as in ``answers`` of the event; "" for none
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class CreateRecord(MoveInstruction):
-    """Write the record of a move; answered by ``RecordAnswered``."""
+    """Write the record of a move; ``RecordAnswered`` has the response."""
 
     asks: ClassVar[str] = "record"
     spec: EvictionSpec
@@ -36,7 +36,7 @@ class CreateRecord(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord(MoveInstruction):
-    """Write a record's status; answered by ``RecordAnswered``."""
+    """Write a record's status; ``RecordAnswered`` has the response."""
 
     asks: ClassVar[str] = "record"
     phase: Phase
@@ -48,75 +48,75 @@ class WriteRecord(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class ReserveTarget(MoveInstruction):
-    """Keep the target of a move for the replacement, also of one that waits for its turn."""
+    """Reserve the target of a move for the replacement, even while the move waits for its turn."""
 
-    move: Move | None  #: None after a restart: then as the record says, shaped after the pod or a sibling
+    move: Move | None  #: None after a restart: uses the record, with the shape of the pod or a sibling
 
 
 @dataclass(frozen=True, slots=True)
 class TransferTarget(MoveInstruction):
-    """Keep the target in the name of the replacement, which has no node yet."""
+    """Reserve the target for the replacement itself, which has no node yet."""
 
     pod: PodFacts
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTarget(MoveInstruction):
-    """The target is kept no longer."""
+    """Release the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseReplacement(MoveInstruction):
-    """The replacement has a node, or has ended: it needs no nomination any more."""
+    """Release the replacement's nomination: it has a node, or has ended."""
 
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReserveRoom:
-    """Keep the room that a bundle makes; nothing happens when it is kept already."""
+    """Reserve the room that a bundle makes, unless it is reserved."""
 
     bundle: str
-    pods: tuple[tuple[str, str], ...]  #: for whom: uid of the pod, and its node
-    leaving: frozenset[str]  #: uids of the pods that have to leave until the room is there
+    pods: tuple[tuple[str, str], ...]  #: the beneficiaries: uid of the pod, and its node
+    leaving: frozenset[str]  #: uids of the pods that must leave to make the room
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRoom:
-    """The room of a bundle, if it makes any, is kept no longer."""
+    """Release the room of a bundle, if it has any."""
 
     bundle: str
 
 
 @dataclass(frozen=True, slots=True)
 class FollowReplacement(MoveInstruction):
-    """Look out for the pod that replaces the moved one; what is seen comes as replacement events."""
+    """Follow the replacement of the moved pod; it is reported by replacement events."""
 
     spec: EvictionSpec
-    since: datetime | None = None  #: older pods of the owner do not count; None: nor do any that are there
+    since: datetime | None = None  #: older pods do not count; None: existing ones neither
 
 
 @dataclass(frozen=True, slots=True)
 class StopFollowing(MoveInstruction):
-    """Look out no longer."""
+    """Stop following."""
 
-    spent: str = ""  #: uid of the replacement that the record names, which replaces no other pod; or ""
-    owner: str = ""  #: uid of its owner, for the record of an earlier process
+    spent: str = ""  #: uid of the recorded replacement, which replaces no other pod; or ""
+    owner: str = ""  #: uid of its owner, for an earlier process's record
 
 
 @dataclass(frozen=True, slots=True)
 class Revalidate(MoveInstruction):
-    """Have the planner judge the move now; answered by ``Revalidated`` or ``RevalidationRefused``."""
+    """Have the planner judge the move; the result is ``Revalidated`` or ``RevalidationRefused``."""
 
     asks: ClassVar[str] = "planner"
     move: Move
-    run: str  #: that decided it
-    evicted: int  #: how many moves of that run, or of the proposal, have been made
+    run: str  #: the run that decided it
+    evicted: int  #: number of moves made for that run or proposal
 
 
 @dataclass(frozen=True, slots=True)
 class Evict(MoveInstruction):
-    """Ask the Eviction API; answered by ``EvictionAnswered``."""
+    """Send an eviction; ``EvictionAnswered`` has the response."""
 
     asks: ClassVar[str] = "eviction"
     move: Move
@@ -124,7 +124,7 @@ class Evict(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class RequestEviction(MoveInstruction):
-    """Create an EvictionRequest; answered by ``EvictionAnswered``."""
+    """Create an EvictionRequest; ``EvictionAnswered`` has the response."""
 
     asks: ClassVar[str] = "eviction"
     move: Move
@@ -132,14 +132,14 @@ class RequestEviction(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class InspectRequest(MoveInstruction):
-    """Say how an EvictionRequest is as soon as that is known; answered by ``RequestProgressed``."""
+    """Read an EvictionRequest as soon as that is possible; the result is ``RequestProgressed``."""
 
     asks: ClassVar[str] = "inspection"
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewRequest(MoveInstruction):
-    """Say what may call the move off now: policy, stop button, pod; answered by ``RequestReviewed``."""
+    """Collect reasons to cancel the move: policy, stop button, pod; the result is ``RequestReviewed``."""
 
     spec: EvictionSpec
 
@@ -151,7 +151,7 @@ class WithdrawRequest(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class StartRollout(MoveInstruction):
-    """Mark the Deployment's template; answered by ``RolloutAnswered``."""
+    """Mark the Deployment's template; the result is ``RolloutAnswered``."""
 
     asks: ClassVar[str] = "rollout"
     spec: EvictionSpec
@@ -159,7 +159,7 @@ class StartRollout(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class RevertRollout(MoveInstruction):
-    """Make the mark what it was, if the Deployment is unchanged; answered by ``RolloutAnswered``."""
+    """Revert the mark if the Deployment is unchanged; the result is ``RolloutAnswered``."""
 
     asks: ClassVar[str] = "rollout"
     spec: EvictionSpec
@@ -167,7 +167,7 @@ class RevertRollout(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class CloseNode:
-    """Close a node before its pods go; answered by ``NodeClosed``."""
+    """Close a node before its pods leave; the result is ``NodeClosed``."""
 
     bundle: str
     node: str
@@ -175,7 +175,7 @@ class CloseNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeDone:
-    """The bundle that closed a node is over: from now on the records say whether it stays closed."""
+    """Leave a closed node to its records, which decide whether it stays closed; its bundle is over."""
 
     node: str
     reopen: bool  #: immediately
@@ -185,7 +185,7 @@ class NodeDone:
 class EmitEvent:
     """Record a Kubernetes event."""
 
-    reference: Mapping[str, str]  #: the object that it is about
+    reference: Mapping[str, str]  #: the involved object
     reason: str
     action: str
     message: str
@@ -196,21 +196,21 @@ class CountMove:
     """Count a move in its policy's status."""
 
     policy: str
-    run: str  #: that decided it, "" for none
-    evicted: int = 0  #: how many pods leave
-    verified: int = 0  #: how many replacements have settled
+    run: str  #: the run that decided it, "" without one
+    evicted: int = 0  #: number of leaving pods
+    verified: int = 0  #: number of settled replacements
 
 
 @dataclass(frozen=True, slots=True)
 class NoteDisplacement:
-    """A policy is about to move a pod: count who has a place now."""
+    """Count the pods with a place, as a policy is about to make a move."""
 
     policy: str
 
 
 @dataclass(frozen=True, slots=True)
 class RetryAt(MoveInstruction):
-    """Answer with ``TimedOut`` at a moment, in seconds of the monotonic clock."""
+    """Post ``TimedOut`` at a moment, in monotonic seconds."""
 
     timer: TimerName
     at: float
@@ -218,7 +218,7 @@ class RetryAt(MoveInstruction):
 
 @dataclass(frozen=True, slots=True)
 class CancelTimer(MoveInstruction):
-    """A deadline holds no longer."""
+    """Cancel a deadline."""
 
     timer: TimerName
 

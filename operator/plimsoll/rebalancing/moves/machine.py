@@ -1,4 +1,4 @@
-"""MoveMachine turns events of moves into instructions: no I/O, no clock, no randomness.
+"""The state machine of moves: turns events into instructions, without I/O, clock or randomness.
 
 ::
 
@@ -8,10 +8,10 @@
                                 └▶ Opening ─┘                   └▶ Surging ──┬──────────────────────┤
                                                                              └▶ Reverting ──────────┘
 
-Victims of preemption take Leaving. The table of every event in every stage is in docs/adr/0024-two-wings.md,
-section 3; the transitions are in :mod:`~plimsoll.rebalancing.moves.preparation`,
-:mod:`~plimsoll.rebalancing.moves.eviction` and the tables of the optional packages. After each event the
-bundles that it may concern are looked at (:mod:`~plimsoll.rebalancing.moves.bundles`).
+Victims of preemption go through Leaving. docs/adr/0024-two-wings.md, section 3, has the table of every event
+in every stage. The transitions are in :mod:`~plimsoll.rebalancing.moves.preparation`,
+:mod:`~plimsoll.rebalancing.moves.eviction` and the tables of the optional packages. After each event, the
+bundles that it may concern are reviewed (:mod:`~plimsoll.rebalancing.moves.bundles`).
 """
 
 from collections import Counter, defaultdict, deque
@@ -27,15 +27,15 @@ from plimsoll.rebalancing.moves.state import BundleState, MoveStage, MoveState, 
 from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Step, Transition
 from plimsoll.rebalancing.moves.validation import validated
 
-#: Runs whose moves are counted.
+#: Number of runs whose moves are counted.
 _RUNS = 1_000
 
-#: Events kept of each move for the story of one that cannot happen.
+#: Number of events per move that are kept for the story of an invalid one.
 _STORY = 30
 
 
 class InvalidTransition(Exception):
-    """An event that cannot happen in a stage; ``story`` has the events that the move has seen."""
+    """An event that is invalid in a stage; ``story`` has the move's earlier events."""
 
     def __init__(self, state: MoveState, event: events.Event, story: Sequence[str]) -> None:
         super().__init__(state, event, story)
@@ -49,15 +49,15 @@ class InvalidTransition(Exception):
 
 
 class MoveMachine:
-    """The states of all moves and bundles.
+    """Holds the states of all moves and bundles.
 
     Args:
-        around: The world at any moment.
-        tables: What the optional ways of moving pods contribute.
-        validates: Whether the invariants are checked after each event.
+        around: Reads the present cluster and policies.
+        tables: Transitions of the optional ways of moving pods.
+        validates: Whether to check the invariants after each event.
 
     Raises:
-        ValueError: Two tables decide the same.
+        ValueError: Two tables decide the same cell.
     """
 
     def __init__(
@@ -76,21 +76,21 @@ class MoveMachine:
         self._moves: dict[str, MoveState] = {}
         self._open: dict[str, MoveState] = {}
         self._of_pod: defaultdict[str, set[str]] = defaultdict(set)  #: keys of open moves by pod uid
-        self._unrecorded: set[str] = set()  #: keys of open moves whose records somebody has deleted
+        self._unrecorded: set[str] = set()  #: keys of open moves whose records were deleted
         self._bundles: dict[str, BundleState] = {}
         self._stories: dict[str, deque[str]] = {}
-        self._made: Counter[str] = Counter()  #: moves that were made, by run
+        self._made: Counter[str] = Counter()  #: number of moves made, by run
 
     # -- reads ---------------------------------------------------------------------------------------
 
     @property
     def moves(self) -> Mapping[str, MoveState]:
-        """All moves by key, also those that have ended and whose records are there."""
+        """All moves by key, including ended ones that have records."""
         return MappingProxyType(self._moves)
 
     @property
     def open(self) -> Mapping[str, MoveState]:
-        """Those that have not ended; always the present ones."""
+        """The moves that have not ended; a live view."""
         return MappingProxyType(self._open)
 
     @property
@@ -99,40 +99,40 @@ class MoveMachine:
         return MappingProxyType(self._bundles)
 
     def in_flight(self) -> dict[str, int]:
-        """Moves that wait for their replacement, by workload uid."""
+        """Number of moves that wait for their replacement, by workload uid."""
         return dict(Counter(state.workload for state in self._open.values() if is_in_flight(state)))
 
     def replacements(self) -> frozenset[str]:
-        """Uids of the pods that are credited to moves which have not ended."""
+        """Uids of the pods that are credited to open moves."""
         return frozenset(
             state.replacement.uid for state in self._open.values() if state.replacement is not None
         )
 
     def is_asked(self, pod: str) -> bool:
-        """Whether a pod, by uid, was asked to leave by an EvictionRequest, and is still there."""
+        """Whether an EvictionRequest for the pod, by uid, exists, and so does the pod."""
         return preparation.is_asked(self.of_pod(pod))
 
     def of_pod(self, pod: str) -> list[MoveState]:
-        """The moves of a pod, by uid, that have not ended."""
+        """The open moves of a pod, by uid."""
         return [self._open[key] for key in self._of_pod.get(pod, ())]
 
     def is_quiet(self, bundle: str) -> bool:
-        """Whether a bundle is over, or its next move waits for another one of the workload."""
+        """Whether a bundle is over, or its next move waits for another move of the workload."""
         state = self._bundles.get(bundle)
         return state is None or state.parked or not state.due
 
     def left(self, policy: str) -> int:
-        """How many moves of a policy wait for their turn."""
+        """Number of a policy's moves that wait for their turn."""
         waiting = [state for state in self._open.values() if state.stage is MoveStage.WAITING]
         return sum(state.policy == policy for state in waiting)
 
     # -- events --------------------------------------------------------------------------------------
 
     def handle(self, event: events.Event, now: float) -> tuple[Instruction, ...]:
-        """What is to be done about an event; ``now`` in seconds of the monotonic clock.
+        """The instructions that follow from an event; ``now`` is in monotonic seconds.
 
         Raises:
-            InvalidTransition: The event cannot happen in the stage that its move is in.
+            InvalidTransition: The event is invalid in its move's stage.
         """
         orders: list[Instruction] = []
         left = deque([event])
@@ -151,7 +151,7 @@ class MoveMachine:
         return tuple(orders)
 
     def _touched(self, event: events.Event) -> set[str]:
-        """Keys of the bundles that an event concerns, which are brought up to date."""
+        """Keys of the bundles that an event concerns; updates these bundles."""
         known = self._bundles
         match event:
             case events.BundlePlanned(bundle):
@@ -171,7 +171,7 @@ class MoveMachine:
                 return set(known)
 
     def _concerned(self, event: events.Event) -> Sequence[str]:
-        """Keys of the moves that an event is about."""
+        """Keys of the moves that an event concerns."""
         match event:
             case events.MoveUnplanned(key) if key in self._moves:
                 bundle = self._bundles.get(self._moves[key].bundle)
@@ -190,11 +190,11 @@ class MoveMachine:
         state = self._moves.get(key)
         if state is None:
             if not isinstance(event, events.MovePlanned | events.ProcessRestarted):
-                return []  # its record is gone, and with it the move
+                return []  # its record is gone, and so is the move
             state = MoveState(key, MoveStage.NEW, event.spec, bundle=bundles.bundle_of(event.spec, key))
             self._stories[key] = deque(maxlen=_STORY)
         if isinstance(event, events.TimedOut) and event.timer not in state.timers:
-            return []  # a deadline that holds no longer
+            return []  # an outdated deadline
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
         peers = [each for each in self.of_pod(state.pod_uid) if each.key != key]
         step = Step(state, now, self._around, peers, self._made[state.run])
@@ -216,7 +216,7 @@ class MoveMachine:
         return step.instructions
 
     def _keep(self, state: MoveState) -> None:
-        """Remember a move; one that has ended and has no record is forgotten."""
+        """Store a move's state; drop a move that has ended and has no record."""
         key = state.key
         has_ended = state.stage is MoveStage.CLOSED
         if has_ended and (key in self._unrecorded or not state.recorded):
@@ -237,9 +237,9 @@ class MoveMachine:
     # -- bundles -------------------------------------------------------------------------------------
 
     def _look(self, touched: Iterable[str], orders: list[Instruction]) -> list[events.Event]:
-        """See what follows for the bundles that were touched, and for those that wait for others.
+        """Review the bundles that were touched, and those that wait for other moves.
 
-        What follows for one is carried out before the next is looked at: it may be about the same workload.
+        One bundle's consequences are carried out before the next review: they may concern the same workload.
         """
         flights = self._about_to_fly()
         for key in [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]:
@@ -255,7 +255,7 @@ class MoveMachine:
         return []
 
     def _about_to_fly(self) -> Counter[str]:
-        """Moves that wait for their replacement, or are going to, by workload uid."""
+        """Moves that wait for their replacement, or soon will, by workload uid."""
         found = Counter(self.in_flight())
         for state in self._open.values():
             bundle = self._bundles.get(state.bundle)
@@ -265,7 +265,7 @@ class MoveMachine:
 
 
 def _says_deleted(event: events.Event) -> bool:
-    """Whether an event tells that the record of its move is gone; a watch may never show the deletion."""
+    """Whether an event shows that the move's record is gone; the watch may never show the deletion."""
     match event:
         case events.RecordDeleted():
             return True

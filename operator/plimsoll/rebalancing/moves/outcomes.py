@@ -1,7 +1,7 @@
-"""Outcomes of moves, which several ways of moving pods share: the pod leaves, its replacement, the end.
+"""Outcomes that several ways of moving pods share: the pod leaves, its replacement, the end.
 
-Each function is a transition, or is called by one and adds to its step. The landings are the words with which
-records are closed of moves that are not made.
+Each function is a transition, or adds to the step of a transition that calls it. A landing has the phase,
+reason and message that close the record of a move.
 """
 
 from collections.abc import Mapping
@@ -16,27 +16,27 @@ from plimsoll.rebalancing.moves import events, instructions
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, Landing, MoveStage, MoveState, PodFacts, TimerName
 from plimsoll.rebalancing.moves.transition import Step, Transition
 
-#: The annotation by which people answer a proposal, and the reason of a record that was rejected.
+#: The annotation with a person's answer to a proposal, and the reason of a rejected record.
 APPROVED = "plimsoll.dev/approved"
 REJECTED = "Rejected"
 
-#: What the annotation says; any other value is no answer.
+#: Values of the annotation; any other value is no answer.
 ANSWERS = {"true": True, "false": False}
 
-#: The reason of a record whose move the planner could not judge again.
+#: The reason of a record whose move could not be revalidated.
 NOT_REVALIDATED = "NotRevalidated"
 
-#: The reason of a record whose pod, or whose best place, is another one than the plan was made for.
+#: The reason of a record whose pod or best place has changed since the plan.
 CHANGED = "Changed"
 
 
 def cancelled(reason: str, message: str) -> Landing:
-    """Something that was announced does not happen."""
+    """A landing: an announced action does not happen."""
     return Landing(Phase.CANCELLED, reason, message)
 
 
 def not_all(message: str) -> Landing:
-    """A move is not made, because another one of its bundle is not."""
+    """A landing: the move is not made because another move of its bundle is not."""
     return cancelled("NotAll", message)
 
 
@@ -54,22 +54,22 @@ NOT_JUDGED = not_all("a move that it goes together with could not be judged")
 NOT_PROPOSED = not_all("another record of its bundle is gone, or was called off")
 FOR_NO_POD = not_all("the pod that the moves make room for is gone")
 
-#: In records of victims of preemption: who decided.
+#: The strategy in records of victims of preemption.
 PREEMPTION = "DefaultPreemption"
 
-#: Seconds that a replacement gets to run, and then again to become Ready.
+#: Seconds within which a replacement must run, and then again become Ready.
 PATIENCE_S = 300.0
 
-#: Seconds beyond its grace period that a victim gets to leave.
+#: Seconds in addition to its grace period within which a victim must leave.
 LEAVING_S = 300.0
 
-#: Seconds until the watch must show that a victim goes of which only a record of an earlier process says so:
-#: twice what TCP keep-alive takes to end a watch on a connection that is dead.
+#: Seconds within which the watch must show that a victim is terminating, if only a record of an earlier process
+#: says that it was evicted: twice the time in which TCP keep-alive ends a watch on a dead connection.
 UNSEEN_S = 90.0
 
 
 def leaves(step: Step, reason: str, message: str = "") -> None:
-    """The pod is on its way out: its replacement is due, and events tell where people look."""
+    """Record that the pod leaves: set the replacement's deadline, and emit events on pod and owner."""
     step.write(Phase.EVICTED, reason, message)
     _tell(step)
     count(step)
@@ -83,7 +83,7 @@ def leaves(step: Step, reason: str, message: str = "") -> None:
 
 
 def count(step: Step) -> None:
-    """The pod leaves, or was asked to: counted once, and the next move of the bundle may follow."""
+    """Count the move once, as the pod leaves or was requested to; the bundle's next move may follow."""
     state = step.state
     if not state.begun:
         step.become(begun=True)
@@ -92,7 +92,7 @@ def count(step: Step) -> None:
 
 
 def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
-    """How a move ends whose pod nothing replaces, None when a replacement is expected."""
+    """The end of a move whose pod is not replaced, None if a replacement is expected."""
     owner = step.state.spec.owner
     if owner is not None and not has_ended:
         return None
@@ -105,7 +105,7 @@ def unreplaced(step: Step, *, has_ended: bool) -> Landing | None:
 
 
 def leaves_room(step: Step) -> None:
-    """A victim was evicted: no replacement is expected, only that it goes."""
+    """Wait for an evicted victim to leave; no replacement is expected."""
     step.become(MoveStage.LEAVING)
     pod = step.around.pod(step.state.pod_uid)
     if step.state.pod_gone or pod is None or pod.has_ended:
@@ -117,7 +117,7 @@ def leaves_room(step: Step) -> None:
 
 
 def is_unseen(state: MoveState) -> bool:
-    """Whether nothing but a record, which an earlier process or somebody else wrote, says that a victim goes.
+    """Whether only a record, written by an earlier process or a user, says that a victim was evicted.
 
     The record may be wrong, so no pod counts on that room.
     """
@@ -125,7 +125,7 @@ def is_unseen(state: MoveState) -> bool:
 
 
 def going(step: Step, _event: events.PodTerminating) -> None:
-    """The watch shows that a victim goes: from now on it gets its whole time."""
+    """The watch shows that a victim is terminating: from now on it has its whole time to leave."""
     if not step.state.pod_terminating:
         step.become(pod_terminating=True)
         _await_departure(step)
@@ -138,7 +138,7 @@ def _await_departure(step: Step) -> None:
 
 
 def refused(step: Step, answer: WriteResult) -> None:
-    """The pod stays: the record says why, nothing replaces it, and its room is free again."""
+    """Close the move of a pod that stays: write the reason, and release the room."""
     step.become(landing=None)
     match answer.verdict:
         case WriteOutcome.BLOCKED:
@@ -154,7 +154,7 @@ def refused(step: Step, answer: WriteResult) -> None:
 
 
 def unlike(answer: WriteResult) -> Landing:
-    """The pod is not as it was judged, or that is not known: the next run decides about it."""
+    """The landing of a pod that has changed since it was judged, or could not be read; the next run decides."""
     match answer.verdict:
         case WriteOutcome.GONE:
             return cancelled("Gone", f"the pod is gone, or another one by now: {answer.message}")
@@ -165,7 +165,7 @@ def unlike(answer: WriteResult) -> Landing:
 
 
 def end(step: Step, landing: Landing) -> None:
-    """The move is over, and the record may say so: the target is free, no replacement is looked for."""
+    """End the move: release the target, stop following, and write the landing."""
     pod = landing.replacement
     release(step)
     if step.state.stage in IN_FLIGHT - {MoveStage.COMMITTING} and not is_victim(step):
@@ -180,12 +180,12 @@ def end(step: Step, landing: Landing) -> None:
 
 
 def _run(step: Step) -> str:
-    """The run whose move is counted, "" for a proposal."""
+    """The run that the move counts for, "" for a proposal."""
     return "" if step.state.spec.mode is Mode.APPROVE else step.state.run
 
 
 def release(step: Step) -> None:
-    """The target is free again."""
+    """Release the target."""
     if step.state.holds:
         step.become(holds=False)
         step.order(instructions.ReleaseTarget(step.state.key))
@@ -197,7 +197,7 @@ def is_victim(step: Step) -> bool:
 
 
 def _tell(step: Step) -> None:
-    """Events on the pod and on its owner: the story where people look for it."""
+    """Emit events on the pod and on its owner, where people look for them."""
     state, move = step.state, step.state.move
     if move is None or is_victim(step):
         return
@@ -218,12 +218,12 @@ def _tell(step: Step) -> None:
 
 
 def is_in_flight(state: MoveState) -> bool:
-    """Whether other moves of the workload wait for the replacement."""
+    """Whether other moves of the workload wait for this one's replacement."""
     return state.stage in IN_FLIGHT and state.landing is None and state.spec.strategy != PREEMPTION
 
 
 def is_forecast(step: Step) -> bool:
-    """Whether nothing vouches for the target; records of earlier versions only name the planner."""
+    """Whether the target is not proven; records of earlier versions name only the planner."""
     spec = step.state.spec
     return spec.forecast or spec.planner is PlannerName.UPSTREAM
 
@@ -232,18 +232,18 @@ def is_forecast(step: Step) -> bool:
 
 
 def credited(step: Step, event: events.ReplacementEvent) -> None:
-    """A pod takes the moved one's place: the target is kept in its name, and it goes there."""
+    """Reserve the target for the pod that replaces the moved one, and nominate it there."""
     known, state, pod = step.state.replacement, step.state, event.pod
     step.become(replacement=pod)
     if known is not None and known.uid == pod.uid:
         return
     if state.spec.target_node is not None and not pod.node and not is_forecast(step):
         step.order(instructions.TransferTarget(state.key, pod))
-    release(step)  # what was held for it is the pod's already
+    release(step)  # the pod has the reserved room already
 
 
 def running(step: Step, event: events.ReplacementRunning) -> None:
-    """The replacement runs: from now on it gets the same time again to become Ready."""
+    """Set the deadline again for the replacement that now runs, to become Ready."""
     credited(step, event)
     if not step.state.was_running:
         step.become(was_running=True)
@@ -251,23 +251,23 @@ def running(step: Step, event: events.ReplacementRunning) -> None:
 
 
 def ready(step: Step, event: events.ReplacementReady) -> None:
-    """The replacement is where it should be."""
+    """End as Settled: the replacement is where it should be."""
     pod = event.pod
     conclude(step, Landing(Phase.SETTLED, "Verified", f"the replacement is ready on {pod.node}", pod))
 
 
 def returned(step: Step, event: events.ReplacementReturned) -> None:
-    """The replacement is on the node that the pod was to leave."""
+    """End as Returned: the replacement is on the node that the pod was to leave."""
     conclude(step, return_of(step, event.pod))
 
 
 def lost(step: Step, event: events.ReplacementLost) -> None:
-    """The pod replaces the moved one no longer."""
+    """Forget a pod that no longer replaces the moved one."""
     if step.state.replacement is not None and step.state.replacement.uid == event.pod.uid:
         step.become(replacement=None)
 
 
-#: What follows for a move whose replacement is looked for.
+#: Transitions of a move whose replacement is followed.
 REPLACEMENT: Mapping[type, Transition] = MappingProxyType(
     {
         events.ReplacementSeen: credited,
@@ -280,7 +280,7 @@ REPLACEMENT: Mapping[type, Transition] = MappingProxyType(
 
 
 def conclude(step: Step, landing: Landing) -> None:
-    """The outcome is known; before the answer the target is free, and the record follows the answer."""
+    """End with a known outcome; before the response, release the target and write the record later."""
     if step.state.stage is MoveStage.REPLACING:
         end(step, landing)
         return
@@ -291,13 +291,13 @@ def conclude(step: Step, landing: Landing) -> None:
 
 
 def return_of(step: Step, pod: PodFacts) -> Landing:
-    """The replacement is on the node that the pod was to leave."""
+    """A landing: the replacement is on the node that the pod was to leave."""
     source = step.state.spec.from_node
     return Landing(Phase.RETURNED, "SameNode", f"the replacement is ready on {source} again", pod)
 
 
 def gave_up(step: Step) -> Landing:
-    """How a move ends whose replacement was not there in time."""
+    """The landing of a move whose replacement was late."""
     within, spec = f"within {PATIENCE_S:.0f} s", step.state.spec
     pod = step.state.replacement
     if pod is not None:
@@ -315,5 +315,5 @@ def gave_up(step: Step) -> Landing:
 
 
 def left(step: Step, _event: events.PodGone | None = None) -> None:
-    """A victim of preemption has left."""
+    """End the move of a victim that has left."""
     step.close(Landing(Phase.SETTLED, "Left", f"the pod has left {step.state.spec.from_node}"))

@@ -1,7 +1,7 @@
-"""Transitions of a move until it is sent: record, approval, turn, check against the cluster, announcement.
+"""Transitions of a move before it is sent: record, approval, turn, check against the cluster, announcement.
 
-What is not on record is not done. A move is checked against the present cluster right before it is announced,
-and its target is reserved in the same moment, so that no other policy's move takes the room meanwhile.
+Nothing is done without a record. A move is checked against the present cluster right before it is announced,
+and its target is reserved in the same step, so that no other policy's move takes the room meanwhile.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from plimsoll.rebalancing.moves import events, instructions, outcomes
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Way
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
-#: The reason of a record whose pod was asked to leave by an EvictionRequest.
+#: The reason of a record whose pod was requested to leave by an EvictionRequest.
 REQUESTED = "Requested"
 
 
@@ -20,7 +20,7 @@ REQUESTED = "Requested"
 
 
 def _planned(step: Step, event: events.MovePlanned) -> None:
-    """A move that was decided waits for its turn; a proposal or a victim is recorded now."""
+    """Let a planned move wait for its turn; record a proposal or a victim now."""
     step.become(move=event.move, run=event.run, reason=event.reason, message=event.message)
     if event.spec.mode is Mode.ENFORCE and not outcomes.is_victim(step):
         _wait_for_turn(step)
@@ -35,7 +35,7 @@ def _record(step: Step) -> None:
 
 
 def _recorded(step: Step, event: events.RecordAnswered) -> None:
-    """The record exists, and the move goes on from there; what is not on record is not done."""
+    """Continue from the written record; without a record the move ends."""
     if not event.answer.is_done:
         outcomes.release(step)
         step.close(outcomes.cancelled("NotRecorded", event.answer.message))
@@ -55,7 +55,7 @@ def _recorded(step: Step, event: events.RecordAnswered) -> None:
 
 
 def _call_off(step: Step, landing: Landing) -> None:
-    """The move is not made; a record that is being created says so as soon as it exists."""
+    """Cancel the move; a record that is being created gets the landing as soon as it exists."""
     if step.state.stage is MoveStage.OPENING:
         step.become(ending=landing)
     else:
@@ -63,7 +63,7 @@ def _call_off(step: Step, landing: Landing) -> None:
 
 
 def _answered(step: Step, event: events.ProposalAnswered) -> None:
-    """A yes is remembered until all moves of the bundle are approved."""
+    """Remember an approval until all moves of the bundle are approved; a rejection cancels the move."""
     if step.state.stage is not MoveStage.WAITING:
         step.become(approved=event.approved)
     if event.approved is False:
@@ -75,7 +75,7 @@ def _dropped(step: Step, event: events.MoveDropped) -> None:
 
 
 def _policy_changed(step: Step, event: events.PolicyChanged) -> None:
-    """A proposal stays while the policy, whatever else has changed in it, asks people."""
+    """Keep a proposal while the policy is in mode Approve, whatever else has changed; else cancel it."""
     is_proposal = step.state.stage in (MoveStage.PROPOSED, MoveStage.OPENING)
     if not (is_proposal and step.state.spec.mode is event.mode is Mode.APPROVE):
         _call_off(step, outcomes.POLICY_CHANGED)
@@ -91,7 +91,7 @@ def _gone(step: Step, event: events.PodGone) -> None:
 
 
 def _deleted(step: Step, _event: events.RecordDeleted) -> None:
-    """Somebody deleted the record: there is nothing to write to."""
+    """End a move whose record was deleted: there is nothing to write to."""
     step.become(recorded=False)
     outcomes.end(step, outcomes.cancelled("RecordDeleted", "the record was deleted"))
 
@@ -108,13 +108,13 @@ def _wait_for_turn(step: Step) -> None:
 
 
 def _due(step: Step, event: events.TurnReached) -> None:
-    """All moves of the bundle are approved: the move waits for those before it."""
-    step.become(move=event.move, run=step.state.bundle)  # counted apart from its run
+    """Let an approved move wait for the earlier ones, as all moves of its bundle are approved."""
+    step.become(move=event.move, run=step.state.bundle)  # counted separately from its run
     _wait_for_turn(step)
 
 
 def _its_turn(step: Step, _event: events.TurnReached) -> None:
-    """Nothing is left to wait for: the move is recorded if it is not yet, and checked."""
+    """Record the move whose turn has come, unless it is recorded, and have it checked."""
     outcomes.release(step)
     if step.state.recorded:
         _check(step)
@@ -134,7 +134,7 @@ def _check(step: Step) -> None:
 
 
 def _judged(step: Step, event: events.Revalidated) -> None:
-    """The planner would make the move now as well: its target is reserved, then it is announced."""
+    """Reserve the target of a revalidated move, then announce the move."""
     move, surge = event.move, step.state.spec.surge
     step.become(move=move, way=event.way, request_timeout_s=event.request_timeout_s)
     if event.way is Way.REQUEST:
@@ -158,7 +158,7 @@ def _judged(step: Step, event: events.Revalidated) -> None:
 
 
 def is_asked(states: Iterable[MoveState]) -> bool:
-    """Whether the pod of one of the moves was asked to leave, and is still there."""
+    """Whether the pod of one of the moves was requested to leave, and still exists."""
     return any(each.stage is MoveStage.REQUESTING and each.begun for each in states)
 
 

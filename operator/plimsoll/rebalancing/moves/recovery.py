@@ -1,7 +1,7 @@
 """Completes or cancels each open record of an earlier process, once, after a restart.
 
-The records and the cluster are all there is to go by. A pod that still stands was not evicted, whatever was
-about to be sent; one that is gone or on its way out was, and its replacement is awaited.
+The records and the cluster are the only evidence. A pod that still exists was not evicted, whatever was about
+to be sent; one that is gone or terminating was, and its replacement is awaited.
 
 ::
 
@@ -9,10 +9,10 @@ about to be sent; one that is gone or on its way out was, and its replacement is
     no phase                any                   Planned or Predicted, then as below
     Planned, mode Approve   any                   Proposed
     Planned                 any                   Closed: Cancelled
-    Evicting                stands                Closed: Cancelled; Requesting by the rule of requests
-    Evicting                on its way, gone      Evicted, then as below
-    Evicted                 any                   Replacing; a victim of preemption: Leaving, for a short
-                                                  time where it stands
+    Evicting                exists                Closed: Cancelled; Requesting by the rule of requests
+    Evicting                terminating, gone     Evicted, then as below
+    Evicted                 any                   Replacing; a victim of preemption: Leaving, for at most
+                                                  90 s while the watch does not show it terminating
     Surging                 any                   by the rule of surges
     finished                any                   Closed; its replacement replaces no other pod
 """
@@ -27,18 +27,18 @@ from plimsoll.rebalancing.moves.instructions import FollowReplacement, ReserveTa
 from plimsoll.rebalancing.moves.state import MoveStage, TimerName
 from plimsoll.rebalancing.moves.transition import MoveTable, Step
 
-#: The reason of what is written after a restart.
+#: The reason of phases that are written after a restart.
 RESTARTED = "Restarted"
 
-#: Takes a record over, or returns false: how ways of moving pods other than evictions go on after a restart.
+#: Takes a record over, or returns false: the recovery of ways of moving pods other than evictions.
 RecoveryRule = Callable[[Step, ProcessRestarted], bool]
 
 
 def table(rules: Sequence[RecoveryRule] = ()) -> MoveTable:
-    """The transition of a record that an earlier process wrote.
+    """The transition for a record that an earlier process wrote.
 
     Args:
-        rules: Of the optional ways; the first that takes a record over decides.
+        rules: The rules of the optional ways; the first that takes a record over decides.
     """
 
     def recovered(step: Step, event: ProcessRestarted) -> None:
@@ -64,7 +64,7 @@ def table(rules: Sequence[RecoveryRule] = ()) -> MoveTable:
 def _carry_on(step: Step, event: ProcessRestarted) -> None:
     match step.state.phase:
         case Phase.PLANNED if event.spec.mode is Mode.APPROVE:
-            step.become(MoveStage.PROPOSED)  # waits for a person, whichever process asked
+            step.become(MoveStage.PROPOSED)  # waits for a person, whichever process recorded it
         case Phase.PLANNED:
             _cancel(step, "the operator ended before the eviction was sent")
         case Phase.EVICTING if event.pod is not None and not event.pod.terminating:
@@ -88,7 +88,7 @@ def _cancel(step: Step, message: str) -> None:
 
 
 def _await_replacement(step: Step, event: ProcessRestarted) -> None:
-    """The pod was evicted: what follows is the same as if this process had done it."""
+    """Wait for the replacement of an evicted pod, as if this process had evicted it."""
     step.become(begun=True)
     if outcomes.is_victim(step):
         outcomes.leaves_room(step)
@@ -100,11 +100,11 @@ def _await_replacement(step: Step, event: ProcessRestarted) -> None:
     step.become(MoveStage.REPLACING)
     if not outcomes.is_forecast(step):
         step.become(holds=True)
-        step.order(ReserveTarget(event.key, None))  # until the replacement is seen, or given up
+        step.order(ReserveTarget(event.key, None))  # until the replacement is seen, or the move gives up
     step.order(FollowReplacement(event.key, event.spec, event.since))
     step.wait(TimerName.REPLACEMENT, outcomes.PATIENCE_S)
 
 
 def rank(phase: Phase | None) -> int:
-    """Finished records come first, so that their replacements are known; then those that hold targets."""
+    """Sort finished records first, so that their replacements are known; then those with targets."""
     return 0 if phase in FINISHED else 1 if phase is Phase.EVICTED else 2

@@ -1,17 +1,18 @@
-"""ReplacementSightings says which pod replaces which: it turns watch events into events of moves.
+"""Finds the replacements of moved pods: turns watch events into events of moves.
 
-A replacement is a pod of the same controller that was not there when its predecessor was asked to leave.
-Each is credited to one move only, the one that waits longest. A credited pod that fails, is on its way out or
-gets another owner is credited no longer; the next pod that its controller makes is. Until that comes, it is
-one that was made in the meantime, is credited to no move and not ready yet: somebody may have made a pod of
-the owner, which then took one away instead of making another.
+A replacement is a pod of the same controller that did not exist when its predecessor's eviction was sent.
+Each is credited to one move only, the one that waits longest. A credited pod that fails, is terminating or
+gets another owner loses the credit; the next pod that its controller creates gets it. Until then, the credit
+goes to a pod that was created in the meantime, has no credit and is not ready yet: someone may have created a
+pod for the owner, which then deleted one instead of creating the replacement.
 
-A pod that was seen before its predecessor was seen leaving is an early one: somebody may have scaled the
-workload up in that moment, or the responder of an eviction request has it replaced first, or a list
-after a gap has shown both in the order of their names. It is credited until a later pod is seen.
+A pod that was seen before its predecessor was seen terminating is an early one: the workload may have been
+scaled up at that moment, or the responder of an eviction request creates the replacement first, or a list
+after a gap has shown both in the order of their names. It has the credit until a later pod is seen.
 
-The first event of a replacement is ``ReplacementSeen``. Later ones come when it changes, each the strongest
-that holds: ready or returned, running, seen. With the first two the move is followed no longer.
+The first event of a replacement is ``ReplacementSeen``. Later events follow its changes; each is the
+strongest that applies: ready or returned, running, seen. After ready or returned the move is no longer
+followed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,48 +30,48 @@ from plimsoll.rebalancing.moves.state import PodFacts
 
 
 class Sightings(Protocol):
-    """Finds the replacements of moves that are followed."""
+    """Finds the replacements of followed moves."""
 
     def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
-        """Look out for the replacement of a moved pod."""
+        """Follow the replacement of a moved pod."""
 
     def stop(self, instruction: StopFollowing) -> None:
-        """Look out no longer."""
+        """Stop following."""
 
     def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
-        """What an event of the cluster means for the moves that are followed."""
+        """The events of followed moves that an event of the cluster causes."""
 
     def observe_placed(self, pods: Sequence[Pod]) -> tuple[events.ReplacementEvent, ...]:
-        """The same of pods that were added, on nodes."""
+        """The same for added pods that have nodes."""
 
 
 @dataclass(slots=True)
 class Followed:
-    """A move whose replacement is looked for."""
+    """A move whose replacement is followed."""
 
     instruction: FollowReplacement
-    reported: PodFacts | None = None  #: the replacement as last reported; None while no pod is credited
-    has_left: bool = False  #: whether its pod was seen leaving
-    is_early: bool = False  #: whether the credited pod gives way to the next one that is seen
-    passed_over: list[str] = field(default_factory=list)  #: uids of pods that were made while it had one
+    reported: PodFacts | None = None  #: the last reported replacement; None while no pod is credited
+    has_left: bool = False  #: whether its pod was seen terminating
+    is_early: bool = False  #: whether the next pod that is seen gets the credit instead
+    passed_over: list[str] = field(default_factory=list)  #: uids of pods created while another was credited
 
     @property
     def key(self) -> str:
-        """Of the move."""
+        """The move's key."""
         return self.instruction.key
 
     @property
     def pod_uid(self) -> str:
-        """Of the pod that is moved."""
+        """The moved pod's uid."""
         return self.instruction.spec.pod.uid
 
     def may_be_replaced_by(self, pod: Pod) -> bool:
-        """Whether it is another pod of the record's namespace; a pod elsewhere may name the same owner."""
+        """Whether it is another pod of the record's namespace; pods elsewhere may name the same owner."""
         return pod.uid != self.pod_uid and pod.namespace == self.key.partition("/")[0]
 
     @property
     def waits_for_new(self) -> bool:
-        """Whether the next pod that is made is credited to it."""
+        """Whether the next created pod is credited to it."""
         return self.reported is None or (self.is_early and self.has_left)
 
 
@@ -86,7 +87,7 @@ class ReplacementSightings:
     # -- what the executor asks for ------------------------------------------------------------------
 
     def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
-        """Look out for a pod of the owner that is not there yet, or was made after ``instruction.since``.
+        """Follow the owner's pods that do not exist yet, or were created after ``instruction.since``.
 
         Of the latter the oldest is credited: a younger one may be needed for a later eviction. Surges are
         followed elsewhere, by their mark.
@@ -112,7 +113,7 @@ class ReplacementSightings:
         return self._credit(followed, min(made_since, key=lambda pod: str(pod.metadata.creation_timestamp)))
 
     def stop(self, instruction: StopFollowing) -> None:
-        """Look out no longer; the pod that the record names replaces no other pod, if it is still there."""
+        """Stop following; the recorded replacement, if it still exists, replaces no other pod."""
         owners = {instruction.owner}
         for owner, waiting in list(self._waiting.items()):
             for followed in [each for each in waiting if each.key == instruction.key]:
@@ -122,7 +123,7 @@ class ReplacementSightings:
             self._spent.add(instruction.spent)
 
     def observe(self, event: WatchEvent) -> tuple[events.ReplacementEvent, ...]:
-        """What happened to replacements."""
+        """The events of replacements."""
         match event:
             case PodUpdated(old, pod) if old.metadata.controller != pod.metadata.controller:
                 return (*self._lose(old), *self._see(pod))  # released, or adopted by another owner
@@ -134,7 +135,7 @@ class ReplacementSightings:
                 return ()
 
     def observe_placed(self, pods: Sequence[Pod]) -> tuple[events.ReplacementEvent, ...]:
-        """What happened to replacements."""
+        """The events of replacements."""
         if self._waiting or self._credited:
             return tuple(event for pod in pods for event in self._see(pod))
         owners: tuple[OwnerReference, ...] = ()
@@ -157,7 +158,7 @@ class ReplacementSightings:
         """Check that each credited pod is credited to one move that waits, and is not spent.
 
         Raises:
-            AssertionError: It is not.
+            AssertionError: An invariant is violated.
         """
         for uid, followed in self._credited.items():
             if followed.reported is None or followed.reported.uid != uid or uid in self._spent:
@@ -187,12 +188,12 @@ class ReplacementSightings:
         return self._offer(owner.uid, pod) if is_new else ()
 
     def _leaves(self, owner: str, pod: Pod) -> None:
-        """A pod is on its way out, or gone."""
+        """Handle a pod that is terminating or gone."""
         for followed in self._waiting.get(owner, ()):
             followed.has_left = followed.has_left or followed.pod_uid == pod.uid
 
     def _offer(self, owner: str, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
-        """Credit a pod to the move that waits longest, instead of an early one, which the next move gets."""
+        """Credit a pod to the longest waiting move; it replaces an early one, which the next move gets."""
         for followed in self._waiting.get(owner, ()):
             if not followed.waits_for_new or not followed.may_be_replaced_by(pod):
                 continue
@@ -206,7 +207,7 @@ class ReplacementSightings:
         return ()
 
     def _offer_passed_over(self, followed: Followed, owner: str) -> tuple[events.ReplacementEvent, ...]:
-        """Credit the first pod that came while another one was credited; the next new pod replaces it."""
+        """Credit the first pod that was created during another's credit; the next new pod replaces it."""
         for uid in followed.passed_over:
             pod = self._siblings.get(owner, {}).get(uid)
             if pod is None or uid in self._credited or uid in self._spent or pod.is_terminating:
@@ -227,11 +228,11 @@ class ReplacementSightings:
     def _changed(
         self, followed: Followed, pod: Pod, *, is_first: bool = False
     ) -> tuple[events.ReplacementEvent, ...]:
-        """The strongest event that holds of a credited pod; none when it is as reported."""
+        """The strongest event that applies to a credited pod; none if it was reported."""
         key, facts = followed.key, facts_of(pod)
         is_as_reported = facts == followed.reported
         if pod.status.phase == "Failed" or pod.is_terminating:
-            self._spent.add(pod.uid)  # its owner makes another one, maybe before this one is gone
+            self._spent.add(pod.uid)  # its owner creates another one, maybe before this one is gone
             return self._lost(pod)
         if is_there(pod):
             self._spent.add(pod.uid)
@@ -261,7 +262,7 @@ class ReplacementSightings:
         return self._lost(pod)
 
     def _lost(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
-        """The pod is credited to no move any more, another one may be."""
+        """Remove a pod's credit; another pod may get it."""
         followed, owner = self._credited.get(pod.uid), pod.metadata.controller
         lost = self._take_back(pod)
         if followed is None or owner is None:
@@ -269,7 +270,7 @@ class ReplacementSightings:
         return (*lost, *self._offer_passed_over(followed, owner.uid))
 
     def _take_back(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
-        """The pod is credited to no move any more."""
+        """Remove a pod's credit."""
         followed = self._credited.pop(pod.uid, None)
         if followed is None:
             return ()
@@ -289,7 +290,7 @@ class ReplacementSightings:
 
 
 def facts_of(pod: Pod) -> PodFacts:
-    """What the machine needs to know of a pod."""
+    """The facts about a pod that the machine needs."""
     return PodFacts(
         uid=pod.uid,
         name=pod.name,
@@ -302,12 +303,12 @@ def facts_of(pod: Pod) -> PodFacts:
 
 
 def is_there(pod: Pod) -> bool:
-    """Whether a replacement does its work, or has done it."""
+    """Whether a replacement is ready, or has succeeded."""
     serves = pod.status.phase == "Running" and pod.is_ready and not pod.is_terminating
     return bool(pod.node_name) and (serves or pod.status.phase == "Succeeded")
 
 
 def _is_newer(pod: Pod, moment: datetime | None) -> bool:
-    """Whether a pod was made at that moment or later; unknown times are no news."""
+    """Whether a pod was created at that moment or later; False for unknown times."""
     created = pod.metadata.creation_timestamp
     return moment is not None and created is not None and created >= moment

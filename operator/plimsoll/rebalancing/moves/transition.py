@@ -1,7 +1,7 @@
-"""Step is one transition of a move in the making; MoveTable says which one an event causes in which stage.
+"""Defines a transition of a move as a step under construction, and the tables that select transitions.
 
-A transition takes a step and an event. It changes the step's state, adds instructions, and reads nothing but
-the event, the state, the time and the surroundings. A cell that is missing cannot happen.
+A transition receives a step and an event. It changes the step's state, adds instructions, and reads nothing
+but the event, the state, the time and the surroundings. An event without a cell for its stage is invalid.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,14 @@ from plimsoll.rebalancing.moves.state import Landing, MoveStage, MoveState, Surr
 
 @dataclass(slots=True)
 class Step:
-    """One transition in the making."""
+    """A transition under construction."""
 
-    state: MoveState  #: of the move: as it was, then as it becomes
-    now: float  #: seconds of the monotonic clock
-    around: Surroundings  #: the world at this moment
+    state: MoveState  #: the move's state, before and then after
+    now: float  #: monotonic seconds
+    around: Surroundings  #: the present cluster and policies
     peers: Sequence[MoveState] = ()  #: other moves of the same pod
-    evicted: int = 0  #: how many moves of the same run have been made
-    instructions: list[Instruction] = field(default_factory=list)  #: what is to be done, in order
+    evicted: int = 0  #: number of moves of the same run that were made
+    instructions: list[Instruction] = field(default_factory=list)  #: the instructions, in order
 
     def become(self, stage: MoveStage | None = None, **changes: Any) -> None:
         """Change the state; a stage of None keeps the present one."""
@@ -44,20 +44,20 @@ class Step:
             self.become(awaits=self.state.awaits | asked)
 
     def wait(self, timer: TimerName, seconds: float) -> None:
-        """Set a deadline from now on."""
+        """Set a deadline, in seconds from now."""
         at = self.now + seconds
         self.become(timers=MappingProxyType({**self.state.timers, timer: at}))
         self.order(RetryAt(self.state.key, timer, at))
 
     def wait_no_more(self, *timers: TimerName) -> None:
-        """End deadlines: those given, else all."""
+        """Cancel the given deadlines, or all."""
         ended = [name for name in self.state.timers if not timers or name in timers]
         left = {name: at for name, at in self.state.timers.items() if name not in ended}
         self.become(timers=MappingProxyType(left))
         self.order(*(CancelTimer(self.state.key, name) for name in ended))
 
     def write(self, phase: Phase, reason: str, message: str = "", landing: Landing | None = None) -> None:
-        """Have the record say something; nothing is ordered when it says so already."""
+        """Write the record's phase; orders nothing if the record has it already."""
         state = self.state
         if (state.phase, state.reason, state.message) == (phase, reason, message):
             return
@@ -66,7 +66,7 @@ class Step:
         self.order(WriteRecord(state.key, phase, reason, message, *further))
 
     def close(self, landing: Landing) -> None:
-        """The move is over: its record says so if there is one, no deadline is left."""
+        """Close the move: write the landing if it has a record, and cancel all deadlines."""
         self.wait_no_more()
         if self.state.recorded:
             self.write(landing.phase, landing.reason, landing.message, landing)
@@ -75,20 +75,20 @@ class Step:
 
 Transition = Callable[[Step, Any], None]
 
-#: What follows once the record announces that a pod is about to be moved.
+#: Follows once the record announces the move.
 Begin = Callable[[Step], None]
 
 
 @dataclass(frozen=True, slots=True)
 class MoveTable:
-    """What one way of moving pods contributes to the machine."""
+    """The transitions of one way of moving pods."""
 
     transitions: Mapping[tuple[MoveStage, type], Transition]
-    begins: Mapping[Way, Begin] = field(default_factory=dict)  #: what follows the record, by way of leaving
+    begins: Mapping[Way, Begin] = field(default_factory=dict)  #: what follows the record, by way
 
 
 def nothing(step: Step, event: object) -> None:
-    """The cell ``·``: the event may arrive late or twice; nothing changes, nothing is sent."""
+    """The cell ``·``: the event may arrive late or twice; nothing changes."""
 
 
 _PR, _WA, _OP, _CH = MoveStage.PROPOSED, MoveStage.WAITING, MoveStage.OPENING, MoveStage.CHECKING
@@ -97,7 +97,7 @@ _CL = MoveStage.CLOSED
 _ALL = (_PR, _WA, _OP, _CH, _CO, _EV, _RE, _LE, _CL)
 _UNFOLLOWED = (_PR, _WA, _OP, _CH, _CO, _LE, _CL)
 
-#: Events that may arrive late or twice, by stage; the optional ways of moving pods have tables of their own.
+#: Events that may arrive late or twice, by stage; the optional ways of moving pods have their own tables.
 _LATE: Mapping[type, tuple[MoveStage, ...]] = {
     events.MovePlanned: _ALL,
     events.RecordAnswered: (_PR, _WA, _CH, _EV, _RE, _LE, _CL),

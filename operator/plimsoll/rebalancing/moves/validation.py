@@ -1,4 +1,4 @@
-"""Checks what holds between two events: the invariants of moves and bundles (docs/adr/0024, section 3)."""
+"""Checks the invariants of moves and bundles that hold between two events (docs/adr/0024, section 3)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ PHASES: Mapping[MoveStage, tuple[Phase | None, ...]] = {
     MoveStage.CLOSED: FINISHED,
 }
 
-#: What a stage waits for: an answer, or a deadline.
+#: What a stage waits for: a response, or a deadline.
 _ENDS: Mapping[MoveStage, tuple[str, ...]] = {
     MoveStage.OPENING: ("record",),
     MoveStage.CHECKING: ("planner",),
@@ -38,14 +38,14 @@ _ENDS: Mapping[MoveStage, tuple[str, ...]] = {
 
 
 class BrokenInvariantError(AssertionError):
-    """Something does not hold that must hold between two events."""
+    """An invariant between two events is violated."""
 
 
 def validated(moves: Mapping[str, MoveState], bundles: Mapping[str, BundleState]) -> None:
     """Check the invariants.
 
     Raises:
-        BrokenInvariantError: One does not hold; names the move or the bundle.
+        BrokenInvariantError: An invariant is violated; names the move or the bundle.
     """
     for state in moves.values():
         _validate_move(state)
